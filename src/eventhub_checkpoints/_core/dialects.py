@@ -1,0 +1,66 @@
+"""What the records of other writers mean.
+
+Every SDK writes the same few facts with small differences: keys in another case, no offset, a
+word in its place, a sequence number as text. One row that cannot be read harms no other.
+
+Source: run against the newest official stores; `docs/wire-format.md` has the tables.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from eventhub_checkpoints._fields import INT64
+from eventhub_checkpoints.records import RELEASED
+
+NO_OFFSET = frozenset({"", "no offset", "None"})
+"""Texts that stand where no offset was known: .NET 5.11 wrote the first two, Python the third."""
+NO_OWNER = frozenset({"", "null"})
+"""The second is what the JavaScript store writes for an owner that is null."""
+
+Fields = Mapping[str, str | None]
+
+
+class StoredPosition(NamedTuple):
+    """A position as some writer stored it; at least one of the two is known."""
+
+    offset: str
+    sequence_number: int | None
+
+
+def is_row(partition_id: str, fields: Fields) -> bool:
+    """Whether it is a partition's row at all.
+
+    A list also shows what lies deeper, and the folders of a hierarchical namespace.
+    """
+    return bool(partition_id) and "/" not in partition_id and "hdi_isfolder" not in fields
+
+
+def owner_of(fields: Fields) -> str:
+    """The owner id of an ownership row; a row without one is released."""
+    owner_id = field(fields, "ownerid")
+    return RELEASED if owner_id in NO_OWNER else owner_id
+
+
+def position_of(fields: Fields) -> StoredPosition | None:
+    """The position of a checkpoint row; None if the row has neither offset nor number."""
+    offset = field(fields, "offset")
+    position = StoredPosition(
+        "" if offset in NO_OFFSET else offset, decimal_int64(field(fields, "sequencenumber"))
+    )
+    return None if position == StoredPosition("", None) else position
+
+
+def field(fields: Fields, name: str) -> str:
+    """A value by its key, whatever the key's case; `""` if it is not there."""
+    for key, value in fields.items():
+        if key.lower().replace("_", "") == name:
+            return value or ""
+    return ""
+
+
+def decimal_int64(text: str) -> int | None:
+    """The number, or None where the text is none."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
+        return None
+    return int(text) if int(text) in INT64 else None

@@ -1,0 +1,62 @@
+"""What every store can be told, checked where it is told."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal, TypedDict
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Bounds of one store.
+
+    Attributes:
+        operation_timeout: seconds that a list or a batch of claims may take.
+        write_timeout: seconds that one checkpoint or one release may take.
+        keep_unconfirmed: seconds since the server last confirmed it that an ownership is still
+            kept while its renewal has no answer; must be below the client's expiry.
+        max_concurrency: claims of one batch that are under way at once.
+        on_stale: whether a refused checkpoint is logged, or raised as `StaleCheckpointError`.
+    """
+
+    operation_timeout: float
+    write_timeout: float
+    keep_unconfirmed: float
+    max_concurrency: int
+    on_stale: Literal["log", "raise"]
+
+    def __post_init__(self) -> None:
+        for name in ("operation_timeout", "write_timeout"):
+            value = getattr(self, name)
+            require(name, value, is_number(value) and value > 0, "seconds, above 0")
+        kept, limit, on_stale = self.keep_unconfirmed, self.max_concurrency, self.on_stale
+        require("keep_unconfirmed", kept, is_number(kept) and kept >= 0, "seconds, 0 or more")
+        is_count = isinstance(limit, int) and is_number(limit) and limit >= 1
+        require("max_concurrency", limit, is_count, "a whole number, 1 or more")
+        require("on_stale", on_stale, on_stale in ("log", "raise"), "'log' or 'raise'")
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite number; a clock cannot wait for any other."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def require(name: str, value: object, holds: bool, expected: str) -> None:
+    """Refuse a setting that cannot work.
+
+    Raises:
+        ConfigurationError: it does not hold.
+    """
+    if not holds:
+        raise ConfigurationError(f"{name} is {value!r}; expected {expected}")
+
+
+class StoreSettings(TypedDict, total=False):
+    """The settings as keyword arguments of every store's constructor."""
+
+    operation_timeout: float
+    write_timeout: float
+    keep_unconfirmed: float
+    max_concurrency: int
+    on_stale: Literal["log", "raise"]

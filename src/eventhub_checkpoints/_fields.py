@@ -1,0 +1,94 @@
+"""What a field of a record may hold."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from eventhub_checkpoints.errors import InvalidRecordError
+
+INT64 = range(-(2**63), 2**63)
+DECIMAL = re.compile("-?[0-9]{1,19}")
+
+
+def checked_row(row: Any) -> Mapping[str, Any]:
+    """A record as the SDK hands it over.
+
+    Raises:
+        InvalidRecordError: it is no dict; its field is `record`.
+    """
+    if not isinstance(row, Mapping):
+        raise InvalidRecordError("record", row, "a dict, as the client makes them")
+    return cast("Mapping[str, Any]", row)
+
+
+def checked_name(field: str, value: Any) -> str:
+    """A name or id that can be part of a key.
+
+    Raises:
+        InvalidRecordError: it is empty, no text, `.` or `..`, or holds a slash of either kind
+            or a control character.
+    """
+    if not isinstance(value, str) or not value:
+        is_number = field == "partition_id" and isinstance(value, int)
+        example = f", such as '{value:d}'" if is_number else ""
+        raise InvalidRecordError(field, value, f"a text that is not empty{example}")
+    if not {"/", "\\"}.isdisjoint(value) or not value.isprintable():
+        raise InvalidRecordError(field, value, "a text without slashes and control characters")
+    if value in {".", ".."}:
+        raise InvalidRecordError(field, value, "a name, not a step in a path")
+    return value
+
+
+def checked_owner_id(value: Any) -> str:
+    """An owner id; None and `""` are nobody's.
+
+    Raises:
+        InvalidRecordError: it is no printable text.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str) or (value and not value.isprintable()):
+        raise InvalidRecordError("owner_id", value, "a printable text, or '' to release")
+    return value
+
+
+def checked_etag(value: Any) -> str | None:
+    """The etag that a stored row must carry; None and `""` are no etag.
+
+    Raises:
+        InvalidRecordError: it is no text.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidRecordError("etag", value, "a text, or None where no row is stored")
+    return value or None
+
+
+def checked_offset(value: Any) -> str:
+    """An offset as it is stored: text as given, `""` when unknown.
+
+    An int is unknown too: it is the `SequenceOffset` of a listed checkpoint coming back.
+
+    Raises:
+        InvalidRecordError: it is neither text nor int nor None.
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return ""
+    if not isinstance(value, str) or (value and not value.isprintable()):
+        raise InvalidRecordError("offset", value, "a printable text, or None where it is unknown")
+    return value
+
+
+def checked_sequence_number(value: Any) -> int:
+    """A sequence number that every reader of the record understands.
+
+    Raises:
+        InvalidRecordError: it is no decimal int64.
+    """
+    number = value
+    if isinstance(value, str) and DECIMAL.fullmatch(value):
+        number = int(value)
+    if not isinstance(number, int) or isinstance(number, bool) or number not in INT64:
+        raise InvalidRecordError("sequence_number", value, "a decimal int64")
+    return int(number)

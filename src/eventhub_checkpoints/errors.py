@@ -1,0 +1,122 @@
+"""Every error that this package raises.
+
+```
+CheckpointStoreError
+|-- ConfigurationError (ValueError)     said at construction: which setting, what was expected
+|   `-- MissingDriverError (ImportError)   names the extra to install
+|-- InvalidRecordError (ValueError)     a record that cannot be stored: .field, .value
+|-- StaleCheckpointError                a checkpoint that would go back: .newest
+|-- DataLossError                       events that are wanted and not in the hub: .partition_id
+|-- HubUnavailableError                 the event hub did not answer: trying again may help
+`-- StoreError                          the backend answered badly or not at all
+    |-- StoreUnavailableError           unreachable, timed out, throttled: trying again may help
+    |-- StoreAccessError                refused: credentials or rights; trying again will not help
+    `-- StoreNotReadyError              container, table or keyspace missing: says what creates it
+```
+
+Losing a claim and finding nothing are results, not errors. The driver's own exception is
+always `__cause__`.
+"""
+
+from typing import Any
+
+
+class CheckpointStoreError(Exception):
+    """The base of every error of this package."""
+
+
+class ConfigurationError(CheckpointStoreError, ValueError):
+    """A setting that cannot work, said where it was given."""
+
+
+class MissingDriverError(ConfigurationError, ImportError):
+    """A backend whose driver is not installed."""
+
+    @classmethod
+    def of_extra(cls, what: str, extra: str) -> "MissingDriverError":
+        """The one sentence that names the extra to install."""
+        return cls(
+            f"{what} needs its driver: python -m pip install 'eventhub-checkpoints[{extra}]'"
+        )
+
+
+class InvalidRecordError(CheckpointStoreError, ValueError):
+    """A record that no backend could keep and give back.
+
+    Attributes:
+        field: the key of the record that was wrong, for example `"sequence_number"`.
+        value: what it held.
+    """
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        super().__init__(f"{field} is {value!r}; expected {expected}")
+        self.field = field
+        self.value = value
+        self.expected = expected
+
+    def __reduce__(self) -> Any:
+        """Pickle by the three arguments, not by the finished message."""
+        return type(self), (self.field, self.value, self.expected)
+
+
+class StaleCheckpointError(CheckpointStoreError):
+    """A checkpoint older than one that somebody else has stored; nothing was written.
+
+    Attributes:
+        partition_id: the partition.
+        sequence_number: of the refused checkpoint.
+        newest: the highest sequence number known to be stored by another writer.
+    """
+
+    def __init__(self, partition_id: str, sequence_number: int, newest: int) -> None:
+        super().__init__(
+            f"checkpoint {sequence_number} of partition {partition_id!r} was not stored: another "
+            f"writer has stored {newest}; pass force=True to go back on purpose"
+        )
+        self.partition_id = partition_id
+        self.sequence_number = sequence_number
+        self.newest = newest
+
+    def __reduce__(self) -> Any:
+        """Pickle by the three arguments, not by the finished message."""
+        return type(self), (self.partition_id, self.sequence_number, self.newest)
+
+
+class DataLossError(CheckpointStoreError):
+    """Events of the wanted range are not in the hub.
+
+    Attributes:
+        partition_id: the partition.
+        wanted: the sequence number that was asked for.
+        first_retained: the first that can be read.
+    """
+
+    def __init__(self, partition_id: str, wanted: int, first_retained: int, message: str) -> None:
+        super().__init__(message)
+        self.partition_id = partition_id
+        self.wanted = wanted
+        self.first_retained = first_retained
+
+    def __reduce__(self) -> Any:
+        """Pickle by the arguments, not by the message alone."""
+        return type(self), (self.partition_id, self.wanted, self.first_retained, str(self))
+
+
+class HubUnavailableError(CheckpointStoreError):
+    """The hub did not answer, or did not deliver what it says it has; trying again may help."""
+
+
+class StoreError(CheckpointStoreError):
+    """The backend answered badly or not at all."""
+
+
+class StoreUnavailableError(StoreError):
+    """The outcome is unknown or the backend is not there: trying again may help."""
+
+
+class StoreAccessError(StoreError):
+    """The backend refused: credentials or rights are missing; trying again will not help."""
+
+
+class StoreNotReadyError(StoreError):
+    """The container, table or keyspace does not exist; the message says what creates it."""

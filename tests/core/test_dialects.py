@@ -1,0 +1,96 @@
+"""What other writers leave behind is read, or said to be unreadable."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventhub_checkpoints._core.dialects import (
+    Fields,
+    StoredPosition,
+    decimal_int64,
+    owner_of,
+    position_of,
+)
+
+TEXTS = st.text(max_size=25) | st.integers().map(str)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"offset": "12345", "sequencenumber": "7"}, StoredPosition("12345", 7)),
+        ({"offset": "1:AAA:7", "sequencenumber": "7"}, StoredPosition("1:AAA:7", 7)),
+        ({"sequencenumber": "7"}, StoredPosition("", 7)),
+        ({"offset": "", "sequencenumber": "0"}, StoredPosition("", 0)),
+        ({"offset": "no offset", "sequencenumber": "7"}, StoredPosition("", 7)),
+        ({"offset": "None", "sequencenumber": "7"}, StoredPosition("", 7)),
+        ({"offset": None, "sequencenumber": "7"}, StoredPosition("", 7)),
+        ({"Offset": "5", "SequenceNumber": "7"}, StoredPosition("5", 7)),
+        ({"offset": "5", "sequence_number": "7"}, StoredPosition("5", 7)),
+        ({"offset": "5", "sequencenumber": "7", "clientidentifier": "x"}, StoredPosition("5", 7)),
+        ({"offset": "5"}, StoredPosition("5", None)),
+        ({"offset": "5", "sequencenumber": ""}, StoredPosition("5", None)),
+        ({"offset": "5", "sequencenumber": "None"}, StoredPosition("5", None)),
+        ({"offset": "5", "sequencenumber": "abc"}, StoredPosition("5", None)),
+    ],
+)
+def test_a_position_is_read_in_every_dialect(fields: Fields, expected: StoredPosition) -> None:
+    assert position_of(fields) == expected
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"hdi_isfolder": "true"},
+        {"offset": "", "sequencenumber": ""},
+        {"offset": "None", "sequencenumber": "None"},
+        {"offset": "no offset", "sequencenumber": str(2**63)},
+    ],
+)
+def test_a_row_without_offset_and_number_has_no_position(fields: Fields) -> None:
+    assert position_of(fields) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "owner"),
+    [
+        ({"ownerid": "me"}, "me"),
+        ({"OwnerId": "me"}, "me"),
+        ({"owner_id": "me"}, "me"),
+        ({"ownerid": ""}, ""),
+        ({"ownerid": None}, ""),
+        ({"ownerid": "null"}, ""),
+        ({}, ""),
+    ],
+)
+def test_an_owner_is_read_in_every_dialect(fields: Fields, owner: str) -> None:
+    assert owner_of(fields) == owner
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_every_int64_is_read_as_written(number: int) -> None:
+    assert decimal_int64(str(number)) == number
+
+
+@given(st.integers(min_value=2**63) | st.integers(max_value=-(2**63) - 1))
+def test_no_longer_number_is_read(number: int) -> None:
+    assert decimal_int64(str(number)) is None
+
+
+@pytest.mark.parametrize("text", ["", "-", "--1", "+1", "1.0", " 1", "1_0", "٣", "9" * 5000])
+def test_what_is_no_plain_decimal_is_no_number(text: str) -> None:
+    assert decimal_int64(text) is None
+
+
+@given(st.dictionaries(TEXTS, TEXTS | st.none()))
+def test_no_row_can_make_reading_fail(fields: dict[str, str | None]) -> None:
+    owner_of(fields)
+    position_of(fields)
+
+
+@given(TEXTS, TEXTS)
+def test_a_position_never_has_an_offset_that_says_nothing(offset: str, number: str) -> None:
+    position = position_of({"offset": offset, "sequencenumber": number})
+    assert position is None or position.offset not in ("no offset", "None")
+    assert position is None or position.offset or position.sequence_number is not None

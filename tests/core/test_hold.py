@@ -1,0 +1,114 @@
+"""What a store knows of its own claim, from the taking to the loss."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventhub_checkpoints import Ownership, Scope
+from eventhub_checkpoints._core.hold import REMEMBERED_ETAGS, Hold
+
+SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
+
+
+def row(etag: str, owner_id: str = "me") -> Ownership:
+    return Ownership(SCOPE, "0", owner_id, etag, 1.0)
+
+
+def held(*etags: str) -> Hold:
+    hold = Hold()
+    for previous, etag in zip((None, *etags), etags, strict=False):
+        hold = hold.won(row(etag), previous)
+    return hold
+
+
+def test_nothing_is_held_at_first() -> None:
+    assert Hold() == Hold(owner_id="", taken=False, ever=False, confirmed=None)
+
+
+def test_the_first_claim_takes_the_partition() -> None:
+    hold = held("e1")
+    assert (hold.owner_id, hold.taken, hold.ever) == ("me", True, True)
+
+
+def test_a_renewal_takes_nothing() -> None:
+    assert not held("e1").settled().won(row("e2"), "e1").taken
+
+
+def test_a_renewal_before_the_first_list_leaves_the_taking_open() -> None:
+    assert held("e1", "e2").taken
+
+
+def test_taking_it_back_after_a_loss_is_a_taking() -> None:
+    hold = held("e1").settled().lost().won(row("e9"), "e8")
+    assert (hold.taken, hold.ever) == (True, True)
+
+
+def test_another_owner_id_of_the_same_store_is_a_taking() -> None:
+    assert held("e1").settled().won(row("e2", "me, restarted"), "e1").taken
+
+
+def test_a_loss_cancels_the_taking() -> None:
+    hold = held("e1").lost()
+    assert (hold.owner_id, hold.taken, hold.confirmed, hold.ever) == ("", False, None, True)
+
+
+def test_a_release_ends_the_hold_and_remembers_that_it_was() -> None:
+    hold = held("e1").won(row("e2", ""), "e1")
+    assert (hold.owner_id, hold.taken, hold.ever, hold.etags) == ("", False, True, ())
+
+
+def test_a_list_that_shows_another_owner_is_a_loss() -> None:
+    assert held("e1").listed(row("e2", "other")).owner_id == ""
+
+
+def test_a_list_without_the_row_is_a_loss() -> None:
+    assert held("e1").listed(None).owner_id == ""
+
+
+def test_a_list_that_shows_the_own_row_confirms_it() -> None:
+    shown = replace(row("e1"), last_modified_time=7.0)
+    assert held("e1").listed(shown) == replace(held("e1"), confirmed=shown)
+
+
+def test_a_late_release_may_use_the_newest_etag_of_its_claim() -> None:
+    assert held("e1", "e2", "e3").newer_etag("e1") == "e3"
+
+
+def test_the_newest_etag_has_no_newer_one() -> None:
+    assert held("e1", "e2").newer_etag("e2") is None
+
+
+def test_a_foreign_etag_has_no_newer_one() -> None:
+    assert held("e1", "e2").newer_etag("x") is None
+    assert held("e1", "e2").newer_etag(None) is None
+
+
+def test_a_late_release_does_not_reach_a_claim_after_a_loss() -> None:
+    assert held("e1").lost().won(row("e9"), "e8").newer_etag("e1") is None
+
+
+def test_a_late_release_does_not_reach_another_owner_id_of_the_same_store() -> None:
+    assert held("e1").won(row("e2", "me, restarted"), "e1").newer_etag("e1") is None
+
+
+@given(st.integers(1, 100))
+def test_what_is_remembered_is_bounded(renewals: int) -> None:
+    hold = held(*(f"e{number}" for number in range(renewals)))
+    assert len(hold.etags) == min(renewals, REMEMBERED_ETAGS)
+    assert hold.etags[-1] == f"e{renewals - 1}"
+
+
+def test_a_claim_by_the_owner_with_the_confirmed_etag_is_a_renewal() -> None:
+    assert held("e1").renewed_by("me", "e1") == row("e1")
+
+
+def test_a_claim_with_another_owner_or_etag_is_no_renewal() -> None:
+    hold = held("e1")
+    assert hold.renewed_by("other", "e1") is None
+    assert hold.renewed_by("me", "e0") is None
+    assert Hold().renewed_by("me", None) is None
+
+
+def test_a_released_row_is_renewed_by_nobody() -> None:
+    assert held("e1").won(row("e2", ""), "e1").renewed_by("", "e2") is None

@@ -1,0 +1,175 @@
+"""Records: what the SDK hands in, what it is given back, and what is refused."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventhub_checkpoints import (
+    Checkpoint,
+    InvalidRecordError,
+    Ownership,
+    Scope,
+    SequenceOffset,
+)
+from eventhub_checkpoints.records import Proposal
+
+SCOPE = Scope("NS.servicebus.windows.net", "Orders", "$Default")
+NAMES = st.text(
+    st.characters(exclude_categories=["C", "Z"], exclude_characters="/\\"), min_size=1
+).filter(lambda name: name not in {".", ".."})
+CHECKPOINT: dict[str, Any] = SCOPE.as_dict() | {
+    "partition_id": "0",
+    "offset": "12345",
+    "sequence_number": 7,
+}
+CLAIM: dict[str, Any] = SCOPE.as_dict() | {"partition_id": "0", "owner_id": "me", "etag": "e1"}
+
+
+@given(NAMES, NAMES, NAMES)
+def test_a_scope_comes_back_as_it_was_spelled(namespace: str, hub: str, group: str) -> None:
+    scope = Scope.checked(namespace, hub, group)
+    assert Scope.from_dict(scope.as_dict()) == scope
+
+
+def test_scopes_are_compared_without_regard_to_case() -> None:
+    assert Scope("ns.servicebus.windows.net", "orders", "$default") == SCOPE.folded
+
+
+def test_a_namespace_with_a_port_is_legal() -> None:
+    assert str(Scope.checked("localhost:5672", "orders", "$Default")).startswith("localhost:5672/")
+
+
+@pytest.mark.parametrize("name", ["fully_qualified_namespace", "eventhub_name", "consumer_group"])
+@pytest.mark.parametrize(
+    "value", [None, "", 5, b"ns", "a/b", "a\\b", ".", "..", "a\nb", "a\x00b", "\ud800"]
+)
+def test_an_unusable_name_is_named_with_its_value(name: str, value: object) -> None:
+    for read in (
+        lambda row: Proposal.from_dict(row, ""),
+        lambda row: Checkpoint.from_dict(row, ""),
+    ):
+        with pytest.raises(InvalidRecordError) as failure:
+            read((CLAIM | CHECKPOINT) | {name: value})
+        assert (failure.value.field, failure.value.value) == (name, value)
+
+
+@pytest.mark.parametrize("value", [None, "", 5, "a/b", "a\\b", "..", "\x7f"])
+def test_an_unusable_partition_is_named_with_its_value(value: object) -> None:
+    with pytest.raises(InvalidRecordError) as failure:
+        Proposal.from_dict(CLAIM | {"partition_id": value}, "")
+    assert (failure.value.field, failure.value.value) == ("partition_id", value)
+
+
+def test_a_row_without_a_key_is_named_as_one_without_a_value() -> None:
+    with pytest.raises(InvalidRecordError, match=r"^partition_id is None; expected "):
+        Proposal.from_dict(SCOPE.as_dict(), "")
+
+
+@pytest.mark.parametrize("value", [5, b"me", "a\nb"])
+def test_an_unusable_owner_is_named_with_its_value(value: object) -> None:
+    with pytest.raises(InvalidRecordError) as failure:
+        Proposal.from_dict(CLAIM | {"owner_id": value}, "")
+    assert (failure.value.field, failure.value.value) == ("owner_id", value)
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_an_owner_that_is_nobody_releases(value: object) -> None:
+    assert Proposal.from_dict(CLAIM | {"owner_id": value}, "").is_release
+
+
+@pytest.mark.parametrize("row", [None, "x", 5, ["0"]])
+def test_what_is_no_dict_is_no_record(row: Any) -> None:
+    for read in (Proposal.from_dict, Checkpoint.from_dict):
+        with pytest.raises(InvalidRecordError, match=r"^record is .*; expected a dict"):
+            read(row, "")
+
+
+@pytest.mark.parametrize("value", [0, 12])
+def test_a_partition_that_is_a_number_is_answered_with_its_text(value: int) -> None:
+    with pytest.raises(InvalidRecordError, match=f"such as '{value}'$"):
+        Proposal.from_dict(CLAIM | {"partition_id": value}, "")
+
+
+@pytest.mark.parametrize("value", [5, 0, b"e1", ["e1"]])
+def test_an_unusable_etag_is_named_with_its_value(value: object) -> None:
+    with pytest.raises(InvalidRecordError) as failure:
+        Proposal.from_dict(CLAIM | {"etag": value}, "")
+    assert (failure.value.field, failure.value.value) == ("etag", value)
+
+
+@pytest.mark.parametrize("etag", [None, ""])
+def test_an_empty_etag_is_no_etag(etag: object) -> None:
+    assert Proposal.from_dict(CLAIM | {"etag": etag}, "new").etag is None
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_every_int64_is_a_sequence_number_as_number_and_as_text(number: int) -> None:
+    for value in (number, str(number)):
+        read = Checkpoint.from_dict(CHECKPOINT | {"sequence_number": value}, "")
+        assert read.sequence_number == number
+        assert type(read.sequence_number) is int
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "", "-", "7.0", 7.0, "abc", "\u0667", "+7", " 7", True, 2**63, -(2**63) - 1, "9" * 5000],
+)
+def test_any_other_sequence_number_is_named_with_its_value(value: object) -> None:
+    with pytest.raises(InvalidRecordError) as failure:
+        Checkpoint.from_dict(CHECKPOINT | {"sequence_number": value}, "")
+    assert (failure.value.field, failure.value.value) == ("sequence_number", value)
+
+
+@pytest.mark.parametrize("value", [1.5, True, b"1", "a\nb", ["1"]])
+def test_an_unusable_offset_is_named_with_its_value(value: object) -> None:
+    with pytest.raises(InvalidRecordError) as failure:
+        Checkpoint.from_dict(CHECKPOINT | {"offset": value}, "")
+    assert (failure.value.field, failure.value.value) == ("offset", value)
+
+
+@pytest.mark.parametrize("value", [None, "", 7, SequenceOffset(0)])
+def test_an_offset_that_is_not_known_is_stored_as_nothing(value: object) -> None:
+    assert Checkpoint.from_dict(CHECKPOINT | {"offset": value}, "").offset == ""
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1))
+def test_an_offset_is_opaque_and_comes_back_as_it_was(offset: str) -> None:
+    read = Checkpoint.from_dict(CHECKPOINT | {"offset": offset}, "")
+    assert read.as_dict(SCOPE)["offset"] == offset
+
+
+def test_a_checkpoint_comes_back_as_a_fresh_dict() -> None:
+    read = Checkpoint.from_dict(CHECKPOINT, "v")
+    assert read.as_dict(SCOPE) == CHECKPOINT
+    assert read.as_dict(SCOPE) is not read.as_dict(SCOPE)
+
+
+def test_the_caller_keeps_its_own_spelling_of_the_names() -> None:
+    stored = Checkpoint(SCOPE.folded, "0", "1", 1)
+    assert stored.as_dict(SCOPE)["eventhub_name"] == "Orders"
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**63 - 1])
+def test_an_offset_that_is_not_known_makes_the_client_resume_by_number(number: int) -> None:
+    offset = Checkpoint(SCOPE, "0", "", number).as_dict(SCOPE)["offset"]
+    assert isinstance(offset, int)
+    assert offset == number
+    assert offset, "the client starts at the default position where an offset is false"
+
+
+def test_an_ownership_has_every_key_that_the_client_reads() -> None:
+    row = Ownership(SCOPE.folded, "0", "", "e1", 1.5).as_dict(SCOPE)
+    assert row == SCOPE.as_dict() | {
+        "partition_id": "0",
+        "owner_id": "",
+        "etag": "e1",
+        "last_modified_time": 1.5,
+    }
+
+
+def test_a_won_proposal_carries_its_own_etag_or_the_servers() -> None:
+    proposal = Proposal.from_dict(CLAIM, "ours")
+    assert proposal.won(1.0).etag == "ours"
+    assert proposal.won(1.0, "the server's").etag == "the server's"
