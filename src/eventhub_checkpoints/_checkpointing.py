@@ -1,0 +1,160 @@
+# Derived from aio/_checkpointing.py by tools/twins.py; edit that file.
+"""How far a partition was processed: lists, and writes that do not go back."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from eventhub_checkpoints._asking import Asking, fresh_etag, log
+from eventhub_checkpoints._compat import holding, sleep
+from eventhub_checkpoints._core.answers import ABSENT, FORCE, Conflict, Seen, Written
+from eventhub_checkpoints._core.forward import is_same_write
+from eventhub_checkpoints._core.ledger import Partition
+from eventhub_checkpoints._core.retry import pause
+from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints.errors import (
+    StaleCheckpointError,
+    StoreAccessError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.records import Checkpoint, Scope
+
+TRIES_AFTER_CONFLICT = 3
+
+
+class Checkpointing(Asking):
+    """The checkpoint half of the SDK's checkpoint store, over a backend's hooks."""
+
+    def list_checkpoints(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        """All checkpoints of a consumer group, as fresh dicts.
+
+        Returns:
+            Dicts with the three names as given, `partition_id`, `sequence_number`, and `offset`:
+            a text that is not empty, or an int that makes the client resume by sequence number
+            where no usable offset is stored.
+
+        Raises:
+            InvalidRecordError: a name is empty or holds `/` or a control character.
+            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreAccessError: the backend refused.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        identity = self.identity(scope)
+        with deadline(self.settings.operation_timeout):
+            self._ready()
+            with self._guard:
+                began = self._ledger.begin_list(identity)
+            listing = self._retried(self.settings.operation_timeout, self.read_checkpoints, scope)
+        with self._guard:
+            self._ledger.checkpoints_listed(identity, listing.rows, began)
+        self._report(listing.skipped)
+        return [row.as_dict(scope) for row in listing.rows]
+
+    def update_checkpoint(
+        self, checkpoint: Mapping[str, Any], *, force: bool = False, **kwargs: Any
+    ) -> None:
+        """Store how far a partition was processed, unless another writer was further.
+
+        A checkpoint below one that another writer has stored is not written: it is logged, and
+        raised where the store was made with `on_stale="raise"`. Sequence numbers are compared,
+        never offsets; an equal one is success.
+
+        Args:
+            checkpoint: as the SDK builds it; neither kept nor edited.
+            force: go back on purpose, whatever is stored.
+
+        Raises:
+            InvalidRecordError: a name or id is unusable, or the sequence number no int64.
+            StaleCheckpointError: see above.
+            StoreUnavailableError: no certain answer within `write_timeout`, or too many writers.
+            StoreAccessError: the backend refused.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+        """
+        record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
+        with deadline(self.settings.write_timeout):
+            self._ready()
+            try:
+                with holding(self._write_lock(record), seconds_left()):
+                    self._write(record, force)
+            except StaleCheckpointError as error:
+                self.counters["stale_checkpoints"] += 1
+                log.warning("%s", error)
+                if self.settings.on_stale == "raise":
+                    raise
+            except TimeoutError as error:
+                raise StoreUnavailableError(
+                    f"a checkpoint of partition {record.partition_id!r} is still being written"
+                ) from error
+
+    def _write(self, record: Checkpoint, force: bool) -> None:
+        with self._guard:
+            known = self._ledger.partition(self.identity(record.scope), record.partition_id)
+            known.writing = True
+        try:
+            self._write_forward(known, record, force)
+        finally:
+            known.writing = False
+
+    def _write_forward(self, known: Partition, record: Checkpoint, force: bool) -> None:
+        seen: str | Seen = FORCE if force else known.track.base
+        for _ in range(1 + TRIES_AFTER_CONFLICT):
+            self._refuse_stale(known, record, force)
+            answer = self._store(known, record, seen)
+            with self._guard:
+                version = confirmed_version(known, record, answer)
+                if version is not None:
+                    known.write(known.track.written(version, force))
+                    return
+                stored = answer.stored if isinstance(answer, Conflict) else None
+                known.write(known.track.shown(stored))
+            seen = stored.version if stored else ABSENT
+        raise StoreUnavailableError(
+            f"checkpoint of partition {record.partition_id!r}: the stored row changed "
+            f"{1 + TRIES_AFTER_CONFLICT} times while it was written; try again"
+        )
+
+    def _refuse_stale(self, known: Partition, record: Checkpoint, force: bool) -> None:
+        sequence_number = record.sequence_number or 0
+        floor = known.track.floor
+        if force or floor is None or not known.track.refuses(sequence_number):
+            return
+        raise StaleCheckpointError(record.partition_id, sequence_number, floor)
+
+    def _store(self, known: Partition, record: Checkpoint, seen: str | Seen) -> Written | Conflict:
+        attempt = 0
+        while True:
+            try:
+                return self._attempt(
+                    self.settings.write_timeout, self.write_checkpoint, record, seen
+                )
+            except (StoreAccessError, StoreNotReadyError):
+                raise
+            except BaseException as error:
+                # Cancelled or cut off: it may have been carried out all the same.
+                with self._guard:
+                    known.write(known.track.unsure(record))
+                wait = pause(attempt, seconds_left(), random.random())
+                if not isinstance(error, StoreUnavailableError) or wait is None:
+                    raise
+            sleep(wait)
+            attempt += 1
+
+
+def confirmed_version(
+    known: Partition, record: Checkpoint, answer: Written | Conflict
+) -> str | None:
+    """The version under which the record is stored, also where an earlier answer was lost."""
+    if isinstance(answer, Written):
+        return answer.version
+    stored = answer.stored
+    if stored and known.track.wrote(stored) and is_same_write(record, stored):
+        return stored.version
+    return None

@@ -1,0 +1,28 @@
+"""How long the call that is running may still take.
+
+A hook of a synchronous backend cannot be interrupted, so it asks for the time that is left and
+passes it to its driver. The deadline follows the call into the threads and tasks it starts.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_deadline: ContextVar[float] = ContextVar("eventhub_checkpoints_deadline", default=math.inf)
+
+
+def seconds_left() -> float:
+    """Seconds until the running call must have ended; `inf` outside of one, 0 when it is over."""
+    return max(_deadline.get() - time.monotonic(), 0.0)
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Bound what is called inside; an outer deadline that is nearer stays in force."""
+    token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)

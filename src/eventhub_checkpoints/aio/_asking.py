@@ -1,0 +1,249 @@
+"""A backend's hooks, and how they are asked: bounded in time, with one kind of error."""
+
+import logging
+import os
+import random
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal, TypeVar
+
+from eventhub_checkpoints._core.answers import (
+    Conflict,
+    Listing,
+    Lost,
+    Remembered,
+    Seen,
+    Won,
+    Written,
+)
+from eventhub_checkpoints._core.ledger import Ledger
+from eventhub_checkpoints._core.retry import attempt_limit, pause
+from eventhub_checkpoints._core.settings import Settings, StoreSettings
+from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints.aio._compat import Lock, for_each, holding, place, sleep, within
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
+    StoreAccessError,
+    StoreError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
+
+log = logging.getLogger("eventhub_checkpoints")
+T = TypeVar("T")
+Answer = Won | Lost | Exception
+
+REMEMBERED_REPORTS = 1000
+
+
+def fresh_etag() -> str:
+    """An etag or version that was never used before, not even by a row that is gone."""
+    return uuid.uuid4().hex
+
+
+class Asking(ABC):
+    """The four hooks that a backend fills in, and the few that it may."""
+
+    makes_own_etags: ClassVar[bool] = False
+    """Whether the server chooses etags and versions, so that those proposed are ignored."""
+
+    def __init__(
+        self,
+        *,
+        operation_timeout: float = 30.0,
+        write_timeout: float = 10.0,
+        keep_unconfirmed: float = 30.0,
+        max_concurrency: int = 32,
+        on_stale: Literal["log", "raise"] = "log",
+        **unknown: object,
+    ) -> None:
+        for name in unknown:
+            kind, known = type(self).__name__, ", ".join(StoreSettings.__annotations__)
+            raise ConfigurationError(f"{name} is no setting of {kind}; known are {known}")
+        self.settings = Settings(
+            operation_timeout, write_timeout, keep_unconfirmed, max_concurrency, on_stale
+        )
+        self.counters: Counter[str] = Counter()
+        self._moving: dict[int, threading.Lock] = {}
+        self._place: object = None
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._process_id = os.getpid()
+        self._guard = threading.Lock()
+        self._ledger = Ledger()
+        self._reported: set[str] = set()
+        self._begin_here()
+
+    def _begin_here(self) -> None:
+        self._opening = Lock()
+        self._writing: dict[tuple[Scope, str], Lock] = {}
+        self._is_open = False
+
+    @abstractmethod
+    async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
+        """All ownership rows of a scope; none is no error."""
+
+    @abstractmethod
+    async def try_claim(self, proposal: Proposal) -> Won | Lost:
+        """Claim one partition in one atomic step.
+
+        The claim wins if the stored row carries `proposal.etag`. If no row is stored it is
+        created, exclusively: of several who try, one wins. The row then carries
+        `proposal.new_etag`. Anything but a certain answer is raised.
+        """
+
+    @abstractmethod
+    async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
+        """All checkpoint rows of a scope, each with its version; none is no error."""
+
+    @abstractmethod
+    async def write_checkpoint(
+        self, checkpoint: Checkpoint, seen: str | Seen
+    ) -> Written | Conflict:
+        """Store one checkpoint in one atomic step, if the stored row is the one that was seen.
+
+        `seen` is a version; `ABSENT`: no row may exist; `UNKNOWN`: treat it as `ABSENT`;
+        `FORCE`: whatever is stored. The row then carries `checkpoint.version`.
+        """
+
+    async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
+        """Claim several partitions, each for itself; answers in the order of the proposals.
+
+        An exception in the place of an answer, one of ours, concerns that claim only. The default
+        claims in parallel; a backend that can do it in one trip overrides this.
+        """
+        # All end before the batch is cut off, or its winners would not be known.
+        with deadline(0.9 * seconds_left()):
+            return await for_each(self._try_one, proposals, self.settings.max_concurrency)
+
+    async def open(self) -> None:
+        """Connect, and create what was asked to be created.
+
+        Called once before the first use, and again in a forked process or another event loop.
+        """
+
+    async def close(self) -> None:
+        """Close what the store opened. May be called twice."""
+
+    def drop_connections(self) -> None:
+        """Use no connection that is open, and close none; `open` is called again.
+
+        They belong to the parent of this forked process, or to an event loop that was left.
+        """
+
+    def identity(self, scope: Scope) -> Scope:
+        """The spelling under which two scopes are the same rows."""
+        return scope.folded
+
+    def map_error(self, error: Exception) -> CheckpointStoreError:
+        """The driver's error as one of ours.
+
+        `StoreUnavailableError` says that the outcome is unknown: the request may have been
+        carried out, and it is tried again. Every other kind is final.
+        """
+        kind = StoreError
+        if isinstance(error, PermissionError):
+            kind = StoreAccessError
+        elif isinstance(error, OSError):
+            kind = StoreUnavailableError
+        return kind(f"{type(error).__name__}: {error}")
+
+    def hides(self, error: Exception) -> bool:
+        """Whether the driver's error holds a secret, so that it must not be chained."""
+        return False
+
+    async def _ready(self) -> None:
+        if self._place != (here := place()):
+            # The parent's locks may be held by threads that this process does not have.
+            with self._moving.setdefault(os.getpid(), threading.Lock()):
+                if self._place != here:
+                    self._move()
+                    self._place = here
+        if self._is_open:
+            return
+        with deadline(self.settings.operation_timeout):
+            try:
+                async with holding(self._opening, seconds_left()):
+                    if not self._is_open:
+                        await self._retried(self.settings.operation_timeout, self.open)
+                        self._is_open = True
+            except TimeoutError as error:
+                raise StoreUnavailableError("the store is still being opened") from error
+
+    def _move(self) -> None:
+        """Begin in another process, knowing nothing, or in another event loop."""
+        if self._process_id != os.getpid():
+            self._begin_anew()
+        elif self._place is not None:
+            self._begin_here()
+        else:
+            return
+        self.drop_connections()
+
+    async def _attempt(
+        self, seconds: float, function: Callable[..., Awaitable[T]], *args: object
+    ) -> T:
+        try:
+            return await within(attempt_limit(seconds_left(), seconds), function, *args)
+        except CheckpointStoreError:
+            raise
+        except Exception as error:
+            ours, cause = self.map_error(error), None if self.hides(error) else error
+        # Not raised above, where an error that is hidden would still be its context.
+        raise ours from cause
+
+    async def _retried(
+        self, seconds: float, function: Callable[..., Awaitable[T]], *args: object
+    ) -> T:
+        with deadline(seconds):
+            attempt = 0
+            while True:
+                try:
+                    return await self._attempt(seconds, function, *args)
+                except StoreUnavailableError:
+                    wait = pause(attempt, seconds_left(), random.random())
+                    if wait is None:
+                        raise
+                await sleep(wait)
+                attempt += 1
+
+    async def _try_one(self, proposal: Proposal) -> Answer:
+        asked = time.time()
+        try:
+            answer = await self._attempt(self.settings.operation_timeout, self.try_claim, proposal)
+        except Exception as error:
+            return error
+        return self._remembered(proposal, answer, asked)
+
+    def _remembered(self, proposal: Proposal, answer: Answer, asked: float) -> Answer:
+        """Note a win at once, as old as its question: the rest of its batch may take long.
+
+        A release meanwhile needs the new etag, also where the batch is cancelled.
+        """
+        if not isinstance(answer, Won) or isinstance(answer, Remembered):
+            return answer
+        row = replace(answer.row, last_modified_time=asked)
+        with self._guard:
+            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+            known.claim(known.hold.won(row, proposal.etag))
+        return Remembered(row)
+
+    def _write_lock(self, row: Proposal | Checkpoint) -> Lock:
+        with self._guard:
+            return self._writing.setdefault((self.identity(row.scope), row.partition_id), Lock())
+
+    def _report(self, skipped: Iterable[str]) -> None:
+        for sentence in skipped:
+            self.counters["skipped_rows"] += 1
+            level = logging.DEBUG if sentence in self._reported else logging.WARNING
+            if len(self._reported) >= REMEMBERED_REPORTS:
+                self._reported.clear()
+            self._reported.add(sentence)
+            log.log(level, "%s", sentence)

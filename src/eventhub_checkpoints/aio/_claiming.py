@@ -1,0 +1,235 @@
+"""Who owns a partition: lists, claims, renewals and releases."""
+
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from eventhub_checkpoints._core.answers import Lost, Won
+from eventhub_checkpoints._core.clock import on_local_clock
+from eventhub_checkpoints._core.retry import pause
+from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints.aio._asking import Answer, Asking, fresh_etag, log
+from eventhub_checkpoints.aio._compat import for_each, holding, sleep
+from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
+from eventhub_checkpoints.records import Ownership, Proposal, Scope
+
+
+class Claiming(Asking):
+    """The ownership half of the SDK's checkpoint store, over a backend's hooks."""
+
+    async def list_ownership(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        """All ownerships of a consumer group, as fresh dicts.
+
+        Returns:
+            Dicts with the three names as given, `partition_id`, `owner_id` (`""`: released),
+            `etag`, and `last_modified_time` in float seconds since the epoch on this process's
+            clock. (The SDK's own text says datetime, and compares it with `time.time()`.)
+
+        Raises:
+            InvalidRecordError: a name is empty or holds `/` or a control character.
+            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreAccessError: the backend refused.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+
+        Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
+        `_balance_ownership`: it walks the list three times and edits the rows.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        with deadline(self.settings.operation_timeout):
+            await self._ready()
+            return [row.as_dict(scope) for row in await self._list(scope)]
+
+    async def claim_ownership(
+        self, ownership_list: Iterable[Mapping[str, Any]], **kwargs: Any
+    ) -> list[dict[str, Any]]:
+        """Try to take, renew or release each proposed partition; return those that were won.
+
+        A proposal wins when its etag is the stored one, or when nothing is stored. A lost one is
+        left out; losing is no error. An empty `owner_id` releases, which never raises. A renewal
+        whose outcome stays unknown is returned unchanged while the server confirmed the row
+        within `keep_unconfirmed` seconds; any other unknown outcome is left out.
+
+        Args:
+            ownership_list: proposals as the SDK builds them; neither kept nor edited.
+
+        Returns:
+            Fresh dicts in the order proposed, with the new `etag` and `last_modified_time`.
+
+        Raises:
+            InvalidRecordError: a proposal lacks something; raised after all others were tried.
+            StoreAccessError: the backend refused; likewise.
+            StoreNotReadyError: the container, table or keyspace does not exist; likewise.
+        """
+        failures: list[Exception] = []
+        proposals = list(proposed(ownership_list, failures))
+        claims = [one for one in proposals if not one.is_release]
+        won = await self._release_all([one for one in proposals if one.is_release])
+        if claims:
+            with deadline(self.settings.operation_timeout):
+                await self._ready()
+                won |= await self._claim_all(claims, failures)
+        if failures:
+            raise failures[0]
+        return [won[one].as_dict(one.scope) for one in proposals if one in won]
+
+    async def _list(self, scope: Scope) -> list[Ownership]:
+        identity = self.identity(scope)
+        with self._guard:
+            began = self._ledger.begin_list(identity)
+        listing = await self._retried(self.settings.operation_timeout, self.read_ownerships, scope)
+        rows = on_local_clock(listing, time.time())
+        with self._guard:
+            self._ledger.ownerships_listed(identity, rows, began)
+        self._report(listing.skipped)
+        return rows
+
+    async def _claim_all(
+        self, claims: Sequence[Proposal], failures: list[Exception]
+    ) -> dict[Proposal, Ownership]:
+        with self._guard:
+            for scope in {self.identity(claim.scope) for claim in claims}:
+                here = {one.partition_id for one in claims if self.identity(one.scope) == scope}
+                self._ledger.proposed(scope, here)
+        answers = await self._settle(claims)
+        now = time.time()
+        won = {claim: self._learn(claim, answer, now) for claim, answer in answers.items()}
+        failures.extend(
+            answer
+            for answer in answers.values()
+            if isinstance(answer, Exception) and not isinstance(answer, StoreUnavailableError)
+        )
+        return {claim: row for claim, row in won.items() if row is not None}
+
+    def _learn(self, proposal: Proposal, answer: Answer, now: float) -> Ownership | None:
+        with self._guard:
+            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+            if isinstance(answer, Won):
+                return answer.row
+            if isinstance(answer, StoreUnavailableError):
+                kept = known.hold.renewed_by(proposal.owner_id, proposal.etag)
+                self.counters["unconfirmed_claims"] += 1
+                log.warning("claim of partition %s: %s", proposal.partition_id, answer)
+                if kept and now - kept.last_modified_time < self.settings.keep_unconfirmed:
+                    return kept
+            elif isinstance(answer, Exception):
+                return None
+            elif proposal.is_release and not known.hold.has_won(proposal.etag):
+                # It came late, and says nothing about a newer claim of the same client.
+                return None
+            else:
+                self.counters["lost_claims"] += 1
+                log.debug("partition %s went to another owner", proposal.partition_id)
+            known.claim(known.hold.lost())
+            return None
+
+    async def _settle(self, proposals: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        """Ask until every proposal has a certain answer or the time is over."""
+        answers: dict[Proposal, Answer] = {}
+        unanswered: set[Proposal] = set()
+        pending = list(proposals)
+        for attempt in count():
+            answers.update(await self._ask_all(pending))
+            conflicts = [
+                one for one in pending if isinstance(answers[one], Lost) and one in unanswered
+            ]
+            answers.update(await self._recognise(conflicts))
+            pending = [one for one in pending if isinstance(answers[one], StoreUnavailableError)]
+            unanswered.update(pending)
+            wait = pause(attempt, seconds_left(), random.random())
+            if not pending or wait is None:
+                break
+            await sleep(wait)
+        return answers
+
+    async def _ask_all(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        asked = time.time()
+        try:
+            answers = await self._attempt(2 * seconds_left(), self.try_claims, pending)
+        except Exception as error:
+            answers = [error] * len(pending)
+        pairs = zip(pending, answers, strict=True)
+        return {one: self._remembered(one, answer, asked) for one, answer in pairs}
+
+    async def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        """Whether a conflict was met with an own claim whose answer was lost.
+
+        A release has no owner to be recognised by, and is calm anyway.
+        """
+        found: dict[Proposal, Answer] = {}
+        for scope in {one.scope for one in conflicts if not one.is_release}:
+            here = [one for one in conflicts if one.scope == scope]
+            try:
+                rows = {row.partition_id: row for row in await self._list(scope)}
+            except Exception as error:
+                found.update(dict.fromkeys(here, error))
+                continue
+            for one in here:
+                row = rows.get(one.partition_id)
+                if row is not None and self._is_own(one, row):
+                    found[one] = self._remembered(one, Won(row), row.last_modified_time)
+        return found
+
+    def _is_own(self, proposal: Proposal, row: Ownership) -> bool:
+        if self.makes_own_etags:
+            return row.owner_id == proposal.owner_id
+        return row.etag == proposal.new_etag
+
+    async def _release_all(self, releases: Sequence[Proposal]) -> dict[Proposal, Ownership]:
+        try:
+            rows = await for_each(self._release, releases, self.settings.max_concurrency)
+        except RuntimeError as error:  # at the interpreter's end no thread can be started
+            log.warning("%d partitions were not released: %s", len(releases), error)
+            return {}
+        return {one: row for one, row in zip(releases, rows, strict=True) if row is not None}
+
+    async def _release(self, proposal: Proposal) -> Ownership | None:
+        """Give a partition up; whatever goes wrong, its ownership expires by itself.
+
+        Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
+        `release_ownership`: an error here would escape `receive()` and keep other partitions.
+        """
+        seconds = min(self.settings.write_timeout, self.settings.operation_timeout)
+        try:
+            with deadline(seconds):
+                await self._ready()
+                # A checkpoint that is being written belongs to the owner that leaves.
+                async with holding(self._write_lock(proposal), seconds_left()):
+                    return await self._release_once_or_twice(proposal)
+        except Exception as error:
+            log.warning("partition %s was not released: %s", proposal.partition_id, error)
+            return None
+
+    async def _release_once_or_twice(self, proposal: Proposal) -> Ownership | None:
+        answer = (await self._settle([proposal]))[proposal]
+        with self._guard:
+            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+        newer = known.hold.newer_etag(proposal.etag)
+        if isinstance(answer, Lost) and newer:
+            proposal = replace(proposal, etag=newer, new_etag=fresh_etag())
+            answer = (await self._settle([proposal]))[proposal]
+        if isinstance(answer, Exception):
+            raise answer
+        return self._learn(proposal, answer, time.time())
+
+
+def proposed(
+    ownership_list: Iterable[Mapping[str, Any]], failures: list[Exception]
+) -> Iterator[Proposal]:
+    """Read the proposals; one that is unusable fails alone, and a release not at all."""
+    for row in ownership_list:
+        try:
+            yield Proposal.from_dict(row, fresh_etag())
+        except InvalidRecordError as error:
+            if isinstance(row, Mapping) and not row.get("owner_id"):
+                log.warning("a release was left out: %s", error)
+            else:
+                failures.append(error)

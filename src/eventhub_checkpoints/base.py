@@ -1,0 +1,101 @@
+# Derived from aio/base.py by tools/twins.py; edit that file.
+"""The checkpoint store that every backend is: the SDK's four methods over four typed hooks.
+
+A backend subclasses `BaseCheckpointStore` and fills in `read_ownerships`, `try_claim`,
+`read_checkpoints` and `write_checkpoint`. Everything that a backend would get wrong is here: the
+SDK's dicts and habits, parallel claims, retries and what they mean, checkpoints that do not go
+back, clocks, releases. `docs/custom-store.md` builds one from nothing.
+"""
+
+from types import TracebackType
+from typing import Self
+
+from azure.eventhub import CheckpointStore
+
+from eventhub_checkpoints._asking import fresh_etag
+from eventhub_checkpoints._checkpointing import Checkpointing
+from eventhub_checkpoints._claiming import Claiming
+from eventhub_checkpoints._core.answers import (
+    ABSENT,
+    FORCE,
+    UNKNOWN,
+    Conflict,
+    Listing,
+    Lost,
+    Seen,
+    Won,
+    Written,
+)
+from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
+
+__all__ = [
+    "ABSENT",
+    "FORCE",
+    "UNKNOWN",
+    "BaseCheckpointStore",
+    "Checkpoint",
+    "Conflict",
+    "Listing",
+    "Lost",
+    "Ownership",
+    "Proposal",
+    "Scope",
+    "Seen",
+    "Won",
+    "Written",
+    "seconds_left",
+]
+
+PROBE = Scope("eventhub-checkpoints", "verify", "probe")
+
+
+class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
+    """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
+
+    Args:
+        operation_timeout: seconds that a list or a batch of claims may take.
+        write_timeout: seconds that one checkpoint or one release may take.
+        keep_unconfirmed: seconds since the server last confirmed it that an ownership is kept
+            while its renewal has no answer. Must be below the client's
+            `partition_ownership_expiration_interval`.
+        max_concurrency: claims of one batch that are under way at once.
+        on_stale: `"log"` a checkpoint that would go back, or `"raise"` `StaleCheckpointError`.
+
+    Attributes:
+        counters: how often what happened: `lost_claims`, `unconfirmed_claims`,
+            `stale_checkpoints`, `skipped_rows`.
+
+    Raises:
+        ConfigurationError: one of the settings cannot work.
+    """
+
+    def verify(self) -> None:
+        """Show at start-up that the store can be read and written: one list, one write.
+
+        The write is a row of its own, under the names `eventhub-checkpoints`, `verify` and
+        `probe`, that no client asks for.
+
+        Raises:
+            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreAccessError: the backend refused.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+        """
+        probe = Proposal(PROBE, "0", RELEASED, None, fresh_etag())
+        with deadline(self.settings.operation_timeout):
+            self._ready()
+            self._retried(self.settings.operation_timeout, self.read_ownerships, PROBE)
+            answer = (self._settle([probe]))[probe]
+        if isinstance(answer, Exception):
+            raise answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

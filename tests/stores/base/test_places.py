@@ -1,0 +1,88 @@
+"""A store in another place than before: a forked process, or the next event loop."""
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import MemoryCheckpointStore
+from eventhub_checkpoints._core.answers import Conflict, Seen, Written
+from eventhub_checkpoints.records import Checkpoint, Scope
+
+SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
+
+
+def checkpoint_of(number: int) -> dict[str, Any]:
+    return SCOPE.as_dict() | {"partition_id": "0", "offset": "1", "sequence_number": number}
+
+
+def test_writes_wait_for_each_other_in_every_event_loop(aio_store, make_fault) -> None:
+    aio_store.faults.always["write_checkpoint"] = make_fault(seconds=0.02)
+    for _ in range(2):
+        with aio_store.another_loop():
+            calls = [aio_store.begin("update_checkpoint", checkpoint_of(n)) for n in range(4)]
+            for call in calls:
+                call.result(5)
+    assert aio_store.faults.most == 1
+
+
+def test_the_next_event_loop_knows_what_this_store_wrote(aio_store) -> None:
+    aio_store.update(5)
+    with aio_store.another_loop():
+        aio_store.update(3)  # below its own row, which is no other writer's
+    assert aio_store.stored() == 3
+
+
+def test_a_store_is_opened_again_in_another_event_loop_and_not_in_the_same(aio_store) -> None:
+    for number in range(3):
+        aio_store.update(number)
+    with aio_store.another_loop():
+        for number in range(3):
+            aio_store.update(number)
+    assert aio_store.faults.count("open") == 2
+
+
+class SlowToDrop(MemoryCheckpointStore):
+    """Has a connection from its making on, and takes a while to replace it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connected_in = os.getpid()
+
+    def drop_connections(self) -> None:
+        time.sleep(0.2)
+        self.connected_in = os.getpid()
+
+    def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
+        assert self.connected_in == os.getpid(), "the parent's connection was used"
+        return super().write_checkpoint(checkpoint, seen)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_no_thread_of_a_forked_child_uses_the_parents_connections() -> None:
+    store = SlowToDrop()
+    store.update_checkpoint(checkpoint_of(1))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(0 if all_can_write(store) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def all_can_write(store: SlowToDrop) -> bool:
+    written: list[int] = []
+
+    def write(number: int) -> None:
+        time.sleep(number * 0.02)
+        store.update_checkpoint(checkpoint_of(1))
+        written.append(number)
+
+    threads = [threading.Thread(target=write, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(written) == len(threads)

@@ -1,0 +1,108 @@
+"""A batch in which one claim hangs: the others were won long before it ends."""
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+SCOPE = {
+    "fully_qualified_namespace": "ns.servicebus.windows.net",
+    "eventhub_name": "orders",
+    "consumer_group": "$Default",
+}
+LIMIT = 1.0
+
+
+def row(partition_id: str) -> dict[str, Any]:
+    return SCOPE | {"partition_id": partition_id, "owner_id": "me"}
+
+
+def hang_one(subject: Any, make_fault: Any) -> Any:
+    """Let every claim of partition 1 hang from now on; the fault tells when the first does."""
+    fault = make_fault(hangs=True)
+    begin = subject.store.try_claim
+
+    def try_claim(proposal: Any) -> Any:
+        if proposal.partition_id == "1":
+            subject.faults.plan("try_claim", fault)
+        return begin(proposal)
+
+    subject.store.try_claim = try_claim
+    return fault
+
+
+@pytest.fixture
+def slow(make) -> Any:
+    return make(operation_timeout=LIMIT, write_timeout=LIMIT, keep_unconfirmed=LIMIT / 2)
+
+
+def test_a_claim_is_as_old_as_its_question(slow, make_fault) -> None:
+    hang_one(slow, make_fault)
+    began = time.time()
+    (won,) = slow.claim(row("0"), row("1"))
+    assert time.time() - began > LIMIT / 2
+    assert 0 <= won["last_modified_time"] - began < LIMIT / 4
+
+
+def test_a_recognised_claim_is_as_old_as_its_row(slow, make_fault) -> None:
+    lost = make_fault(error=TimeoutError(), carried_out=True)
+    began = time.time()
+    slow.faults.plan("try_claim", lost)
+    slow.faults.plan("try_claim", make_fault(seconds=LIMIT / 4))
+    (won,) = slow.claim(row("0"))
+    assert time.time() - began > LIMIT / 4
+    assert 0 <= won["last_modified_time"] - began < LIMIT / 8
+
+
+def test_a_renewal_is_not_kept_longer_after_a_slow_batch(slow, make_fault) -> None:
+    hang_one(slow, make_fault)
+    won = slow.claim(row("0"), row("1"))  # confirmed more than `keep_unconfirmed` ago
+    slow.faults.always["try_claim"] = make_fault(error=TimeoutError())
+    slow.store.settings = replace(slow.store.settings, operation_timeout=LIMIT / 10)
+    assert slow.claim(*won) == []
+
+
+def test_a_release_during_a_batch_uses_the_etag_that_was_just_won(slow, make_fault) -> None:
+    won = slow.claim(row("0"), row("1"))
+    hung = hang_one(slow, make_fault)
+    batch = threading.Thread(target=slow.claim, args=won)
+    batch.start()
+    assert hung.entered.wait(5)
+    while slow.faults.count("try_claim") < len(won) + 2:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    assert len(slow.claim(won[0] | {"owner_id": ""})) == 1
+    batch.join()
+    assert slow.owner("0") == ""
+
+
+def test_a_batch_that_is_cancelled_remembers_what_it_has_won(aio_store, make_fault) -> None:
+    won = aio_store.claim(row("0"), row("1"))
+    hung = hang_one(aio_store, make_fault)
+    batch = aio_store.begin("claim_ownership", won)
+    assert hung.entered.wait(5)
+    time.sleep(0.05)
+    batch.cancel()
+    assert len(aio_store.claim(won[0] | {"owner_id": ""})) == 1
+
+
+def test_releases_are_calm_where_no_thread_can_be_started(make, monkeypatch, caplog) -> None:
+    store = make()
+    won = store.claim(row("0"), row("1"))
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    if not store.is_aio:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    released = store.claim(*[one | {"owner_id": ""} for one in won])
+    assert len(released) == 2 or "can't start new thread" in caplog.text
+
+
+def test_a_batch_that_is_too_large_for_its_time_keeps_what_it_has_won(make, make_fault) -> None:
+    store = make(operation_timeout=LIMIT, max_concurrency=8)
+    store.faults.always["try_claim"] = make_fault(seconds=LIMIT / 8)
+    won = store.claim(*[row(str(number)) for number in range(400)])
+    assert len(won) == len(store.list_ownership()) >= 8
