@@ -1,0 +1,103 @@
+"""What a blob store of either colour makes of its arguments."""
+
+import importlib
+import os
+from difflib import get_close_matches
+from typing import Any
+
+from eventhub_checkpoints._core.settings import StoreSettings
+from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT, EMULATOR_KEY, ContainerUrl
+from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+
+try:
+    from azure.core.credentials import AzureNamedKeyCredential
+    from azure.storage.blob import ContainerClient
+except ImportError as error:
+    raise MissingDriverError.of_extra("the Blob store", "blob") from error
+
+BLOB_SETTINGS = (
+    "api_version",
+    "secondary_hostname",
+    "container_client",
+    "connect",
+    "create_container",
+    "name_case",
+)
+MISSPELT = 0.85
+"""How alike a name is that is meant to be one of ours; of the driver's own, none is above 0.8."""
+
+CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
+
+
+def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]:
+    """The store's own settings, and what is left for the driver's client.
+
+    Raises:
+        ConfigurationError: a name is almost one of ours; the driver would not look at it.
+    """
+    names = StoreSettings.__annotations__.keys()
+    settings = {name: arguments[name] for name in names & arguments.keys()}
+    client = {name: value for name, value in arguments.items() if name not in names}
+    for name in client:
+        for meant in get_close_matches(name, [*names, *BLOB_SETTINGS], 1, MISSPELT):
+            raise ConfigurationError(f"{name} is no setting; did you mean {meant}?")
+    return StoreSettings(**settings), client  # type: ignore[typeddict-item]  # names are its keys
+
+
+def check_client(connect: Any, container_client: Any) -> None:
+    """Refuse what cannot be, or make, a client.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if connect is not None and not callable(connect):
+        raise ConfigurationError(f"connect is {connect!r}; expected a callable that makes a client")
+    if container_client is not None and not hasattr(container_client, "list_blobs"):
+        raise ConfigurationError(
+            f"container_client is of type {type(container_client).__name__}; "
+            "expected a ContainerClient of azure-storage-blob"
+        )
+
+
+def version_arguments(api_version: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Client arguments that make every request carry this service version.
+
+    The driver refuses versions older than its own tests; Azure Stack Hub needs such a one, so
+    those travel as a header.
+    """
+    headers = {**(arguments.get("headers") or {}), "x-ms-version": api_version}
+    try:
+        ContainerClient("https://localhost", "version", api_version=api_version).close()
+    except ValueError:
+        return {**arguments, "headers": headers}
+    return {**arguments, "headers": headers, "api_version": api_version}
+
+
+def emulator_credential() -> AzureNamedKeyCredential:
+    """The key that every emulator has."""
+    return AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
+
+
+def connection_string_for(address: ContainerUrl) -> str | None:
+    """The environment's connection string, if it is of the same account."""
+    text = os.environ.get(CONNECTION_STRING)
+    if not text:
+        return None
+    with ContainerClient.from_connection_string(text, address.container) as client:
+        same = client.url.partition("?")[0] == f"{address.account_url}/{address.container}"
+    return text if same else None
+
+
+def default_credential(module: str, address: ContainerUrl) -> Any:
+    """Azure Identity's default credential, of its sync or async module.
+
+    Raises:
+        ConfigurationError: that package is not installed; the message lists the other ways.
+    """
+    try:
+        return importlib.import_module(module).DefaultAzureCredential()
+    except ImportError as error:
+        raise ConfigurationError(
+            f"no credential for {address.account_url}: pass credential=, put a SAS into the URL, "
+            f"set {CONNECTION_STRING} for that account, or install azure-identity"
+        ) from error

@@ -1,0 +1,236 @@
+# Derived from aio/_blob_requests.py by tools/twins.py; edit that file.
+"""The requests to Azure Blob Storage: one method, one request, without the driver's retries."""
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._wire.blob import (
+    Verdict,
+    bare_etag,
+    failure,
+    redacted,
+    server_time,
+    verdict,
+)
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    MissingDriverError,
+    StoreAccessError,
+    StoreError,
+    StoreUnavailableError,
+)
+
+try:
+    from azure.core import MatchConditions
+    from azure.core.exceptions import (
+        AzureError,
+        ClientAuthenticationError,
+        HttpResponseError,
+        ResourceExistsError,
+    )
+    from azure.storage.blob import BlobClient, BlobProperties, ContainerClient
+except ImportError as error:
+    raise MissingDriverError.of_extra("the Blob store", "blob") from error
+
+__all__ = [
+    "BlobProperties",
+    "BlobRequests",
+    "ContainerClient",
+    "HttpResponseError",
+    "error_code",
+]
+
+Hook = Callable[[Any], Any]
+CONNECT_SECONDS = 10.0
+LONGEST_SECONDS = 60.0
+
+
+class BlobRequests:
+    """One container, asked with the time that the running call has left.
+
+    Args:
+        connect: makes the client; called again in a forked child, which must not use the
+            parent's connections, and in another event loop.
+        hook: the caller's own `raw_response_hook`, called before ours.
+    """
+
+    def __init__(self, connect: Callable[[], ContainerClient], hook: Hook | None = None) -> None:
+        self._connect = connect
+        self._hook = hook
+        self._inherited: list[ContainerClient] = []
+        self._begin()
+
+    def begin_anew(self) -> None:
+        """Use a new client.
+
+        The parent process's client is kept: a forked child that let go of it would take its
+        connections out of the parent's event loop, whose epoll instance the two share.
+        """
+        if self._process_id != os.getpid():
+            self._inherited.append(self.container)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process_id = os.getpid()
+        self.container = self._connect()
+        self._blobs: dict[str, BlobClient] = {}
+
+    @property
+    def address(self) -> str:
+        """The container's URL, without a signature."""
+        return str(self.container.url).partition("?")[0]
+
+    def create_container(self) -> None:
+        """Create the container, unless it is there."""
+        try:
+            self.container.create_container(**self._bounds())
+        except ResourceExistsError as error:
+            if error_code(error) != "ContainerAlreadyExists":
+                raise
+
+    def create(self, name: str, metadata: dict[str, str], overwrite: bool = False) -> str | Verdict:
+        """Put Blob: the new etag, or why there is none."""
+        try:
+            answer = self._blob(name).upload_blob(
+                b"", overwrite=overwrite, metadata=metadata, **self._bounds()
+            )
+        except HttpResponseError as error:
+            return expected(error)
+        return new_etag(answer)
+
+    def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Verdict:
+        """Set Blob Metadata, over this etag or over any: the new etag, or why there is none."""
+        condition: dict[str, Any] = {}
+        if etag is not None:
+            condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
+        try:
+            answer = self._blob(name).set_blob_metadata(metadata, **condition, **self._bounds())
+        except HttpResponseError as error:
+            found = expected(error)
+            if found is Verdict.LOST and may_be_absent(error) and self.read(name) is None:
+                return Verdict.ABSENT
+            return found
+        return new_etag(answer)
+
+    def read(self, name: str) -> BlobProperties | None:
+        """Get Blob Properties; None if there is no blob."""
+        try:
+            return self._blob(name).get_blob_properties(**self._bounds())
+        except HttpResponseError as error:
+            # An answer without a body carries no error code, but a missing container does.
+            if error.status_code == 404 and error_code(error) in {"BlobNotFound", ""}:
+                return None
+            raise
+
+    def list_blobs(self, prefix: str) -> tuple[list[BlobProperties], float | None]:
+        """List Blobs with their metadata, and the service's clock at the last page."""
+        dates: list[str | None] = []
+
+        def on_page(response: Any) -> None:
+            if self._hook is not None:
+                self._hook(response)
+            dates.append(response.http_response.headers.get("Date"))
+
+        blobs: list[BlobProperties] = []
+        marker: str | None = ""
+        while marker is not None:
+            pages: Any = self.container.list_blobs(
+                name_starts_with=prefix,
+                include=["metadata"],
+                raw_response_hook=on_page,
+                **self._bounds(),
+            ).by_page(marker or None)
+            for page in pages:
+                for blob in page:
+                    blobs.append(blob)
+                break  # the next page is asked for with the time that is left then
+            marker = pages.continuation_token or None
+        return blobs, server_time(dates[-1] if dates else None)
+
+    def close(self) -> None:
+        """Close the client, unless it is the parent process's."""
+        if self._process_id == os.getpid():
+            self.container.close()
+
+    def map_error(self, error: Exception) -> CheckpointStoreError:
+        """The driver's error as one of ours."""
+        said = redacted(str(error)) or "no answer in time"
+        text = f"container {self.container.container_name!r}: {said} ({type(error).__name__})"
+        if isinstance(error, ClientAuthenticationError) and not error_code(error):
+            return StoreAccessError(text)  # said by who gives the tokens, with any status
+        if isinstance(error, HttpResponseError) and error.status_code is not None:
+            return failure(
+                error.status_code,
+                error_code(error),
+                operation_of(error),
+                self.container.container_name,
+            )
+        if isinstance(error, (AzureError, OSError)):
+            return StoreUnavailableError(text)
+        return StoreError(text)
+
+    def _blob(self, name: str) -> BlobClient:
+        blob = self._blobs.get(name)
+        if blob is None:
+            blob = self._blobs[name] = self.container.get_blob_client(name)
+        return blob
+
+    @staticmethod
+    def _bounds() -> dict[str, Any]:
+        left = seconds_left()
+        left = LONGEST_SECONDS if math.isinf(left) else left
+        if left <= 0:
+            raise TimeoutError("no time was left for this request")
+        return {
+            "retry_total": 0,
+            # A redirected request is sent with the driver's own retries, and its credential.
+            "permit_redirects": False,
+            "connection_timeout": min(left, CONNECT_SECONDS),
+            "read_timeout": left,
+        }
+
+
+def expected(error: HttpResponseError) -> Verdict:
+    """The verdict of an answer that a conditional write may get; any other is raised."""
+    found = verdict(error.status_code, error_code(error))
+    if found is Verdict.FAILED:
+        raise error
+    return found
+
+
+def new_etag(answer: Mapping[str, Any]) -> str:
+    """The etag of a write that was confirmed; without one, somebody else has answered."""
+    etag = answer.get("etag")
+    if not etag:
+        raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
+    return bare_etag(str(etag))
+
+
+def error_code(error: HttpResponseError) -> str:
+    """The service's own code for the error; `""` if there is none."""
+    code = getattr(error, "error_code", None)
+    return str(getattr(code, "value", code) or "")
+
+
+def operation_of(error: HttpResponseError) -> str:
+    """What was asked for, by the request that was refused."""
+    request = cast("Any", error.response).request
+    if request.method == "GET":
+        return "list"
+    if request.method == "HEAD":
+        return "read"
+    if "restype=container" in request.url:
+        return "create the container"
+    return "write" if "comp=metadata" in request.url else "create"
+
+
+def may_be_absent(error: HttpResponseError) -> bool:
+    """Whether this server says "condition not met" of a blob that is not there.
+
+    Azure answers 404; Azurite 3.35 answers 412, and is told by its `Server` header.
+    """
+    headers = cast("Any", error.response).headers
+    return str(headers.get("Server", "")).startswith("Azurite")

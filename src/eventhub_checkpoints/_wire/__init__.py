@@ -1,0 +1,1 @@
+"""What is said to each backend, as data: no driver is imported here."""

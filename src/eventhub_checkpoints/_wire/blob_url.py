@@ -1,0 +1,125 @@
+"""Addresses of containers."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+EMULATOR_ACCOUNT = "devstoreaccount1"
+EMULATOR_KEY = (  # published with the emulator, the same everywhere: no secret
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+EXPECTED = "https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]"
+ACCOUNT = re.compile(r"https?://[^/@;=]+(/.*)?|[^/@;=:]+[.:][^/@;=]+(/.*)?", re.IGNORECASE)
+CONTAINER = re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerUrl:
+    """A container's address, taken apart.
+
+    Attributes:
+        account_url: without container and query.
+        container: the container's name.
+        sas: the query, with its signature; `""` if there is none. Never shown.
+    """
+
+    account_url: str
+    container: str
+    sas: str
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Take apart `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`.
+
+        The account of an emulator, and of a host that is an IP address, is the path's first part.
+
+        Raises:
+            ConfigurationError: it is no such URL, or the container's name cannot be one.
+        """
+        checked_text("the container's URL", url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # its message repeats the address, which may hold a password
+            raise ConfigurationError(f"no address can be read; expected {EXPECTED}") from None
+        names = [name for name in parts.path.split("/") if name]
+        has_account = bool(names) and (names[0] == EMULATOR_ACCOUNT or is_ip(parts.hostname))
+        account = f"/{names[0]}" if has_account else ""
+        container = "/".join(names[1:] if has_account else names)
+        is_http = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        if is_http and "@" in parts.netloc + parts.path:
+            raise ConfigurationError(
+                f"no user or password belongs into the URL; expected {EXPECTED}"
+            )
+        if is_http and not container:
+            raise ConfigurationError(f"the URL names no container: expected {EXPECTED}")
+        if not is_http:
+            raise ConfigurationError(f"{parts.path.rpartition('@')[2]!r}: expected {EXPECTED}")
+        checked_container(container)
+        return cls(f"{parts.scheme}://{parts.netloc}{account}", container, parts.query)
+
+    @property
+    def is_emulator(self) -> bool:
+        """Whether the emulator's published key opens it."""
+        return self.account_url.endswith(f"/{EMULATOR_ACCOUNT}")
+
+    def __repr__(self) -> str:
+        return f"ContainerUrl({self.account_url}/{self.container})"
+
+    __str__ = __repr__
+
+
+def is_ip(host: str | None) -> bool:
+    """Whether the host is an address rather than a name."""
+    try:
+        ip_address(host or "")
+    except ValueError:
+        return False
+    return True
+
+
+def checked_text(what: str, value: Any) -> str:
+    """A text that was given, and not an environment variable that is not set.
+
+    Raises:
+        ConfigurationError: it is no text; only None is shown, for bytes may hold a secret.
+    """
+    if not isinstance(value, str):
+        found = "None" if value is None else f"of type {type(value).__name__}"
+        raise ConfigurationError(
+            f"{what} is {found}; expected a text; is the environment variable set?"
+        )
+    return value
+
+
+def checked_account(url: Any) -> str:
+    """An account's address, as the driver takes it: a host does without `https://`.
+
+    Raises:
+        ConfigurationError: it is none; it is not shown, for it may be a connection string.
+    """
+    if not ACCOUNT.fullmatch(checked_text("the account URL", url).partition("?")[0]):
+        raise ConfigurationError(
+            "the account URL is no address: expected https://ACCOUNT.blob.core.windows.net; "
+            "a connection string goes to from_connection_string"
+        )
+    return str(url)
+
+
+def checked_container(name: Any) -> str:
+    """A name that a container can have.
+
+    Raises:
+        ConfigurationError: the service would refuse it.
+
+    Source: Azure Storage, "Naming and Referencing Containers, Blobs, and Metadata".
+    """
+    if not CONTAINER.fullmatch(checked_text("the container name", name)):
+        raise ConfigurationError(
+            f"{name!r} is no container name: expected 3 to 63 lower-case letters, digits and "
+            "single hyphens, without a path"
+        )
+    return str(name)

@@ -1,0 +1,325 @@
+"""Every way to make a Blob store: the official package's, and ours."""
+
+import math
+from typing import Any
+
+import pytest
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from requests.certs import where
+
+from eventhub_checkpoints._blob_options import separated
+from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.errors import (
+    ConfigurationError,
+    InvalidRecordError,
+    StaleCheckpointError,
+    StoreNotReadyError,
+)
+
+KEY = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
+DRIVERS_NAMES = """
+    audience connection_cert connection_timeout connection_verify connection_data_block_size
+    decompress enable_cae encryption_version headers key_encryption_key
+    key_resolver_function logging_body logging_enable location_mode max_block_size
+    max_chunk_get_size max_page_size max_single_get_size max_single_put_size
+    min_large_block_upload_threshold network_span_namer permit_redirects proxies
+    raw_request_hook raw_response_hook read_timeout redirect_max request_id
+    require_encryption retry_backoff_factor retry_connect retry_mode retry_policy retry_read
+    retry_status retry_to_secondary retry_total session timeout transport use_byte_buffer
+    use_env_settings user_agent user_agent_overwrite initial_backoff increment_base
+    random_jitter_range
+"""
+
+
+class Headers:
+    """A `raw_response_hook` that keeps what was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, str]] = []
+
+    def __call__(self, response: Any) -> None:
+        self.sent.append(dict(response.http_request.headers))
+
+    @property
+    def versions(self) -> set[str]:
+        return {headers["x-ms-version"] for headers in self.sent}
+
+
+def works(client: Any) -> None:
+    """Every kind of request is answered."""
+    row = client.take("0", "owner-1")
+    client.claim_ownership([row])
+    client.save("0", 1)
+    client.save("0", 2)
+    assert (client.owner("0"), client.position("0")) == ("owner-1", 2)
+
+
+@pytest.mark.parametrize("class_name", ["store", "official"])
+def test_the_official_positional_arguments(colour, blob_container, class_name) -> None:
+    if (colour.name, class_name) == ("aio", "official"):  # there the credential has a name
+        store = colour.official(blob_container.endpoint, blob_container.name, credential=KEY)
+    else:
+        store = getattr(colour, class_name)(blob_container.endpoint, blob_container.name, KEY)
+    works(colour.client(store))
+
+
+@pytest.mark.parametrize("class_name", ["store", "official"])
+def test_the_official_arguments_by_name(colour, blob_container, class_name) -> None:
+    store = getattr(colour, class_name)(
+        blob_account_url=blob_container.endpoint,
+        container_name=blob_container.name,
+        credential=KEY,
+        api_version="2019-07-07",
+        secondary_hostname="127.0.0.1:1",
+    )
+    works(colour.client(store))
+
+
+@pytest.mark.parametrize("class_name", ["store", "official"])
+def test_a_connection_string(colour, blob_container, class_name) -> None:
+    store = getattr(colour, class_name).from_connection_string(
+        blob_container.connection_string, blob_container.name
+    )
+    works(colour.client(store))
+
+
+def test_a_credential_beats_the_one_in_the_connection_string(colour, blob_container) -> None:
+    text = blob_container.connection_string.replace(EMULATOR_KEY, "d3Jvbmc=")
+    store = colour.store.from_connection_string(text, blob_container.name, KEY)
+    works(colour.client(store))
+
+
+def test_an_account_url_with_a_sas(colour, blob_container, sas) -> None:
+    account = f"{blob_container.endpoint}?{sas('rcwl')}"
+    works(colour.client(colour.store(account, blob_container.name)))
+
+
+def test_a_sas_as_credential(colour, blob_container, sas) -> None:
+    credential = AzureSasCredential(sas("rcwl"))
+    store = colour.store(blob_container.endpoint, blob_container.name, credential)
+    works(colour.client(store))
+
+
+def test_a_container_url_with_a_sas(colour, blob_container, sas) -> None:
+    store = colour.store.from_container_url(f"{blob_container.url}?{sas('rcwl')}")
+    works(colour.client(store))
+
+
+def test_a_container_url_with_a_credential(colour, blob_container) -> None:
+    works(colour.client(colour.store.from_container_url(blob_container.url, KEY)))
+
+
+def test_a_ready_container_client(colour, blob_container) -> None:
+    ready = colour.driver.from_connection_string(
+        blob_container.connection_string, blob_container.name
+    )
+    works(colour.client(colour.store(container_client=ready)))
+    colour.finished(ready.close())
+
+
+def test_a_client_that_a_function_makes(colour, blob_container) -> None:
+    arguments: list[dict[str, Any]] = []
+
+    def connect(**kwargs: Any) -> Any:
+        arguments.append(kwargs)
+        return colour.driver.from_connection_string(
+            blob_container.connection_string, blob_container.name, **kwargs
+        )
+
+    works(colour.client(colour.store(connect=connect, user_agent="orders")))
+    (given,) = arguments
+    assert given["user_agent"] == "orders"
+    assert given["headers"] == {"x-ms-version": "2019-07-07"}
+
+
+def test_settings_of_the_connection_reach_the_transport(colour, blob_container) -> None:
+    transports = []
+
+    def connect(**kwargs: Any) -> Any:
+        transports.append(kwargs["transport"])
+        return colour.driver.from_connection_string(
+            blob_container.connection_string, blob_container.name, **kwargs
+        )
+
+    works(colour.client(colour.store(connect=connect, connection_verify=where())))
+    assert transports[0].connection_config.verify == where()
+
+
+def test_a_store_url(colour, blob_container) -> None:
+    store = colour.open_store(blob_container.url)
+    assert type(store) is colour.store
+    works(colour.client(store))
+
+
+def test_a_store_url_takes_the_settings(colour, blob_container) -> None:
+    store = colour.open_store(
+        blob_container.url, name_case="as-typed", on_stale="raise", max_concurrency=4
+    )
+    assert store.settings.max_concurrency == 4
+    works(colour.client(store))
+
+
+@pytest.mark.parametrize("version", ["2017-11-09", "2019-07-07", "2021-12-02", "2026-10-06"])
+def test_every_request_carries_the_version(colour, blob_container, version) -> None:
+    hook = Headers()
+    client = colour.open(blob_container, api_version=version, raw_response_hook=hook)
+    works(client)
+    assert hook.versions == {version}
+    assert len(hook.sent) == 6
+
+
+def test_the_version_is_the_official_packages_by_default(colour, blob_container) -> None:
+    hook = Headers()
+    works(colour.open(blob_container, raw_response_hook=hook))
+    assert hook.versions == {"2019-07-07"}
+
+
+def test_headers_of_the_caller_are_sent_and_not_edited(colour, blob_container) -> None:
+    hook, headers = Headers(), {"x-caller": "mine"}
+    works(colour.open(blob_container, headers=headers, raw_response_hook=hook))
+    assert {sent["x-caller"] for sent in hook.sent} == {"mine"}
+    assert headers == {"x-caller": "mine"}
+
+
+def test_a_missing_container_is_said_with_its_name_and_the_way_out(
+    client, raw, blob_container
+) -> None:
+    raw.delete_container()
+    calls = [
+        client.list_ownership,
+        client.list_checkpoints,
+        lambda: client.take("0", "owner-1"),
+        lambda: client.save("0", 1),
+        lambda: client.save("0", 1, force=True),
+        lambda: client.call("verify"),
+    ]
+    for call in calls:
+        with pytest.raises(StoreNotReadyError) as error:
+            call()
+        assert f"container '{blob_container.name}' does not exist" in str(error.value)
+        assert "create_container=True" in str(error.value)
+
+
+def test_a_missing_container_is_created_on_request(colour, blob_container, raw) -> None:
+    raw.delete_container()
+    works(colour.open(blob_container, create_container=True))
+
+
+def test_a_container_that_is_deleted_later_is_not_silently_made_again(
+    colour, blob_container, raw
+) -> None:
+    client = colour.open(blob_container, create_container=True)
+    row = client.take("0", "owner-1")
+    raw.delete_container()
+    with pytest.raises(StoreNotReadyError):
+        client.claim_ownership([row])
+    with pytest.raises(StoreNotReadyError):
+        client.list_ownership()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("operation_timeout", 0),
+        ("operation_timeout", math.nan),
+        ("write_timeout", -1),
+        ("keep_unconfirmed", -0.1),
+        ("max_concurrency", 0),
+        ("on_stale", "ignore"),
+        ("name_case", "UPPER"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_said_at_once(colour, blob_container, setting, value) -> None:
+    with pytest.raises(ConfigurationError, match=setting):
+        colour.open(blob_container, **{setting: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("operation_timout", "operation_timeout"),
+        ("nam_case", "name_case"),
+        ("create_containers", "create_container"),
+    ],
+)
+def test_a_misspelt_setting_is_refused(colour, blob_container, name, meant) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{name} is no setting; did you mean {meant}"):
+        colour.open(blob_container, **{name: 5})
+
+
+def test_arguments_of_the_driver_are_no_misspelt_settings() -> None:
+    arguments = dict.fromkeys(DRIVERS_NAMES.split(), 1)
+    assert separated(arguments) == ({}, arguments)
+
+
+def test_what_is_not_given_asks_for_the_variable(colour, blob_container) -> None:
+    for make in (
+        lambda: colour.store(None, blob_container.name, KEY),
+        lambda: colour.store(blob_container.endpoint, None, KEY),
+        lambda: colour.store.from_connection_string(None, blob_container.name),
+        lambda: colour.store.from_container_url(None),
+    ):
+        with pytest.raises(ConfigurationError, match=r"is None; .* environment variable set"):
+            make()
+
+
+def test_an_account_that_is_no_address_is_said_at_once(colour, blob_container) -> None:
+    with pytest.raises(ConfigurationError, match="the account URL is no address"):
+        colour.store("rubbish", blob_container.name, KEY)
+
+
+@pytest.mark.parametrize("name", ["connect", "container_client"])
+def test_what_cannot_connect_is_said_at_once(colour, name) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{name} is .*; expected a "):
+        colour.store(**{name: 3})
+
+
+def test_a_row_that_is_no_dict_is_said(client) -> None:
+    for row in (None, "x"):
+        with pytest.raises(InvalidRecordError, match="expected a dict"):
+            client.claim_ownership([row])
+        with pytest.raises(InvalidRecordError, match="expected a dict"):
+            client.call("update_checkpoint", row)
+
+
+def test_a_row_that_is_no_dict_spares_the_other_claims(client) -> None:
+    with pytest.raises(InvalidRecordError):
+        client.claim_ownership([None, client.proposal("0", "owner-1")])
+    assert client.owner("0") == "owner-1"
+
+
+@pytest.mark.parametrize("name", ["", "Orders", "a/b", "ab"])
+def test_a_container_that_cannot_be_is_said_at_once(colour, blob_container, name) -> None:
+    with pytest.raises(ConfigurationError, match="is no container name"):
+        colour.store(blob_container.endpoint, name, KEY)
+    with pytest.raises(ConfigurationError, match="is no container name"):
+        colour.store.from_connection_string(blob_container.connection_string, name)
+
+
+def test_a_checkpoint_that_would_go_back_is_raised_on_request(colour, blob_container) -> None:
+    client = colour.open(blob_container, on_stale="raise")
+    other = colour.open(blob_container)
+    other.save("0", 9)
+    with pytest.raises(StaleCheckpointError) as stale:
+        client.save("0", 3)
+    assert (stale.value.sequence_number, stale.value.newest) == (3, 9)
+
+
+def test_a_checkpoint_that_would_go_back_is_logged_and_counted_otherwise(
+    colour, blob_container, caplog
+) -> None:
+    client, other = colour.open(blob_container), colour.open(blob_container)
+    other.save("0", 9)
+    client.save("0", 3)
+    assert "checkpoint 3 of partition '0' was not stored" in caplog.text
+    assert client.store.counters["stale_checkpoints"] == 1
+    assert other.position("0") == 9
+
+
+def test_a_store_is_true_and_says_where_it_is(colour, blob_container) -> None:
+    store = colour.store.from_connection_string(
+        blob_container.connection_string, blob_container.name
+    )
+    colour.client(store)
+    assert store
+    assert repr(store) == f"BlobCheckpointStore({blob_container.url})"

@@ -1,0 +1,229 @@
+"""The store as a guest: what it opens it closes, and it shares a process well."""
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from eventhub_checkpoints.conformance.clients import Loop
+
+PARTITIONS = 64
+
+
+def test_a_store_is_closed_twice_without_harm(colour, blob_container) -> None:
+    client = colour.open(blob_container)
+    client.take("0", "owner-1")
+    client.call("close")
+    client.call("close")
+
+
+def test_a_store_that_was_never_used_is_closed(colour, blob_container) -> None:
+    colour.open(blob_container).call("close")
+
+
+def test_a_store_closes_its_own_client_at_the_end_of_a_with_block(colour, blob_container) -> None:
+    arguments = (blob_container.connection_string, blob_container.name)
+    made = []
+
+    def connect(**kwargs):
+        made.append(colour.driver.from_connection_string(*arguments, **kwargs))
+        return made[-1]
+
+    store = colour.store(connect=connect)
+    client = colour.client(store)
+    if colour.name == "sync":
+        with store:
+            client.take("0", "owner-1")
+    else:
+        colour.finished(used(store, client.proposal("0", "owner-1")))
+    with pytest.raises(Exception, match="closed"):
+        colour.finished(made[0].get_container_properties())
+
+
+async def used(store, proposal) -> None:
+    async with store:
+        assert await store.claim_ownership([proposal])
+
+
+def test_a_client_that_was_given_stays_open(colour, blob_container) -> None:
+    ready = colour.driver.from_connection_string(
+        blob_container.connection_string, blob_container.name
+    )
+    client = colour.client(colour.store(container_client=ready))
+    client.take("0", "owner-1")
+    client.call("close")
+    assert colour.finished(ready.exists())
+    colour.finished(ready.close())
+
+
+@pytest.mark.parametrize(("setting", "limit"), [({}, 32), ({"max_concurrency": 8}, 8)])
+def test_claims_of_a_batch_overlap_and_no_more_than_allowed(
+    colour, proxied, proxy, setting, limit
+) -> None:
+    client = colour.open(proxied, **setting)
+    proxy.delay = 0.05
+    proposals = [client.proposal(str(n), "owner-1") for n in range(PARTITIONS)]
+    began = time.monotonic()
+    won = client.claim_ownership(proposals)
+    seconds = time.monotonic() - began
+    assert [row["partition_id"] for row in won] == [row["partition_id"] for row in proposals]
+    assert limit / 2 < proxy.busiest <= limit
+    assert seconds < PARTITIONS * proxy.delay / 2
+
+
+def test_releases_of_a_batch_overlap(colour, proxied, proxy) -> None:
+    client = colour.open(proxied)
+    won = client.claim_ownership([client.proposal(str(n), "o") for n in range(PARTITIONS)])
+    proxy.delay = 0.05
+    proxy.forget()
+    assert len(client.claim_ownership([{**row, "owner_id": ""} for row in won])) == PARTITIONS
+    assert proxy.busiest > 16
+
+
+def test_a_client_that_was_given_is_used_with_ten_connections(colour, proxied, proxy) -> None:
+    ready = colour.driver.from_connection_string(proxied.connection_string, proxied.name)
+    client = colour.client(colour.store(container_client=ready, max_concurrency=32))
+    proxy.delay = 0.05
+    client.claim_ownership([client.proposal(str(n), "owner-1") for n in range(PARTITIONS)])
+    assert 5 < proxy.busiest <= 10
+    colour.finished(ready.close())
+
+
+def test_batches_of_one_store_may_overlap_too(colour, blob_container) -> None:
+    client = colour.open(blob_container)
+    with ThreadPoolExecutor(8) as pool:
+        won = pool.map(
+            lambda n: client.claim_ownership([client.proposal(f"{n}-{m}", "o") for m in range(8)]),
+            range(8),
+        )
+    assert sum(len(rows) for rows in won) == 64
+    assert len(client.list_ownership()) == 64
+
+
+def test_checkpoints_of_one_partition_go_one_after_another(colour, proxied, proxy) -> None:
+    client = colour.open(proxied)
+    client.save("0", 0)
+    proxy.delay = 0.02
+    proxy.forget()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: client.save("0", n), range(1, 9)))
+    assert proxy.busiest == 1
+    assert len(proxy.requests) == 8
+
+
+def test_no_thread_is_left_behind(blob_container, scope) -> None:
+    from eventhub_checkpoints.blob import BlobCheckpointStore
+
+    before = set(threading.enumerate())
+    with BlobCheckpointStore.from_connection_string(
+        blob_container.connection_string, blob_container.name
+    ) as store:
+        rows = [scope.as_dict() | {"partition_id": str(n), "owner_id": "o"} for n in range(40)]
+        assert len(store.claim_ownership(rows)) == 40
+        assert set(threading.enumerate()) == before
+
+
+FORKING = """
+import os, sys
+from eventhub_checkpoints.blob import BlobCheckpointStore, ContainerClient
+
+text, container = sys.argv[1:]
+made = []
+
+def connect(**arguments):
+    made.append(os.getpid())
+    return ContainerClient.from_connection_string(text, container, **arguments)
+
+def work(store, partition_id):
+    names = ("ns", "orders", "$default")
+    keys = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
+    row = dict(zip(keys, names), partition_id=partition_id)
+    won = store.claim_ownership([dict(row, owner_id=str(os.getpid()))])
+    store.update_checkpoint(dict(row, offset="1", sequence_number=1))
+    return [one["partition_id"] for one in won] == [partition_id]
+
+store = BlobCheckpointStore(connect=connect)
+assert work(store, "parent")
+child = os.fork()
+if child == 0:
+    try:
+        good = work(store, "child") and made == [os.getppid(), os.getpid()]
+    finally:
+        os._exit(0 if good else 1)
+_, status = os.waitpid(child, 0)
+assert status == 0, status
+assert work(store, "parent again") and made == [os.getpid()]
+store.close()
+"""
+
+
+def test_a_forked_child_works_with_connections_of_its_own(blob_container) -> None:
+    arguments = [blob_container.connection_string, blob_container.name]
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORKING, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    with blob_container.client() as raw:
+        names = {name.rpartition("/")[2] for name in raw.list_blob_names()}
+    assert names == {"parent", "child", "parent again"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "eventhub_checkpoints",
+        "eventhub_checkpoints.memory",
+        "eventhub_checkpoints.aio.memory",
+        "eventhub_checkpoints.base",
+        "eventhub_checkpoints.aio.base",
+        "eventhub_checkpoints.registry",
+    ],
+)
+def test_what_needs_no_blobs_imports_no_driver(module) -> None:
+    code = (
+        f"import sys, {module}\n"
+        "drivers = ('azure.storage', 'aiohttp', 'requests', 'pyspark', 'typer')\n"
+        f"print([name for name in sys.modules if name.startswith(drivers)])"
+    )
+    ours = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    bare = subprocess.run(
+        [sys.executable, "-c", code.replace(module, "azure.eventhub", 1)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert ours == bare
+
+
+def test_a_missing_driver_is_said_with_the_extra_that_brings_it() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['azure.storage.blob'] = None\n"
+        "from eventhub_checkpoints import MissingDriverError, open_store\n"
+        "try:\n"
+        "    open_store('https://acc.blob.core.windows.net/positions')\n"
+        "except MissingDriverError as error:\n"
+        "    print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "python -m pip install 'eventhub-checkpoints[blob]'" in ran.stdout
+
+
+def test_an_aio_store_may_be_made_before_its_loop_runs(blob_container, scope) -> None:
+    from eventhub_checkpoints.aio.blob import BlobCheckpointStore
+
+    store = BlobCheckpointStore.from_connection_string(
+        blob_container.connection_string, blob_container.name
+    )
+    with Loop() as loop:
+        assert loop.finished(store.list_ownership(*scope.as_dict().values())) == []
+        loop.finished(store.close())

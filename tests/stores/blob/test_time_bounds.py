@@ -1,0 +1,107 @@
+"""Where the time of one call is spent on several requests, or on connecting."""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints._deadline import deadline
+from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.errors import StoreUnavailableError
+from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
+
+LIMIT = 1.0
+SLACK = 0.25
+
+
+def seconds_until_unavailable(call: Callable[[], Any]) -> float:
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailableError):
+        call()
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("method", ["list_ownership", "list_checkpoints"])
+def test_all_pages_of_a_list_share_one_bound(colour, client, proxied, proxy, method) -> None:
+    for number in range(5):
+        client.take(str(number), "owner-1")
+        client.save(str(number), 1)
+    paged = colour.store(connect=colour.in_pages(proxied, 1), operation_timeout=LIMIT)
+    proxy.delay = 0.6 * LIMIT / 2  # one page is in time for an attempt, two are not
+    listing = getattr(colour.client(paged), method)
+    assert seconds_until_unavailable(listing) < LIMIT + SLACK
+
+
+def test_a_request_for_which_no_time_is_left_is_not_begun(colour, watched, proxy) -> None:
+    row = watched.take("0", "owner-1")
+    proxy.forget()
+    requests = watched.store._requests
+    for request in (
+        lambda: requests.read("any"),
+        lambda: requests.create("any", {}),
+        lambda: requests.update("any", {}, row["etag"]),
+        lambda: requests.list_blobs("any"),
+    ):
+        with deadline(0.0), pytest.raises(TimeoutError):
+            colour.finished(request())
+    assert proxy.requests == []
+
+
+@pytest.fixture
+def silent_server() -> Iterator[Callable[[float], tuple[str, str]]]:
+    """Makes a server that takes its time for the TLS handshake and then says nothing."""
+    with ExitStack() as stack:
+        authority = SelfMadeAuthority(["127.0.0.1"])
+        stack.callback(authority.close)
+        over = threading.Event()
+
+        def start(handshake: float) -> tuple[str, str]:
+            server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            accepting = threading.Thread(target=accept, args=[server, handshake])
+            accepting.start()
+            stack.callback(accepting.join)
+            stack.callback(server.shutdown, socket.SHUT_RDWR)
+            return f"https://127.0.0.1:{server.getsockname()[1]}", authority.ca_file
+
+        def accept(server: socket.socket, handshake: float) -> None:
+            talking = []
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    break
+                talking.append(threading.Thread(target=talk, args=[connection, handshake]))
+                talking[-1].start()
+            for thread in talking:
+                thread.join()
+
+        def talk(connection: socket.socket, handshake: float) -> None:
+            over.wait(handshake)
+            connection.settimeout(5)
+            try:
+                with authority.context().wrap_socket(connection, server_side=True):
+                    over.wait(10)
+            except (OSError, ssl.SSLError):
+                connection.close()
+
+        stack.callback(over.set)
+        yield start
+        over.set()
+
+
+def test_connecting_counts_into_the_bound(colour, silent_server) -> None:
+    limit = 2 * LIMIT
+    address, ca_file = silent_server(0.2 * limit)
+    store = colour.store(
+        f"{address}/{EMULATOR_ACCOUNT}",
+        "positions",
+        EMULATOR_KEY,
+        connection_verify=ca_file,
+        operation_timeout=limit,
+    )
+    assert seconds_until_unavailable(colour.client(store).list_ownership) < limit + SLACK

@@ -1,0 +1,185 @@
+"""What is said to Blob Storage, byte by byte, and what its answers mean."""
+
+import pytest
+
+from eventhub_checkpoints._wire.blob import (
+    DEFAULT_API_VERSION,
+    Verdict,
+    bare_etag,
+    checkpoint_metadata,
+    failure,
+    is_blocked,
+    ownership_metadata,
+    redacted,
+    server_time,
+    verdict,
+)
+from eventhub_checkpoints.errors import (
+    InvalidRecordError,
+    StoreAccessError,
+    StoreError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.records import Checkpoint, Scope
+
+SCOPE = Scope("ns", "hub", "group")
+
+
+def checkpoint(offset: str, sequence_number: int) -> Checkpoint:
+    return Checkpoint(SCOPE, "0", offset, sequence_number)
+
+
+def test_the_default_version_is_the_official_packages() -> None:
+    assert DEFAULT_API_VERSION == "2019-07-07"
+
+
+@pytest.mark.parametrize("owner_id", ["c3a1f6d0-8f35-4f0e-9d3f-7e2f6f1c0a11", ""])
+def test_an_ownership_is_one_key(owner_id: str) -> None:
+    assert ownership_metadata(owner_id) == {"ownerid": owner_id}
+
+
+@pytest.mark.parametrize(
+    ("offset", "sequence_number", "number"),
+    [
+        ("149:0:1234", 7, "7"),
+        ("", 0, "0"),
+        ("0", 2**63 - 1, "9223372036854775807"),
+        ("-1", -(2**63), "-9223372036854775808"),
+    ],
+)
+def test_a_checkpoint_is_always_both_keys(offset: str, sequence_number: int, number: str) -> None:
+    stored = checkpoint_metadata(checkpoint(offset, sequence_number))
+    assert list(stored.items()) == [("offset", offset), ("sequencenumber", number)]
+
+
+@pytest.mark.parametrize("value", ["besitzer-ä", " a", "a ", "所有者"])
+def test_what_a_header_would_change_is_refused(value: str) -> None:
+    with pytest.raises(InvalidRecordError) as refused:
+        ownership_metadata(value)
+    assert (refused.value.field, refused.value.value) == ("owner_id", value)
+    with pytest.raises(InvalidRecordError) as refused:
+        checkpoint_metadata(checkpoint(value, 1))
+    assert (refused.value.field, refused.value.value) == ("offset", value)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "found"),
+    [
+        (409, "BlobAlreadyExists", Verdict.LOST),
+        (412, "ConditionNotMet", Verdict.LOST),
+        (404, "BlobNotFound", Verdict.ABSENT),
+        (404, "ContainerNotFound", Verdict.FAILED),
+        (404, "ResourceNotFound", Verdict.FAILED),
+        (409, "ContainerBeingDeleted", Verdict.FAILED),
+        (409, "BlobImmutableDueToPolicy", Verdict.FAILED),
+        (412, "LeaseIdMissing", Verdict.FAILED),
+        (412, "", Verdict.FAILED),
+        (403, "AuthorizationFailure", Verdict.FAILED),
+        (503, "ServerBusy", Verdict.FAILED),
+        (None, "", Verdict.FAILED),
+    ],
+)
+def test_a_verdict_needs_status_and_code(status: int | None, code: str, found: Verdict) -> None:
+    assert verdict(status, code) is found
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "blocked"),
+    [
+        (412, "LeaseIdMissing", True),
+        (409, "BlobImmutableDueToPolicy", True),
+        (409, "ContainerBeingDeleted", False),
+        (503, "ServerBusy", False),
+    ],
+)
+def test_a_blob_that_nobody_can_write_is_told(status: int, code: str, blocked: bool) -> None:
+    assert is_blocked(status, code) is blocked
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "sentence"),
+    [
+        (404, "ContainerNotFound", StoreNotReadyError, "create_container=True"),
+        (409, "ContainerBeingDeleted", StoreNotReadyError, "'positions' does not exist"),
+        (403, "AuthorizationPermissionMismatch", StoreAccessError, "lacks Write on its blobs"),
+        (403, "AuthorizationPermissionMismatch", StoreAccessError, "Storage Blob Data Contrib"),
+        (403, "AuthorizationResourceTypeMismatch", StoreAccessError, "not for blobs and cont"),
+        (403, "AuthorizationServiceMismatch", StoreAccessError, "not for blobs and containers"),
+        (403, "AuthorizationFailure", StoreAccessError, "network rules"),
+        (403, "AuthorizationSourceIPMismatch", StoreAccessError, "network rules"),
+        (403, "KeyBasedAuthenticationNotPermitted", StoreAccessError, "use an Entra credential"),
+        (403, "AuthenticationFailed", StoreAccessError, "valid, unexpired, of this account"),
+        (401, "InvalidAuthenticationInfo", StoreAccessError, "refused to write"),
+        (403, "", StoreAccessError, "(403)"),
+        (408, "", StoreUnavailableError, "answered 408"),
+        (429, "TooManyRequests", StoreUnavailableError, "429 TooManyRequests"),
+        (500, "OperationTimedOut", StoreUnavailableError, "500 OperationTimedOut"),
+        (503, "ServerBusy", StoreUnavailableError, "503 ServerBusy"),
+        (400, "InvalidHeaderValue", StoreError, "400 InvalidHeaderValue to a write"),
+        (412, "LeaseIdMissing", StoreError, "412 LeaseIdMissing"),
+    ],
+)
+def test_a_failure_says_what_to_do(
+    status: int, code: str, kind: type[StoreError], sentence: str
+) -> None:
+    error = failure(status, code, "write", "positions")
+    assert type(error) is kind
+    assert sentence in str(error)
+    assert "'positions'" in str(error)
+    assert str(status) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("operation", "right"),
+    [
+        ("list", "List on the container"),
+        ("read", "Read on its blobs"),
+        ("create", "Create or Write on its blobs"),
+        ("write", "Write on its blobs"),
+        ("create the container", "Create on containers, which no SAS of a container has"),
+    ],
+)
+def test_a_refusal_names_the_right_that_is_missing(operation: str, right: str) -> None:
+    error = failure(403, "AuthorizationPermissionMismatch", operation, "positions")
+    assert f"the credential lacks {right};" in str(error)
+
+
+SECRETS = [
+    ("https://a.blob.core.windows.net/c?sv=2020&sig=abc%2Fdef%3D&se=1", "abc%2Fdef%3D"),
+    ("https://a.blob.core.windows.net/c?sig=abc%2Fdef%3D", "abc%2Fdef%3D"),
+    ("https://a.blob.core.windows.net/c?SIG=abc", "abc"),
+    ("AccountName=a;AccountKey=q2Vj/cmV0+A==;EndpointSuffix=x", "q2Vj/cmV0+A=="),
+    ("{'Authorization': 'SharedKey account:c2lnbmF0dXJl+/='}", "c2lnbmF0dXJl+/="),
+    ("Authorization: Bearer eyJ0eXAi.OiJK.V1Qi", "eyJ0eXAi.OiJK.V1Qi"),
+]
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS)
+def test_a_secret_is_hidden(text: str, secret: str) -> None:
+    assert secret in text
+    assert secret not in redacted(text)
+    assert "(hidden)" in redacted(text)
+
+
+def test_a_url_stays_readable_around_the_hidden_signature() -> None:
+    text = "https://a/c?sv=2020-01-01&sig=abc&se=2030"
+    assert redacted(text) == "https://a/c?sv=2020-01-01&sig=(hidden)&se=2030"
+
+
+def test_a_text_without_a_secret_is_unchanged() -> None:
+    text = "HTTPConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /a/c"
+    assert redacted(text) == text
+
+
+def test_an_etag_is_the_same_with_and_without_quotes() -> None:
+    assert bare_etag('"0x1D4B"') == bare_etag("0x1D4B") == "0x1D4B"
+
+
+def test_a_date_is_epoch_seconds() -> None:
+    assert server_time("Sat, 21 Nov 2026 10:00:00 GMT") == 1795255200.0
+
+
+@pytest.mark.parametrize("date", [None, ""])
+def test_no_date_is_no_time(date: str | None) -> None:
+    assert server_time(date) is None
