@@ -1,0 +1,19 @@
+"""Stores by URL, for `azure.eventhub.aio`; see `eventhub_checkpoints.registry`."""
+
+from typing import Any, cast
+
+from eventhub_checkpoints.aio.base import BaseCheckpointStore
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.registry import is_async_store, opened, shown
+
+GROUP = "eventhub_checkpoints.aio_stores"
+
+
+def open_store(url: str, *, credential: Any = None, **settings: Any) -> BaseCheckpointStore:
+    """Open the store that a URL names; URLs, arguments and errors are those of the sync one."""
+    store = opened(GROUP, url, credential, settings)
+    if not is_async_store(store, url):
+        raise ConfigurationError(
+            f"{shown(url)} makes a sync store; open it with eventhub_checkpoints.open_store"
+        )
+    return cast("BaseCheckpointStore", store)

@@ -1,0 +1,280 @@
+"""Imports go one way, and an extra's driver stays in the extra's own modules."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import eventhub_checkpoints
+
+PACKAGE = "eventhub_checkpoints"
+ROOT = Path(eventhub_checkpoints.__file__).parent
+
+GROUND = {"records", "errors", "_fields"}
+REGISTRY = {"registry", "aio.registry"}
+FOLDERS = {"_core", "_wire", "_amqp", "localhub", "receive", "spark", "conformance", "cli"}
+
+BELOW_SHELLS = {"ground", "_core", "_wire", "_amqp"}
+BELOW_SPARK = BELOW_SHELLS | {"shell", "receive", "registry"}
+ARROWS: dict[str, set[str]] = {
+    "ground": set(),
+    "_core": {"ground"},
+    "_wire": {"ground"},
+    "_amqp": {"ground"},
+    "localhub": {"_amqp"},
+    "shell": BELOW_SHELLS,
+    "receive": BELOW_SHELLS,
+    "registry": BELOW_SHELLS | {"shell", "receive"},
+    "spark": BELOW_SPARK,
+    "conformance": BELOW_SPARK,
+    "cli": {"top", *BELOW_SPARK, "spark", "conformance", "localhub"},
+    "top": {"ground", "shell", "registry"},
+}
+
+# The official client is a hard dependency, and azure-core is one of the client's.
+CLIENT = {"azure.eventhub", "azure.core"}
+BLOB_MODULE = re.compile(r"(aio\.)?_?blob(_\w+)?")
+BLOB_DRIVERS = {"azure.storage", "aiohttp", "requests", "urllib3"}
+ARROW_MODULES = {"receive.columns", "receive.batches"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "ground": set(),
+    "_core": set(),
+    "_wire": set(),
+    "_amqp": set(),
+    "localhub": set(),
+    "shell": CLIENT,
+    "registry": CLIENT,
+    "top": CLIENT,
+    "receive": CLIENT,
+    "spark": {*CLIENT, "pyspark", "pyarrow"},
+    "conformance": {*CLIENT, "pytest"},
+    "cli": {*CLIENT, "azure.storage", "filelock", "platformdirs", "pyspark", "rich", "typer"},
+}
+DRIVERS = ["azure.storage", "azure.identity", "aiohttp", "pyspark", "pyarrow", "typer", "rich"]
+
+LAZY = {
+    "registry": "the module that a URL names is known only then",
+    "conformance.__main__": "the module that a URL names is known only then",
+    "_blob_options": "azure-identity is no dependency; it is used where it is installed",
+    "localhub.local": "only who has the client asks for the client's arguments",
+    "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
+}
+"""Modules and folders that import inside of a function, and why."""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """One import: who, whom, and how."""
+
+    module: str
+    target: str
+    is_lazy: bool
+    is_for_types: bool
+
+    def __str__(self) -> str:
+        return f"{self.module} -> {self.target}"
+
+
+def module_name(path: Path) -> str:
+    """The module's name below the package; `""` is the package itself."""
+    return (
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+    )
+
+
+def layer(module: str) -> str:
+    """The layer that a module of ours is part of."""
+    if module in ("", "aio"):
+        return "top"
+    if module in REGISTRY:
+        return "registry"
+    folder = module.split(".")[0]
+    if folder in GROUND:
+        return "ground"
+    return folder if folder in FOLDERS else "shell"
+
+
+def targets(node: ast.AST, package: list[str]) -> list[str]:
+    """The full names that an import statement or `import_module` call asks for."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        above = package[: len(package) - node.level + 1] if node.level else []
+        base = ".".join([*above, *([node.module] if node.module else [])])
+        is_package = (ROOT.parent / base.replace(".", "/")).is_dir()
+        return [f"{base}.{alias.name}" if is_package else base for alias in node.names]
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        return [ast.unparse(node.args[0]).strip("'\"")]
+    return []
+
+
+def walk(
+    node: ast.AST, lazy: bool = False, types: bool = False
+) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """Every node, whether it runs inside of a function, and whether only a type checker sees it."""
+    for child in ast.iter_child_nodes(node):
+        yield child, lazy, types
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for_types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+        yield from walk(child, lazy or is_function, types or for_types)
+
+
+def arrows(path: Path) -> Iterator[Arrow]:
+    """Every import in a file."""
+    module = module_name(path)
+    parts = [PACKAGE, *module.split(".")] if module else [PACKAGE]
+    package = parts if path.name == "__init__.py" else parts[:-1]
+    for node, lazy, types in walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for target in targets(node, package):
+            yield Arrow(module, target, lazy, types)
+
+
+ALL = [arrow for path in sorted(ROOT.rglob("*.py")) for arrow in arrows(path)]
+
+
+def own(arrow: Arrow) -> str | None:
+    """The module of ours that is imported."""
+    if arrow.target.split(".")[0] != PACKAGE:
+        return None
+    module = arrow.target.removeprefix(PACKAGE).lstrip(".")
+    path = ROOT / module.replace(".", "/")
+    return (
+        module if path.is_dir() or path.with_suffix(".py").exists() else module.rpartition(".")[0]
+    )
+
+
+def third_party(arrow: Arrow) -> str | None:
+    """The distribution that is imported; the parts of azure are told apart."""
+    parts = arrow.target.split(".")
+    if parts[0] in sys.stdlib_module_names or parts[0] == PACKAGE:
+        return None
+    return ".".join(parts[:2]) if parts[0] == "azure" else parts[0]
+
+
+def may_import(arrow: Arrow, what: str) -> bool:
+    if BLOB_MODULE.fullmatch(arrow.module) and what in BLOB_DRIVERS:
+        return True
+    if arrow.module in ARROW_MODULES and what == "pyarrow":
+        return True
+    return what in MAY_IMPORT[layer(arrow.module)]
+
+
+def test_the_parser_sees_the_imports() -> None:
+    assert Arrow("records", f"{PACKAGE}._fields", False, False) in ALL
+    assert len({arrow.module for arrow in ALL}) > 40
+
+
+def test_imports_go_one_way() -> None:
+    wrong = []
+    for arrow in ALL:
+        target = own(arrow)
+        if target is not None:
+            origin, aim = layer(arrow.module), layer(target)
+            if aim != origin and aim not in ARROWS[origin]:
+                wrong.append(f"{arrow} ({origin} -> {aim})")
+    assert not wrong, "the design allows none of these:\n" + "\n".join(wrong)
+
+
+def test_the_colours_are_strangers() -> None:
+    twins = {module_name(path).removeprefix("aio.") for path in (ROOT / "aio").glob("*.py")}
+    wrong = []
+    for arrow in ALL:
+        target = own(arrow)
+        if target is None or layer(arrow.module) not in ("shell", "registry"):
+            continue
+        is_aio = arrow.module.startswith("aio.")
+        # One registry finds the stores of both colours: it is given the group to look in.
+        if is_aio and target in twins and arrow.module != "aio.registry":
+            wrong.append(str(arrow))
+        if not is_aio and target.startswith("aio"):
+            wrong.append(str(arrow))
+    assert not wrong, "one colour imports the other's module:\n" + "\n".join(wrong)
+
+
+def test_a_driver_is_imported_only_by_its_extras_own_modules() -> None:
+    wrong = [
+        str(arrow)
+        for arrow in ALL
+        if (what := third_party(arrow)) and not arrow.is_for_types and not arrow.is_lazy
+        if not may_import(arrow, what)
+    ]
+    assert not wrong, "these may not import that:\n" + "\n".join(wrong)
+
+
+def is_listed(module: str) -> bool:
+    return module in LAZY or module.split(".")[0] in LAZY
+
+
+def test_nothing_is_imported_inside_of_a_function_without_a_listed_reason() -> None:
+    wrong = [str(arrow) for arrow in ALL if arrow.is_lazy and not is_listed(arrow.module)]
+    assert not wrong, "these imports belong to the top:\n" + "\n".join(wrong)
+
+
+def test_every_listed_reason_is_still_needed() -> None:
+    needed = {arrow.module for arrow in ALL if arrow.is_lazy}
+    needed |= {module.split(".")[0] for module in needed}
+    assert needed >= LAZY.keys()
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if any(name == part or name.startswith(part + ".") for part in {blocked!r}):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def run_blocked(code: str, blocked: list[str] = DRIVERS) -> subprocess.CompletedProcess[str]:
+    """Run Python where some packages are not installed."""
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKED.format(blocked=blocked) + code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT.parent)},
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".aio", ".base", ".aio.base", ".memory", ".registry", ".spark", ".localhub"],
+)
+def test_what_needs_no_extra_works_without_any(name: str) -> None:
+    code = f"import {PACKAGE}{name} as it; [getattr(it, n) for n in getattr(it, '__all__', [])]"
+    done = run_blocked(code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [("blob", "blob"), ("aio.blob", "blob"), ("spark.source", "spark"), ("receive", "spark")],
+)
+def test_a_missing_driver_is_one_sentence_that_names_the_extra(module: str, extra: str) -> None:
+    done = run_blocked(f"import {PACKAGE}.{module}")
+    assert "MissingDriverError" in done.stderr
+    assert f"python -m pip install 'eventhub-checkpoints[{extra}]'" in done.stderr
+
+
+def test_a_missing_driver_is_named_by_the_url_that_needs_it() -> None:
+    url = "https://account.blob.core.windows.net/container"
+    done = run_blocked(f"from {PACKAGE} import open_store; open_store({url!r})")
+    assert "eventhub-checkpoints[blob]" in done.stderr
+
+
+@pytest.mark.parametrize("store", ["", ".memory", ".aio.memory", ".blob", ".aio.blob"])
+def test_importing_a_store_costs_no_other_backends_driver(store: str) -> None:
+    others = [
+        name for name in DRIVERS if "blob" not in store or name not in ("azure.storage", "aiohttp")
+    ]
+    code = f"import sys, {PACKAGE}{store}; print([n for n in {others!r} if n in sys.modules])"
+    done = run_blocked(code, [])
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

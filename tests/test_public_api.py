@@ -1,0 +1,189 @@
+"""What the package promises by name: documented, typed, picklable, and without surprises."""
+
+import importlib
+import inspect
+import os
+import pickle
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import files, version
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import eventhub_checkpoints
+from eventhub_checkpoints import aio, errors
+
+PACKAGE = Path(eventhub_checkpoints.__file__).parent
+EXTRAS = {"blob": "blob", "aio.blob": "blob", "receive": "spark", "spark": "spark"}
+"""The extra that a public module and those below it may need."""
+
+
+def public_modules() -> list[str]:
+    found = pkgutil.walk_packages([str(PACKAGE)], f"{eventhub_checkpoints.__name__}.")
+    names = [module.name for module in found]
+    return [
+        name
+        for name in [eventhub_checkpoints.__name__, *names]
+        if not any(part.startswith("_") for part in name.split("."))
+    ]
+
+
+MODULES = public_modules()
+
+
+def public_names(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """The functions and classes that a module defines, and the classes' own methods."""
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(value):
+            yield f"{module.__name__}.{name}", value
+        elif inspect.isclass(value):
+            yield f"{module.__name__}.{name}", value
+            if getattr(value, "_is_protocol", False):
+                continue  # its text says what the members are
+            for member, attribute in vars(value).items():
+                is_documentable = callable(attribute) or isinstance(attribute, property)
+                if not member.startswith("_") and is_documentable:
+                    yield f"{module.__name__}.{name}.{member}", getattr(value, member)
+
+
+@pytest.mark.parametrize("module", [eventhub_checkpoints, aio], ids=lambda module: module.__name__)
+def test_all_lists_what_is_there_in_order(module: ModuleType) -> None:
+    assert list(module.__all__) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_all_leaves_out_no_class_and_no_function() -> None:
+    public = {
+        name
+        for name, value in vars(eventhub_checkpoints).items()
+        if not name.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value))
+    }
+    assert public == set(eventhub_checkpoints.__all__)
+
+
+def test_every_error_is_exported() -> None:
+    defined = {
+        name for name, value in vars(errors).items() if isinstance(value, type) and name != "Any"
+    }
+    assert defined <= set(eventhub_checkpoints.__all__)
+
+
+def test_the_other_colour_has_the_same_stores() -> None:
+    assert set(aio.__all__) <= set(eventhub_checkpoints.__all__)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_has_a_docstring(name: str) -> None:
+    module = importlib.import_module(name)
+    missing = [full for full, value in public_names(module) if not inspect.getdoc(value)]
+    assert module.__doc__
+    assert not missing
+
+
+def test_the_maps_modules_exist() -> None:
+    lines = (eventhub_checkpoints.__doc__ or "").splitlines()
+    promised = [
+        word.strip("`,;:")
+        for line in lines
+        if line.startswith("- `")
+        for word in line.partition(":")[0].removeprefix("- ").split()
+    ]
+    assert promised
+    for name in promised:
+        assert f"eventhub_checkpoints.{name}" in MODULES
+
+
+def test_the_types_are_shipped() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert eventhub_checkpoints.__version__ == version("eventhub-checkpoints")
+    assert files("eventhub-checkpoints")
+
+
+ERRORS = [
+    errors.CheckpointStoreError("text"),
+    errors.ConfigurationError("text"),
+    errors.MissingDriverError.of_extra("Blob Storage", "blob"),
+    errors.InvalidRecordError("offset", 1.5, "a text"),
+    errors.StaleCheckpointError("0", 5, 9),
+    errors.DataLossError("0", 5, 9, "text"),
+    errors.HubUnavailableError("text"),
+    errors.StoreError("text"),
+    errors.StoreUnavailableError("text"),
+    errors.StoreAccessError("text"),
+    errors.StoreNotReadyError("text"),
+]
+
+
+def test_every_error_is_among_the_examples() -> None:
+    defined = {value for value in vars(errors).values() if inspect.isclass(value)}
+    exceptions = {value for value in defined if issubclass(value, BaseException)}
+    assert {type(error) for error in ERRORS} == exceptions
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_survives_pickling(error: Exception) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_is_one_of_ours(error: Exception) -> None:
+    assert isinstance(error, eventhub_checkpoints.CheckpointStoreError)
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (errors.ConfigurationError, ValueError),
+        (errors.InvalidRecordError, ValueError),
+        (errors.MissingDriverError, ImportError),
+    ],
+)
+def test_an_error_is_also_what_python_calls_it(error: type, builtin: type) -> None:
+    assert issubclass(error, builtin)
+
+
+IMPORTS = """
+import importlib, sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith({blocked!r}):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked())
+for name in {modules!r}:
+    try:
+        importlib.import_module(name)
+        print(name, "works")
+    except ImportError as error:
+        print(name, error)
+"""
+
+
+def test_a_public_module_needs_no_extra_but_its_own() -> None:
+    blocked = ("azure.storage", "aiohttp", "pyspark", "pyarrow", "typer", "rich")
+    modules = [name for name in MODULES if ".cli" not in name]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS.format(blocked=blocked, modules=modules)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(modules)
+    for name, _, outcome in (line.partition(" ") for line in lines):
+        below = name.removeprefix("eventhub_checkpoints.") + "."
+        extra = next((EXTRAS[key] for key in EXTRAS if below.startswith(f"{key}.")), None)
+        assert outcome == "works" or f"eventhub-checkpoints[{extra}]" in outcome, (
+            f"{name}: {outcome}"
+        )

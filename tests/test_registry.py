@@ -1,0 +1,252 @@
+"""Stores by URL: every form, every way to be wrong, and schemes that others add."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import ConfigurationError, MemoryCheckpointStore, aio, open_store
+from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
+from eventhub_checkpoints.blob import BlobCheckpointStore
+from eventhub_checkpoints.registry import shown
+
+SECRET = "c2VjcmV0"
+BLOB_URL = f"https://account.blob.core.windows.net/container?sv=2020&sig={SECRET}"
+SCOPE = ("ns.servicebus.windows.net", "orders", "$Default")
+CHECKPOINT = dict(
+    zip(("fully_qualified_namespace", "eventhub_name", "consumer_group"), SCOPE, strict=True)
+) | {"partition_id": "0", "offset": "1", "sequence_number": 1}
+
+Open = Callable[..., Any]
+BOTH: list[Any] = [open_store, aio.open_store]
+
+
+def a_factory(**settings: Any) -> MemoryCheckpointStore:
+    return MemoryCheckpointStore(**settings)
+
+
+class Nested:
+    """A factory may be an attribute of an attribute."""
+
+    factory = staticmethod(a_factory)
+
+
+@pytest.fixture
+def factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An importable module with factories; gives its name."""
+    name = "factories_of_a_test"
+    source = Path(__file__).read_text(encoding="utf-8")
+    start = source.index("def a_factory")
+    (tmp_path / f"{name}.py").write_text(
+        "from typing import Any\n"
+        "from eventhub_checkpoints import MemoryCheckpointStore\n"
+        + source[start : source.index("@pytest.fixture")]
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, name)
+    return name
+
+
+@pytest.fixture
+def consul(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed distribution of somebody else, with a scheme for each colour."""
+    info = tmp_path / "consul_store-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: consul-store\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[eventhub_checkpoints.stores]\nconsul = consul_store:Store\n"
+        "[eventhub_checkpoints.aio_stores]\nconsul = consul_store:AioStore\n"
+    )
+    (tmp_path / "consul_store.py").write_text(
+        "from eventhub_checkpoints import MemoryCheckpointStore, aio\n"
+        "class Store(MemoryCheckpointStore):\n"
+        "    def __init__(self, url, *, credential=None, **settings):\n"
+        "        super().__init__(**settings)\n"
+        "        self.opened = url, credential, settings\n"
+        "class AioStore(aio.MemoryCheckpointStore):\n"
+        "    def __init__(self, url, *, credential=None, **settings):\n"
+        "        super().__init__(**settings)\n"
+        "        self.opened = url, credential, settings\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "consul_store", None)
+    monkeypatch.delitem(sys.modules, "consul_store")
+
+
+def test_memory_is_rows_of_its_own() -> None:
+    with open_store("memory:") as first, open_store("memory:") as second:
+        first.update_checkpoint(CHECKPOINT)
+        assert len(first.list_checkpoints(*SCOPE)) == 1
+        assert second.list_checkpoints(*SCOPE) == []
+
+
+def test_memory_with_a_name_is_shared_by_both_colours() -> None:
+    store = open_store("memory:shared by a test")
+    store.update_checkpoint(CHECKPOINT)
+
+    async def listed() -> list[dict[str, Any]]:
+        async with aio.open_store("memory:shared by a test") as other:
+            return await other.list_checkpoints(*SCOPE)
+
+    assert asyncio.run(listed()) == store.list_checkpoints(*SCOPE)
+
+
+def test_a_scheme_is_the_same_in_capitals() -> None:
+    assert isinstance(open_store("MEMORY:"), MemoryCheckpointStore)
+
+
+def test_a_container_on_azure_is_a_blob_store() -> None:
+    with open_store(BLOB_URL) as store:
+        assert isinstance(store, BlobCheckpointStore)
+
+
+def test_a_container_on_an_emulator_is_a_blob_store_of_either_colour() -> None:
+    url = "http://127.0.0.1:10000/devstoreaccount1/container"
+    with open_store(url) as store:
+        assert isinstance(store, BlobCheckpointStore)
+
+    async def opened() -> object:
+        async with aio.open_store(url) as store:
+            return store
+
+    assert isinstance(asyncio.run(opened()), AioBlobCheckpointStore)
+
+
+@pytest.mark.parametrize("path", ["a_factory", "Nested.factory"])
+def test_a_factory_is_called_with_the_settings(factories: str, path: str) -> None:
+    store = open_store(f"{factories}:{path}", max_concurrency=3)
+    assert store.settings.max_concurrency == 3
+
+
+def test_a_module_in_a_package_is_a_factorys_home() -> None:
+    store = open_store("eventhub_checkpoints.memory:MemoryCheckpointStore")
+    assert isinstance(store, MemoryCheckpointStore)
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+def test_settings_reach_the_store(open_it: Open) -> None:
+    assert open_it("memory:", write_timeout=2.5).settings.write_timeout == 2.5
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+def test_a_bad_setting_is_refused_where_the_store_is_opened(open_it: Open) -> None:
+    with pytest.raises(ConfigurationError, match=r"^max_concurrency is 0"):
+        open_it("memory:", max_concurrency=0)
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+def test_an_unknown_setting_is_refused_with_the_known_ones(open_it: Open) -> None:
+    said = r"^operation_timout is no setting of MemoryCheckpointStore; known are operation_timeout"
+    with pytest.raises(ConfigurationError, match=said):
+        open_it("memory:", operation_timout=5)
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+@pytest.mark.parametrize("url", [None, 5, SECRET.encode()])
+def test_a_url_that_is_no_text_asks_for_the_variable(open_it: Open, url: Any) -> None:
+    said = "^the store URL is .*; expected a text such as .*environment variable set"
+    with pytest.raises(ConfigurationError, match=said) as failure:
+        open_it(url)
+    assert SECRET not in str(failure.value)
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("os:getcwd", "os:getcwd returned str; expected a checkpoint store"),
+        ("os:sep", "os:sep is not callable"),
+        ("os.path:join", "os.path:join could not be called without arguments: "),
+    ],
+)
+def test_a_factory_that_makes_no_store_is_refused(open_it: Open, url: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as failure:
+        open_it(url)
+    assert said in str(failure.value)
+
+
+def test_a_setting_that_a_factory_does_not_take_is_said() -> None:
+    said = "os:getcwd could not be called with write_timeout: "
+    with pytest.raises(ConfigurationError, match=said) as failure:
+        open_store("os:getcwd", write_timeout=1)
+    assert isinstance(failure.value.__cause__, TypeError)
+
+
+def test_an_error_inside_of_a_factory_is_left_as_it_is() -> None:
+    with pytest.raises(TypeError, match="NoneType"):
+        open_store("textwrap:dedent", text=None)
+
+
+def test_a_store_of_the_other_colour_names_the_other_function() -> None:
+    place = "memory:MemoryCheckpointStore"
+    with pytest.raises(
+        ConfigurationError, match=r"async store.*eventhub_checkpoints\.aio\.open_st"
+    ):
+        open_store(f"eventhub_checkpoints.aio.{place}")
+    with pytest.raises(ConfigurationError, match=r"sync store.*eventhub_checkpoints\.open_store"):
+        aio.open_store(f"eventhub_checkpoints.{place}")
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+@pytest.mark.parametrize(
+    "url", ["gopher://host/x", "memory", "", ":", "no-module:factory", "https"]
+)
+def test_an_unknown_scheme_lists_the_known_ones(open_it: Open, url: str) -> None:
+    with pytest.raises(ConfigurationError) as failure:
+        open_it(url)
+    assert "known are http:, https:, memory: and package.module:factory" in str(failure.value)
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+@pytest.mark.parametrize(
+    "url", ["no_such_module:factory", "no.such.module:factory", "json:no_such_factory"]
+)
+def test_a_factory_that_cannot_be_imported_says_why(open_it: Open, url: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be imported") as failure:
+        open_it(url)
+    assert url in str(failure.value)
+    assert isinstance(failure.value.__cause__, ImportError | AttributeError)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"gopher://host/x?sig={SECRET}",
+        f"gopher://user:{SECRET}@host/x",
+        f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET}",
+        f"AccountKey={SECRET};BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1",
+        f"BlobEndpoint=https://a.blob.core.windows.net;SharedAccessSignature=sig={SECRET}",
+        f"no_such_module:factory?sig={SECRET}",
+        f"json:factory?sig={SECRET}",
+    ],
+)
+@pytest.mark.parametrize("open_it", BOTH)
+def test_a_secret_in_a_url_is_never_shown(open_it: Open, url: str) -> None:
+    with pytest.raises(ConfigurationError) as failure:
+        open_it(url)
+    assert SECRET not in str(failure.value)
+    assert SECRET not in shown(url)
+
+
+def test_a_secret_is_not_in_the_stores_own_text() -> None:
+    with open_store(BLOB_URL) as store:
+        assert SECRET not in repr(store)
+        assert SECRET not in str(vars(store))
+
+
+@pytest.mark.usefixtures("consul")
+@pytest.mark.parametrize("open_it", BOTH)
+def test_another_distribution_adds_a_scheme(open_it: Open) -> None:
+    store = open_it("consul://host/prefix", credential="token", write_timeout=1)
+    assert store.opened == ("consul://host/prefix", "token", {"write_timeout": 1})
+
+
+@pytest.mark.usefixtures("consul")
+@pytest.mark.parametrize("open_it", BOTH)
+def test_an_added_scheme_is_listed_among_the_known(open_it: Open) -> None:
+    with pytest.raises(ConfigurationError, match="known are consul:, http:, https:, memory: and"):
+        open_it("gopher://host/x")
