@@ -1,0 +1,30 @@
+"""The checks that certify a checkpoint store, of either colour and on any backend.
+
+- `CheckpointStoreConformance`: the checks as a pytest class to inherit.
+- `certify`: the checks as a function that gives a `Report`.
+- `python -m eventhub_checkpoints.conformance URL`: the checks as a command.
+
+Each check is a function whose docstring is a sentence of the contract. There are three levels:
+what any store shows from outside; faults between our base class and the hooks of a store on it;
+and what only the store's author can cause, with `Accessors`. What could not be shown is said.
+"""
+
+from eventhub_checkpoints.conformance.accessors import Accessors
+from eventhub_checkpoints.conformance.certify import Certifier, certify
+from eventhub_checkpoints.conformance.checks import CHECKS
+from eventhub_checkpoints.conformance.contract import Check, NotShown
+from eventhub_checkpoints.conformance.report import Outcome, Report, Verdict
+from eventhub_checkpoints.conformance.suite import CheckpointStoreConformance
+
+__all__ = [
+    "CHECKS",
+    "Accessors",
+    "Certifier",
+    "Check",
+    "CheckpointStoreConformance",
+    "NotShown",
+    "Outcome",
+    "Report",
+    "Verdict",
+    "certify",
+]

@@ -1,0 +1,185 @@
+"""`python -m eventhub_checkpoints.conformance URL`: certify the store that a URL names."""
+
+import argparse
+import importlib
+import inspect
+import logging
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
+from typing import Any, cast
+
+from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
+from eventhub_checkpoints.conformance.accessors import Given
+from eventhub_checkpoints.conformance.certify import Certifier, certify
+from eventhub_checkpoints.conformance.checks import CHECKS
+from eventhub_checkpoints.conformance.contract import Check
+from eventhub_checkpoints.conformance.report import Outcome, Verdict
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreNotReadyError
+from eventhub_checkpoints.registry import GROUP, is_async_store, opened, shown
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    found = argparse.ArgumentParser(
+        prog="python -m eventhub_checkpoints.conformance", description=__doc__
+    )
+    add = found.add_argument
+    add("url", nargs="?", help="memory:, a container's URL, .. or package.module:factory")
+    add("--aio", action="store_true", help="open the store for azure.eventhub.aio")
+    add("--create", action="store_true", help="create a container that is missing")
+    add("--accessors", metavar="MODULE:NAME", help="called with a store, gives its Accessors")
+    add("--only", metavar="NAME", action="append", help="a check or a guarantee; repeatable")
+    add("--list", action="store_true", help="print the checks, and try none")
+    add("--json", action="store_true", help="print the report as JSON")
+    add("--verbose", action="store_true", help="name the checks that passed, too")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Certify a store; 0 only if no check failed, 2 if the store could not be asked at all."""
+    options = parser().parse_args(arguments)
+    # The faults that are injected are logged as if they were real.
+    logging.basicConfig(handlers=[logging.NullHandler()])
+    try:
+        checks = chosen(options.only or [])
+        if options.list:
+            print("\n".join(listed(checks)))
+            return 0
+        return tried(options, checks)
+    except CheckpointStoreError as error:
+        print(f"{error}", file=sys.stderr)
+        return 2
+
+
+def tried(options: argparse.Namespace, checks: Sequence[Check]) -> int:
+    """Try the checks, and print what was found; the exit status."""
+    if options.url is None:
+        raise ConfigurationError("give a store URL, or --list to see the checks")
+    make_store = factory(options.url, options.aio, options.create)
+    accessors = given_accessors(options.accessors)
+    look(make_store, shown(options.url), options.create)
+    report = certify(
+        make_store,
+        accessors,
+        name=f"{shown(options.url)} ({'aio' if options.aio else 'sync'})",
+        checks=checks,
+        progress=None if options.json else progress,
+    )
+    if not options.json:
+        print(file=sys.stderr)
+    print(report.json() if options.json else report.text(options.verbose))
+    return 1 if report.failed else 0
+
+
+def factory(url: str, aio: bool, create: bool) -> Callable[[], Any]:
+    """What opens one more store over the backend of a URL.
+
+    `memory:` would open a store with rows of its own, so it becomes a name that is not used yet.
+    """
+    settings: dict[str, Any] = {}
+    if url == "memory:":
+        url = f"memory:conformance-{uuid.uuid4().hex}"
+    elif create:
+        settings["create_container"] = True
+
+    def make_store() -> Any:
+        made = opened(AIO_GROUP if aio else GROUP, url, None, settings)
+        return awaited(made, url, aio) if inspect.isawaitable(made) else of_colour(made, url, aio)
+
+    return make_store
+
+
+async def awaited(made: Awaitable[Any], url: str, aio: bool) -> Any:
+    """The store that a factory makes that is a coroutine function."""
+    return of_colour(await made, url, aio)
+
+
+def of_colour(store: Any, url: str, aio: bool) -> Any:
+    """The store, if the command was told its colour.
+
+    Raises:
+        ConfigurationError: it has the other one, or is no store.
+    """
+    is_async = is_async_store(store, url)
+    if is_async and not aio:
+        raise ConfigurationError(f"{shown(url)} makes an async store; give --aio")
+    if aio and not is_async:
+        raise ConfigurationError(f"{shown(url)} makes a sync store; leave --aio out")
+    return store
+
+
+def given_accessors(place: str | None) -> Given:
+    """The function in a place of a module; None if there is no such place.
+
+    Raises:
+        ConfigurationError: there is nothing in that place.
+    """
+    if place is None:
+        return None
+    module, _, name = place.partition(":")
+    try:
+        found = attrgetter(name)(importlib.import_module(module))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"--accessors {place!r} names no function ({error}); expected package.module:function"
+        ) from error
+    return cast("Given", found)
+
+
+def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
+    """Ask the store once, so that one that does not answer is said once and not by every check.
+
+    Raises:
+        ConfigurationError: the store has nothing that it could create, or failed in its own way.
+        CheckpointStoreError: what the store said.
+    """
+    try:
+        with Certifier(make_store) as certifier, certifier.subject() as subject:
+            subject.client.list_ownership()
+    except StoreNotReadyError as error:
+        way_out = "" if create or "create_container" not in str(error) else ", or give --create"
+        raise StoreNotReadyError(f"{error}{way_out}") from error
+    except Exception as error:
+        refuses = isinstance(error, (TypeError, ConfigurationError))
+        if create and refuses and "create_container" in str(error):
+            raise ConfigurationError(
+                "the store creates no container; leave --create out"
+            ) from error
+        if isinstance(error, CheckpointStoreError):
+            raise
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigurationError(f"{name} could not be asked: {said}") from error
+
+
+def chosen(names: Sequence[str]) -> Sequence[Check]:
+    """The checks of these names or guarantees; all of them where nothing is named.
+
+    Raises:
+        ConfigurationError: a name is neither.
+    """
+    known = {name for one in CHECKS for name in (one.name, *one.guarantees, *one.habits)}
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"{name!r} is no check and no guarantee; --list shows them")
+    wanted = set(names)
+    return [one for one in CHECKS if not names or wanted & {one.name, *one.guarantees, *one.habits}]
+
+
+def listed(checks: Sequence[Check]) -> list[str]:
+    """The checks, each with its level, what it belongs to, and its sentence."""
+    return [
+        f"{one.level}  {' '.join((*one.guarantees, *one.habits)):<14} {one.name}\n   {one.sentence}"
+        for one in checks
+    ]
+
+
+def progress(outcome: Outcome) -> None:
+    """One sign for each check on the way."""
+    signs = {Verdict.PASSED: ".", Verdict.FAILED: "F", Verdict.NOT_SHOWN: "-"}
+    print(signs[outcome.verdict], end="", flush=True, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

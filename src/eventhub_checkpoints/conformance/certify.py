@@ -1,0 +1,111 @@
+"""Trying checks on a store."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+from eventhub_checkpoints.conformance.accessors import Given
+from eventhub_checkpoints.conformance.checks import CHECKS
+from eventhub_checkpoints.conformance.clients import Loop
+from eventhub_checkpoints.conformance.contract import BASE, Check, NotShown
+from eventhub_checkpoints.conformance.harness import Subject
+from eventhub_checkpoints.conformance.report import Outcome, Report, Verdict
+from eventhub_checkpoints.errors import ConfigurationError
+
+MakeStore = Callable[[], Any]
+
+
+class Certifier:
+    """Tries checks on the stores that a factory makes; to be used in a `with` statement.
+
+    Args:
+        make_store: makes a store object of either colour, without arguments; each call one more
+            object over the same backend. It may be a coroutine function.
+        accessors: what the author gives beyond, or a function that is given a store and makes
+            them; by default what the store offers itself, by a method `conformance_accessors`.
+
+    Raises:
+        ConfigurationError: this Python leaves assertions out, so that every store would pass.
+    """
+
+    def __init__(self, make_store: MakeStore, accessors: Given = None) -> None:
+        if not __debug__:
+            raise ConfigurationError(
+                "the checks are assertions, which this Python leaves out; "
+                "run it without -O and PYTHONOPTIMIZE"
+            )
+        self._make_store = make_store
+        self._accessors = accessors
+        self._loop = Loop()
+
+    def __enter__(self) -> Self:
+        self._loop.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._loop.__exit__(*error)
+
+    def subject(self) -> Subject:
+        """The store, with fresh names, as a check is given it."""
+        return Subject(self._make_store, self._accessors, self._loop)
+
+    def run(self, check: Check) -> None:
+        """Try one check.
+
+        Raises:
+            NotShown: it says nothing about this store.
+            AssertionError: it failed; any other error is a failure too.
+        """
+        with self.subject() as subject:
+            reason = why_not_shown(check, subject)
+            if reason:
+                raise NotShown(reason)
+            check.function(subject)
+
+    def outcome(self, check: Check) -> Outcome:
+        """Try one check; never raises."""
+        start = time.monotonic()
+        verdict, reason = Verdict.PASSED, ""
+        try:
+            self.run(check)
+        except NotShown as why:
+            verdict, reason = Verdict.NOT_SHOWN, str(why)
+        except AssertionError as error:
+            verdict, reason = Verdict.FAILED, str(error)
+        except Exception as error:
+            verdict, reason = Verdict.FAILED, f"{type(error).__name__}: {error}"
+        return Outcome(check, verdict, reason, time.monotonic() - start)
+
+
+def why_not_shown(check: Check, subject: Subject) -> str:
+    """Why a check says nothing about a store; `""` if it can be tried."""
+    if BASE in check.needs and not subject.client.is_on_base:
+        return "the store is not on our base class"
+    missing = [one for one in check.needs if one != BASE and one not in subject.accessors.given]
+    return f"needs {' and '.join(missing)}" if missing else ""
+
+
+def certify(
+    make_store: MakeStore,
+    accessors: Given = None,
+    *,
+    name: str = "the store",
+    checks: Iterable[Check] = CHECKS,
+    progress: Callable[[Outcome], None] | None = None,
+) -> Report:
+    """Try checks on a store, all of them by default; what was found.
+
+    Args:
+        make_store: see `Certifier`.
+        accessors: see `Certifier`.
+        name: what the report calls the store.
+        checks: which ones.
+        progress: called after each check.
+    """
+    outcomes: list[Outcome] = []
+    with Certifier(make_store, accessors) as certifier:
+        for check in checks:
+            outcomes.append(certifier.outcome(check))
+            if progress is not None:
+                progress(outcomes[-1])
+    return Report(name, outcomes)

@@ -1,0 +1,22 @@
+"""The checks, in the order of the contract; importing this registers them."""
+
+# The order of these imports is the contract's.
+from eventhub_checkpoints.conformance.checks import (  # noqa: F401, I001 - see above
+    claims,
+    races,
+    checkpoints,
+    forward,
+    records,
+    isolation,
+    lifecycle,
+    claim_faults,
+    release_faults,
+    checkpoint_faults,
+    bounds,
+    ownership_dialects,
+    checkpoint_dialects,
+    reality,
+)
+from eventhub_checkpoints.conformance.contract import CHECKS
+
+__all__ = ["CHECKS"]

@@ -1,0 +1,121 @@
+"""Releases, and the life of a store object."""
+
+from eventhub_checkpoints.conformance.contract import BASE, check
+from eventhub_checkpoints.conformance.harness import Subject
+
+
+@check("G8", "P2")
+def a_release_lets_others_in(s: Subject) -> None:
+    """A released partition is listed as nobody's, with an etag by which it can be claimed."""
+    s.client.release(s.client.take("0", "a"))
+    other = s.another()
+    row = other.row("0")
+    assert row is not None, "a released partition is no longer listed"
+    assert row["owner_id"] == "", f"its owner is {row['owner_id']!r}, not ''"
+    assert other.claim("0", "b", row["etag"]), "it could not be claimed by its listed etag"
+
+
+@check("G8", "P2")
+def a_stale_release_is_calm(s: Subject) -> None:
+    """A release that comes after a take-over raises nothing, and leaves the new owner."""
+    mine = s.client.take("0", "a")
+    s.another().take("0", "b", mine["etag"])
+    s.client.release(mine)
+    assert s.client.owner("0") == "b", "a late release put the new owner out"
+
+
+@check("G8", "P2")
+def a_release_without_an_etag_is_calm(s: Subject) -> None:
+    """A release without an etag raises nothing, and puts nobody out."""
+    s.client.take("0", "a")
+    released = {**s.client.proposal("0", "")}
+    s.another().claim_ownership([released])
+    assert s.client.owner("0") == "a", "a release without an etag put the owner out"
+
+
+@check("G8", "P2")
+def releases_do_not_keep_claims_back(s: Subject) -> None:
+    """In a batch with releases that cannot be done, the claims are won all the same."""
+    mine = s.client.take("0", "a")
+    other = s.another()
+    other.take("0", "b", mine["etag"])
+    batch = [{**mine, "owner_id": ""}, s.client.proposal("1", "a")]
+    won = [row["partition_id"] for row in s.client.claim_ownership(batch) if row["owner_id"]]
+    assert won == ["1"], f"of a stale release of 0 and a claim of 1, {won} was won"
+
+
+@check("G8", "P6")
+def a_release_uses_the_newest_own_etag(s: Subject) -> None:
+    """A release with the etag before the latest renewal still gives the partition up."""
+    first = s.client.take("0", "a")
+    s.client.take("0", "a", first["etag"])
+    s.client.release(first)
+    assert not s.client.owner("0"), "a release that a renewal overtook did not release"
+
+
+@check("G8", "P8")
+def a_late_release_spares_a_newer_claim(s: Subject) -> None:
+    """A release of an earlier claim does not undo a newer claim of the same owner."""
+    first = s.client.take("0", "a")
+    other = s.another()
+    second = other.take("0", "b", first["etag"])
+    s.client.list_ownership()
+    s.client.take("0", "a", second["etag"])
+    s.client.release(first)
+    assert s.client.owner("0") == "a", "a late release undid the newer claim"
+
+
+@check("G8", "P6")
+def a_released_partition_is_not_renewed(s: Subject) -> None:
+    """After a release, a renewal with the etag from before it loses."""
+    mine = s.client.take("0", "a")
+    s.client.release(mine)
+    assert s.client.claim("0", "a", mine["etag"]) is None, "a renewal overtook the release"
+    assert not s.client.owner("0"), "the released partition has an owner again"
+
+
+@check("G8", "P22")
+def a_checkpoint_survives_the_release(s: Subject) -> None:
+    """What was stored before a release is what the next owner finds."""
+    mine = s.client.take_listed("0", "a")
+    s.client.save("0", 7)
+    s.client.release(mine)
+    assert s.another().position("0") == 7, "the checkpoint from before the release is not listed"
+
+
+@check("G11", "P23")
+def what_is_stored_outlives_the_store(s: Subject) -> None:
+    """What one store object has stored is there for the next, after the first was closed."""
+    first = s.another()
+    first.take("0", "a")
+    first.save("0", 7)
+    first.close()
+    assert s.client.owner("0") == "a", "the ownership went with the store that claimed it"
+    assert s.client.position("0") == 7, "the checkpoint went with the store that stored it"
+
+
+@check("G11")
+def closing_twice_is_harmless(s: Subject) -> None:
+    """A store may be closed twice, also one that was never used."""
+    used, unused = s.others(2)
+    used.list_ownership()
+    for client in (used, used, unused, unused):
+        client.close()
+
+
+@check("G11")
+def closing_one_store_leaves_the_others(s: Subject) -> None:
+    """Closing one store object leaves the others over the same backend as they are."""
+    first, second = s.others(2)
+    first.list_ownership()
+    second.take("0", "a")
+    first.close()
+    assert second.owner("0") == "a", "a store cannot list after another one was closed"
+
+
+@check("G11", needs=(BASE,))
+def verify_finds_nothing_to_say(s: Subject) -> None:
+    """`verify` is silent where the store can be read and written, however often it is called."""
+    s.client.call("verify")
+    s.another().call("verify")
+    assert s.client.list_ownership() == [], "verify left a row in a consumer group's list"

@@ -1,0 +1,239 @@
+"""Faults between our base class and the hooks of a store: what a real backend does on a bad day."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints.aio.base import BaseCheckpointStore as AioBaseCheckpointStore
+from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.conformance.contract import NotShown
+from eventhub_checkpoints.errors import (
+    StoreAccessError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+
+HOOKS = ("read_ownerships", "try_claim", "read_checkpoints", "write_checkpoint")
+ALWAYS = 10**9
+LONGEST_HANG = 1.8
+"""Seconds after which even a driver without a bound gives up here; more than a check allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens to one call of a hook.
+
+    Attributes:
+        seconds: passed before the hook is called.
+        hangs: whether the hook is not called at all, and nothing answers.
+        refused_by: makes what is raised instead of calling the hook.
+        meanwhile: called when the hook has answered and nobody knows it yet.
+        lost_by: makes what is raised in place of the hook's answer.
+        changed: what the answer is turned into.
+    """
+
+    seconds: float = 0.0
+    hangs: bool = False
+    refused_by: Callable[[], Exception] | None = None
+    meanwhile: Callable[[], object] | None = None
+    lost_by: Callable[[], Exception] | None = None
+    changed: Callable[[Any], Any] | None = None
+
+    def answer(self, answer: Any) -> Any:
+        """What becomes of the hook's answer."""
+        if self.meanwhile is not None:
+            self.meanwhile()
+        if self.lost_by is not None:
+            raise self.lost_by()
+        return answer if self.changed is None else self.changed(answer)
+
+
+NONE = Fault()
+UNAVAILABLE = Fault(refused_by=partial(StoreUnavailableError, "the backend is away (injected)"))
+REFUSED = Fault(refused_by=partial(StoreAccessError, "the backend refused (injected)"))
+NOT_READY = Fault(refused_by=partial(StoreNotReadyError, "nothing is set up (injected)"))
+ANSWER_LOST = Fault(lost_by=partial(StoreUnavailableError, "the answer was lost (injected)"))
+HANGS = Fault(hangs=True)
+
+
+@dataclass(slots=True)
+class Plan:
+    """A fault for the next calls of a hook."""
+
+    fault: Fault
+    hook: str
+    partition_id: str | None
+    times: int
+
+
+class Faults:
+    """Stands between the base class and the hooks of one store object.
+
+    Attributes:
+        in_one_trip: whether the store claims a batch in one trip; its claims are then tried one
+            by one, so that each can fail for itself.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self.in_one_trip = type(store).try_claims not in (
+            BaseCheckpointStore.try_claims,
+            AioBaseCheckpointStore.try_claims,
+        )
+        self._guard = threading.Lock()
+        self._plans: list[Plan] = []
+        self._calls: list[tuple[str, str | None]] = []
+        self._under_way: Counter[tuple[str, str | None]] = Counter()
+        self._peaks: Counter[tuple[str, str | None]] = Counter()
+        between = self._around_aio if isinstance(store, AioBaseCheckpointStore) else self._around
+        for hook in HOOKS:
+            if hook == "try_claim" and self.in_one_trip:
+                one_by_one = singly_aio if between == self._around_aio else singly
+                store.try_claims = one_by_one(store.try_claims, between)
+            else:
+                setattr(store, hook, between(hook, getattr(store, hook)))
+
+    def plan(
+        self, hook: str, fault: Fault, *, times: int = 1, partition_id: str | None = None
+    ) -> None:
+        """Let the next calls of a hook meet a fault; plans are used up in their order."""
+        with self._guard:
+            self._plans.append(Plan(fault, hook, partition_id, times))
+
+    def end(self) -> None:
+        """Let all calls pass again."""
+        with self._guard:
+            self._plans.clear()
+
+    def forget(self) -> None:
+        """Count calls from here."""
+        with self._guard:
+            self._calls.clear()
+
+    def count(self, hook: str) -> int:
+        """How often a hook was called."""
+        return sum(called == hook for called, _ in self._calls)
+
+    def peak(self, hook: str, partition_id: str | None = None) -> int:
+        """How many calls of a hook were under way at once, of all or of one partition."""
+        return self._peaks[hook, partition_id]
+
+    def must_claim_singly(self) -> None:
+        """Leave a check that is about claims side by side."""
+        if self.in_one_trip:
+            raise NotShown("the store claims a batch in one trip")
+
+    def _around(self, hook: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            with self._counted(hook, args) as fault:
+                time.sleep(fault.seconds)
+                if fault.hangs:
+                    # A driver is given the time that is left, and gives up by itself.
+                    time.sleep(min(seconds_left(), LONGEST_HANG))
+                    raise TimeoutError("no answer (injected)")
+                if fault.refused_by is not None:
+                    raise fault.refused_by()
+                return fault.answer(inner(*args))
+
+        return call
+
+    def _around_aio(
+        self, hook: str, inner: Callable[..., Awaitable[Any]]
+    ) -> Callable[..., Awaitable[Any]]:
+        async def call(*args: Any) -> Any:
+            with self._counted(hook, args) as fault:
+                await asyncio.sleep(LONGEST_HANG if fault.hangs else fault.seconds)
+                if fault.hangs:
+                    raise TimeoutError("no answer (injected)")
+                if fault.refused_by is not None:
+                    raise fault.refused_by()
+                answer = await inner(*args)
+                if fault.meanwhile is None:
+                    return fault.answer(answer)
+                # In a thread: what happens meanwhile may call a store of this same loop.
+                return await asyncio.to_thread(fault.answer, answer)
+
+        return call
+
+    @contextmanager
+    def _counted(self, hook: str, args: Sequence[Any]) -> Iterator[Fault]:
+        partition_id = getattr(args[0], "partition_id", None)
+        places = {(hook, None), (hook, partition_id)}
+        with self._guard:
+            fault = self._next(hook, partition_id)
+            self._calls.append((hook, partition_id))
+            self._under_way.update(places)
+            for place in places:
+                self._peaks[place] = max(self._peaks[place], self._under_way[place])
+        try:
+            yield fault
+        finally:
+            with self._guard:
+                self._under_way.subtract(places)
+
+    def _next(self, hook: str, partition_id: str | None) -> Fault:
+        for plan in self._plans:
+            if plan.times and plan.hook == hook and plan.partition_id in (None, partition_id):
+                plan.times -= 1
+                return plan.fault
+        return NONE
+
+
+def singly(inner: Callable[..., Any], between: Callable[..., Any]) -> Callable[..., Any]:
+    """A batch that is claimed one by one, each claim through the faults."""
+
+    def alone(proposal: Any) -> Any:
+        return raised(inner([proposal])[0])
+
+    claim = between("try_claim", alone)
+
+    def call(proposals: Sequence[Any]) -> list[Any]:
+        answers: list[Any] = []
+        for proposal in proposals:
+            try:
+                answers.append(claim(proposal))
+            except Exception as error:
+                answers.append(in_place_of_an_answer(error))
+        return answers
+
+    return call
+
+
+def singly_aio(
+    inner: Callable[..., Awaitable[Any]], between: Callable[..., Any]
+) -> Callable[..., Awaitable[Any]]:
+    """The same for a batch that is awaited."""
+
+    async def alone(proposal: Any) -> Any:
+        return raised((await inner([proposal]))[0])
+
+    claim = between("try_claim", alone)
+
+    async def call(proposals: Sequence[Any]) -> list[Any]:
+        answers: list[Any] = []
+        for proposal in proposals:
+            try:
+                answers.append(await claim(proposal))
+            except Exception as error:
+                answers.append(in_place_of_an_answer(error))
+        return answers
+
+    return call
+
+
+def raised(answer: Any) -> Any:
+    """The answer, unless it is an error."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def in_place_of_an_answer(error: Exception) -> Exception:
+    """The error of one claim of a batch: of our kinds, as a store has to give it."""
+    return StoreUnavailableError(str(error)) if isinstance(error, TimeoutError) else error

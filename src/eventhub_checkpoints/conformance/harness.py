@@ -1,0 +1,111 @@
+"""What a check is given: fresh names, store objects over one backend, races, faults."""
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any, Self, TypeVar
+
+from eventhub_checkpoints.conformance.accessors import Given, made
+from eventhub_checkpoints.conformance.clients import Client, Loop
+from eventhub_checkpoints.conformance.contract import NotShown
+from eventhub_checkpoints.conformance.faults import Faults
+from eventhub_checkpoints.records import Scope
+
+Result = TypeVar("Result")
+Failure = TypeVar("Failure", bound=Exception)
+BARRIER_TIMEOUT = 60.0
+
+
+def race(functions: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Call all functions at the same moment, each in a thread of its own; their results."""
+    barrier = threading.Barrier(len(functions))
+
+    def run(function: Callable[[], Result]) -> Result:
+        barrier.wait(BARRIER_TIMEOUT)
+        return function()
+
+    with ThreadPoolExecutor(len(functions)) as pool:
+        racers = [pool.submit(run, function) for function in functions]
+    return [racer.result() for racer in racers]
+
+
+def raising(kind: type[Failure], function: Callable[..., object], *args: object) -> Failure:
+    """Call the function, which must raise this kind of error; the error."""
+    try:
+        function(*args)
+    except kind as error:
+        return error
+    raise AssertionError(f"{kind.__name__} was not raised")
+
+
+def fresh_scope() -> Scope:
+    """Names that nobody has used, so that a shared server needs no cleaning."""
+    return Scope(f"conformance-{uuid.uuid4().hex[:12]}.example.net", "orders", "$Default")
+
+
+class Subject:
+    """The store under test, in the hands of one check.
+
+    Args:
+        make_store: makes a store object, of either colour; called again, one more over the same
+            backend.
+        given: the accessors of the store's author; by default what the store itself offers.
+        loop: where aio stores run.
+    """
+
+    def __init__(self, make_store: Callable[[], Any], given: Given, loop: Loop) -> None:
+        self.scope = fresh_scope()
+        self._make_store = make_store
+        self._loop = loop
+        self._opened = ExitStack()
+        store = self._opened_store()
+        self.accessors = made(given, store)
+        self.client = self._client(store)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def another(self) -> Client:
+        """One more store object over the same backend, as another process would open it."""
+        return self._client(self._opened_store())
+
+    def others(self, count: int) -> list[Client]:
+        """So many more store objects."""
+        return [self.another() for _ in range(count)]
+
+    def _opened_store(self) -> Any:
+        return self._loop.finished(self._make_store())
+
+    def _client(self, store: Any) -> Client:
+        client = Client(store, self.scope, self._loop, self.accessors.settle)
+        self._opened.callback(client.close)
+        return client
+
+    def faults(self, client: Client | None = None) -> Faults:
+        """Stand between the base class and the hooks of a store object."""
+        return Faults((client or self.client).store)
+
+    def put_raw(self, kind: Any, partition_id: str, fields: dict[str, str | None] | None) -> None:
+        """Leave a row of this check's scope as a stranger would."""
+        if self.accessors.put_raw is None:
+            raise NotShown("needs put_raw")
+        self.accessors.put_raw(kind, self.scope, partition_id, fields)
+
+    def stall(self, seconds: float) -> None:
+        """Have the backend answer nothing for so long, or until the check ends."""
+        if self.accessors.stall is None:
+            raise NotShown("needs stall")
+        self._opened.callback(self.accessors.stall, 0.0)
+        self.accessors.stall(seconds)
+
+    def shift_clock(self, seconds: float) -> None:
+        """Set the backend's clock ahead, until the check ends."""
+        if self.accessors.shift_clock is None:
+            raise NotShown("needs shift_clock")
+        self._opened.callback(self.accessors.shift_clock, 0.0)
+        self.accessors.shift_clock(seconds)

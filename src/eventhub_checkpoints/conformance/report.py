@@ -1,0 +1,120 @@
+"""What was found about a store: for people, and as JSON for programs."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from eventhub_checkpoints.conformance.contract import GUARANTEES, LEVELS, Check
+
+
+class Verdict(Enum):
+    """What a check says about a store."""
+
+    PASSED = "passed"
+    FAILED = "FAILED"
+    NOT_SHOWN = "not shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One check, tried.
+
+    Attributes:
+        check: which.
+        verdict: what it says.
+        reason: why it failed or could not be shown; `""` where it passed.
+        seconds: how long it took.
+    """
+
+    check: Check
+    verdict: Verdict
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All checks, tried on one store.
+
+    Attributes:
+        store: what was tried, in a few words.
+        outcomes: in the order of the contract.
+    """
+
+    store: str
+    outcomes: Sequence[Outcome]
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """The checks that failed: none, where the store keeps all that could be shown."""
+        return [one for one in self.outcomes if one.verdict is Verdict.FAILED]
+
+    def text(self, every_check: bool = False) -> str:
+        """The report as people read it.
+
+        Args:
+            every_check: also name the checks that passed.
+        """
+        lines = [f"conformance of {self.store}"]
+        for level, title in LEVELS.items():
+            here = [one for one in self.outcomes if one.check.level == level]
+            if here:
+                lines += ["", f"level {level}, {title}: {totals(here)}"]
+                lines += self._by_guarantee(here, every_check)
+        seconds = sum(one.seconds for one in self.outcomes)
+        return "\n".join([*lines, "", f"{totals(self.outcomes)} in {seconds:.1f} s"])
+
+    @staticmethod
+    def _by_guarantee(outcomes: Sequence[Outcome], every_check: bool) -> Iterator[str]:
+        for number, title in GUARANTEES.items():
+            here = [one for one in outcomes if one.check.guarantees[0] == number]
+            if not here:
+                continue
+            yield f"  {number:<4} {title:<28} {totals(here)}"
+            for one in here:
+                if every_check or one.verdict is Verdict.FAILED:
+                    yield f"         {one.verdict.value:<10} {one.check.name}"
+                if one.verdict is Verdict.FAILED:
+                    yield f"                    {one.check.sentence}"
+                    yield f"                    but: {one.reason}"
+            yield from not_shown(here)
+
+    def json(self) -> str:
+        """The report as JSON: the store, totals, and every check with its verdict."""
+        counts = Counter(one.verdict for one in self.outcomes)
+        return json.dumps(
+            {
+                "store": self.store,
+                "totals": {one.value.lower(): counts[one] for one in Verdict},
+                "checks": [
+                    {
+                        "name": one.check.name,
+                        "level": one.check.level,
+                        "guarantees": one.check.guarantees,
+                        "habits": one.check.habits,
+                        "sentence": one.check.sentence,
+                        "verdict": one.verdict.value.lower(),
+                        "reason": one.reason,
+                        "seconds": round(one.seconds, 3),
+                    }
+                    for one in self.outcomes
+                ],
+            },
+            indent=2,
+        )
+
+
+def totals(outcomes: Sequence[Outcome]) -> str:
+    """How many checks said what; what no check said is left out."""
+    counts = Counter(one.verdict for one in outcomes)
+    return ", ".join(f"{counts[one]} {one.value}" for one in Verdict if counts[one]) or "no check"
+
+
+def not_shown(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """What could not be shown, by reason."""
+    silent = [one for one in outcomes if one.verdict is Verdict.NOT_SHOWN]
+    for reason in dict.fromkeys(one.reason for one in silent):
+        names = ", ".join(one.check.name for one in silent if one.reason == reason)
+        yield f"         not shown ({reason}): {names}"

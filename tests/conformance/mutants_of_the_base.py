@@ -1,0 +1,256 @@
+"""Stores that are wrong on a bad day: retries, lost answers, bounds and clocks."""
+
+import copy
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from sound import Sound, mutant
+
+from eventhub_checkpoints import _deadline
+from eventhub_checkpoints._core.answers import Lost
+from eventhub_checkpoints._core.ledger import Ledger
+from eventhub_checkpoints._core.settings import Settings
+from eventhub_checkpoints.errors import StoreError, StoreNotReadyError, StoreUnavailableError
+from eventhub_checkpoints.records import Proposal
+
+
+@mutant("a_claim_is_asked_again")
+class ClaimsOnce(Sound):
+    def _settle(self, proposals: Any) -> Any:
+        return self._ask_all(proposals)
+
+
+@mutant("a_list_is_asked_again")
+class ListsOnce(Sound):
+    def _retried(self, seconds: float, function: Any, *args: Any) -> Any:
+        with _deadline.deadline(seconds):
+            return self._attempt(seconds, function, *args)
+
+
+@mutant("an_unknown_first_claim_is_left_out")
+class TakesTheUnknownForWon(Sound):
+    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
+        row = super()._learn(proposal, answer, now)
+        is_new = isinstance(answer, StoreUnavailableError) and proposal.etag is None
+        return proposal.won(now) if is_new else row
+
+
+@mutant("a_lost_answer_is_recognised", "a_lost_answer_of_a_renewal_is_recognised")
+class RecognisesNothing(Sound):
+    def _recognise(self, conflicts: Any) -> Any:
+        return {}
+
+
+@mutant("a_rival_after_a_lost_answer_is_no_own_claim")
+class TakesAnyRowForItsOwn(Sound):
+    def _is_own(self, proposal: Any, row: Any) -> bool:
+        return True
+
+
+@mutant("a_plain_conflict_is_not_looked_into")
+class LooksIntoEveryConflict(Sound):
+    def try_claim(self, proposal: Any) -> Any:
+        answer = super().try_claim(proposal)
+        if isinstance(answer, Lost):
+            self.read_ownerships(proposal.scope)
+        return answer
+
+
+@mutant("an_unknown_renewal_is_kept")
+class GivesUpWhatIsUnknown(Sound):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, keep_unconfirmed=0.0)
+
+
+@mutant("an_unknown_renewal_is_kept")
+class KeepsTheUnknownAsNew(Sound):
+    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
+        row = super()._learn(proposal, answer, now)
+        if isinstance(answer, StoreUnavailableError) and row is not None:
+            return replace(row, last_modified_time=now)
+        return row
+
+
+@mutant("an_unknown_renewal_is_not_kept_for_ever")
+class KeepsTheUnknownForEver(Sound):
+    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
+        with self._guard:
+            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+            kept = known.hold.renewed_by(proposal.owner_id, proposal.etag)
+        row = super()._learn(proposal, answer, now)
+        return kept if isinstance(answer, StoreUnavailableError) else row
+
+
+class FlatteredLedger(Ledger):
+    """Takes what a list shows for new."""
+
+    def ownerships_listed(self, scope: Any, rows: Any, began: Any) -> None:
+        young = [replace(row, last_modified_time=time.time()) for row in rows]
+        super().ownerships_listed(scope, young, began)
+
+
+@mutant("a_listed_ownership_is_kept_by_its_age")
+class TakesListedForNew(Sound):
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self._ledger = FlatteredLedger()
+
+
+@mutant("a_refused_claim_raises_after_the_others")
+class IsSilentAboutARefusedClaim(Sound):
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        try:
+            return super().claim_ownership(ownership_list)
+        except StoreError:
+            return []
+
+
+@mutant("a_refused_claim_raises_after_the_others")
+class TakesARefusalForAWin(Sound):
+    """It gives the caller's own dicts back."""
+
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        rows = list(ownership_list)
+        try:
+            return super().claim_ownership(rows)
+        except StoreError:
+            return rows
+
+
+@mutant("a_refused_claim_raises_after_the_others", "claims_of_a_batch_run_side_by_side")
+class ClaimsOneAfterTheOther(Sound):
+    """The first refusal ends it."""
+
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        return [
+            one for row in ownership_list for one in super(type(self), self).claim_ownership([row])
+        ]
+
+
+@mutant("winners_of_a_batch_that_raises_are_remembered")
+class ForgetsABatchThatRaised(Sound):
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        before = copy.deepcopy(self._ledger)
+        try:
+            return super().claim_ownership(ownership_list)
+        except StoreError:
+            self._ledger = before
+            raise
+
+
+@mutant("a_backend_that_is_not_ready_raises")
+class TakesTheMissingForEmpty(Sound):
+    def list_ownership(self, *names: Any, **kwargs: Any) -> Any:
+        try:
+            return super().list_ownership(*names)
+        except StoreNotReadyError:
+            return []
+
+
+@mutant("an_unusable_proposal_raises_after_the_others")
+class ChecksTheWholeBatchFirst(Sound):
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        rows = list(ownership_list)
+        for row in rows:
+            if row["owner_id"]:
+                Proposal.from_dict(row, "new")
+        return super().claim_ownership(rows)
+
+
+@mutant("an_unusable_release_is_calm")
+class ChecksReleasesToo(Sound):
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        rows = list(ownership_list)
+        for row in rows:
+            if not row["owner_id"]:
+                Proposal.from_dict(row, "new")
+        return super().claim_ownership(rows)
+
+
+@mutant("a_release_that_fails_is_calm")
+class LetsAReleaseFail(Sound):
+    def _release(self, proposal: Any) -> Any:
+        with _deadline.deadline(self.settings.write_timeout):
+            return self._release_once_or_twice(proposal)
+
+
+@mutant("a_release_waits_for_a_checkpoint_under_way")
+class ReleasesAtOnce(Sound):
+    def _write_lock(self, row: Any) -> Any:
+        return threading.Lock() if isinstance(row, Proposal) else super()._write_lock(row)
+
+
+@mutant("a_late_release_leaves_the_newer_claim_known")
+class TakesALateReleaseForALoss(Sound):
+    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
+        row = super()._learn(proposal, answer, now)
+        if proposal.is_release and isinstance(answer, Lost):
+            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+            known.claim(known.hold.lost())
+        return row
+
+
+@mutant(
+    "a_hung_list_ends",
+    "a_hung_batch_ends",
+    "a_hung_checkpoint_ends",
+    "a_hung_release_ends",
+    "a_stalled_list_ends",
+    "a_stalled_claim_ends",
+    "a_stalled_checkpoint_ends",
+)
+class WaitsForEver(Sound):
+    """Its driver is never told how much time is left."""
+
+    def _attempt(self, seconds: float, function: Any, *args: Any) -> Any:
+        if function == self.try_claims:
+            return super()._attempt(seconds, function, *args)
+        token = _deadline._deadline.set(float("inf"))
+        try:
+            return super()._attempt(10**6, function, *args)
+        finally:
+            _deadline._deadline.reset(token)
+
+
+@mutant("a_hung_claim_spares_the_others")
+class GivesUpABatchForOneClaim(Sound):
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        before = self.counters["unconfirmed_claims"]
+        won = super().claim_ownership(ownership_list)
+        return won if self.counters["unconfirmed_claims"] == before else []
+
+
+@mutant("no_more_claims_at_once_than_allowed")
+class ClaimsAllAtOnce(Sound):
+    @property
+    def settings(self) -> Settings:
+        return replace(self._settings, max_concurrency=64)
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._settings = settings
+
+
+@mutant("a_claim_on_a_clock_that_is_off_is_new")
+class GivesTheBackendsTimeForAClaim(Sound):
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        rows = super().claim_ownership(ownership_list)
+        return [{**row, "last_modified_time": self.rows.now()} for row in rows]
+
+
+@mutant("an_age_is_never_negative")
+class GivesTimesInTheFuture(Sound):
+    def _list(self, scope: Any) -> Any:
+        listing = self._retried(self.settings.operation_timeout, self.read_ownerships, scope)
+        ahead = time.time() - listing.server_now
+        return [
+            replace(row, last_modified_time=row.last_modified_time + ahead) for row in listing.rows
+        ]
+
+
+@mutant("a_short_stall_costs_nothing")
+class IsImpatient(Sound):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, operation_timeout=0.1, write_timeout=0.1)

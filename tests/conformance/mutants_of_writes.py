@@ -1,0 +1,136 @@
+"""Stores that write checkpoints wrongly on a bad day, or over the rows of strangers."""
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+from sound import Sound, mutant
+
+from eventhub_checkpoints._core.answers import FORCE, Conflict, Written
+from eventhub_checkpoints.errors import (
+    StaleCheckpointError,
+    StoreAccessError,
+    StoreUnavailableError,
+)
+
+
+@mutant("a_checkpoint_is_tried_again")
+class WritesOnce(Sound):
+    def _store(self, known: Any, record: Any, seen: Any) -> Any:
+        return self._attempt(self.settings.write_timeout, self.write_checkpoint, record, seen)
+
+
+@mutant("a_lost_answer_of_a_checkpoint_is_recognised", "an_unanswered_own_checkpoint_is_no_bound")
+class TakesItsOwnWriteForAStrangers(Sound):
+    def _store(self, known: Any, record: Any, seen: Any) -> Any:
+        write = (self.settings.write_timeout, self.write_checkpoint, record, seen)
+        return self._retried(*write)
+
+
+@mutant("a_stranger_after_a_lost_answer_is_not_overwritten")
+class InsistsAfterALostAnswer(Sound):
+    def _store(self, known: Any, record: Any, seen: Any) -> Any:
+        try:
+            return self._attempt(10.0, self.write_checkpoint, record, seen)
+        except StoreUnavailableError:
+            return super()._store(known, record, FORCE)
+
+
+@mutant("a_checkpoint_costs_one_request")
+class ReadsBeforeItWrites(Sound):
+    def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
+        self.read_checkpoints(checkpoint.scope)
+        return super().write_checkpoint(checkpoint, seen)
+
+
+@mutant("a_stale_checkpoint_costs_no_request")
+class AsksBeforeItRefuses(Sound):
+    def _refuse_stale(self, known: Any, record: Any, force: bool) -> None:
+        try:
+            super()._refuse_stale(known, record, force)
+        except StaleCheckpointError:
+            self.write_checkpoint(record, "a version that nobody has")
+            raise
+
+
+@mutant("a_checkpoint_always_overtaken_can_be_tried_again")
+class CallsTheOvertakenStale(Sound):
+    def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        try:
+            super().update_checkpoint(checkpoint, **kwargs)
+        except StoreUnavailableError as error:
+            if "changed" in str(error):
+                raise StaleCheckpointError("0", 0, 0) from error
+            raise
+
+
+@mutant("checkpoints_of_a_partition_are_written_in_turn")
+class WritesAtOnce(Sound):
+    def _write_lock(self, row: Any) -> Any:
+        return threading.Lock()
+
+
+@mutant("checkpoints_of_a_partition_are_written_in_turn")
+class WritesOneAtATime(Sound):
+    def _write_lock(self, row: Any) -> Any:
+        return super()._write_lock(replace(row, partition_id="0"))
+
+
+@mutant("a_stale_checkpoint_raises_where_asked")
+class NeverRaisesStale(Sound):
+    def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        try:
+            super().update_checkpoint(checkpoint, **kwargs)
+        except StaleCheckpointError:
+            return
+
+
+@mutant("a_stale_checkpoint_is_counted")
+class CountsNothing(Sound):
+    def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        super().update_checkpoint(checkpoint, **kwargs)
+        self.counters.clear()
+
+
+@mutant("a_refused_checkpoint_raises")
+class IsSilentAboutARefusal(Sound):
+    def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        try:
+            super().update_checkpoint(checkpoint, **kwargs)
+        except StoreAccessError:
+            return
+
+
+@mutant("an_unknown_checkpoint_raises")
+class IsSilentAboutTheUnknown(Sound):
+    def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        try:
+            super().update_checkpoint(checkpoint, **kwargs)
+        except StoreUnavailableError:
+            return
+
+
+@mutant("an_unusable_checkpoint_names_its_field")
+class SaysOnlyValueError(Sound):
+    def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        try:
+            super().update_checkpoint(checkpoint, **kwargs)
+        except ValueError as error:
+            raise ValueError("that checkpoint is no good") from error
+
+
+@mutant("a_vanished_checkpoint_is_stored_again")
+class UpdatesNoRowUnnoticed(Sound):
+    def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
+        if isinstance(seen, str) and self.stored_checkpoint(checkpoint) is None:
+            return Written(checkpoint.version)
+        return super().write_checkpoint(checkpoint, seen)
+
+
+@mutant("a_strangers_row_is_written_over")
+class RespectsForeignRows(Sound):
+    def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
+        row = dict(self.rows.raw("checkpoint", checkpoint.scope)).get(checkpoint.partition_id)
+        if row and set(row.fields) != {"offset", "sequencenumber"}:
+            return Conflict(self.stored_checkpoint(checkpoint))
+        return super().write_checkpoint(checkpoint, seen)

@@ -1,0 +1,58 @@
+"""What the author of a store may give, and where it is looked for."""
+
+from typing import Any
+
+from azure.eventhub._eventprocessor.in_memory_checkpoint_store import InMemoryCheckpointStore
+
+from eventhub_checkpoints._memory import MemoryRows
+from eventhub_checkpoints.conformance import CHECKS, Accessors, Verdict, certify
+from eventhub_checkpoints.memory import MemoryCheckpointStore
+
+RAW = [check for check in CHECKS if check.name == "an_etag_is_never_used_again"]
+LISTED = [check for check in CHECKS if check.name == "a_checkpoint_is_listed_as_stored"]
+FAULTS = [check for check in CHECKS if check.name == "a_claim_is_asked_again"]
+
+
+class Offering(InMemoryCheckpointStore):
+    """A store from elsewhere that knows how its rows can be removed."""
+
+    asked = 0
+
+    def conformance_accessors(self) -> Accessors:
+        Offering.asked += 1
+        return Accessors(put_raw=lambda kind, scope, partition_id, fields: None)
+
+
+def verdict(make_store: Any, accessors: Any, checks: Any) -> tuple[Verdict, str]:
+    [outcome] = certify(make_store, accessors, checks=checks).outcomes
+    return outcome.verdict, outcome.reason
+
+
+def test_a_store_is_asked_for_accessors_of_its_own() -> None:
+    assert verdict(Offering, None, RAW)[0] is not Verdict.NOT_SHOWN
+    assert Offering.asked == 1
+
+
+def test_accessors_can_be_made_for_a_store() -> None:
+    made = verdict(MemoryCheckpointStore, lambda store: Accessors(put_raw=store.rows.put_raw), RAW)
+    assert made[0] is not Verdict.NOT_SHOWN
+
+
+def test_accessors_that_were_given_are_all_there_is() -> None:
+    rows = MemoryRows()
+    found = verdict(lambda: MemoryCheckpointStore(rows), Accessors(), RAW)
+    assert found == (Verdict.NOT_SHOWN, "needs put_raw")
+
+
+def test_a_slow_backend_is_waited_for_before_each_list() -> None:
+    waited: list[str] = []
+    rows = MemoryRows()
+    accessors = Accessors(settle=lambda: waited.append("settled"))
+    found = verdict(lambda: MemoryCheckpointStore(rows), accessors, LISTED)
+    assert found[0] is Verdict.PASSED
+    assert waited == ["settled", "settled"], "one for each of the two lists"
+
+
+def test_faults_are_not_shown_for_a_store_from_elsewhere() -> None:
+    found = verdict(InMemoryCheckpointStore, None, FAULTS)
+    assert found == (Verdict.NOT_SHOWN, "the store is not on our base class")

@@ -1,0 +1,178 @@
+"""`python -m eventhub_checkpoints.conformance`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints.conformance.__main__ import main
+
+BROKEN = """
+from eventhub_checkpoints import MemoryCheckpointStore
+
+class Forgetful(MemoryCheckpointStore):
+    def list_checkpoints(self, *names, **kwargs):
+        return []
+"""
+
+
+STORES = """
+from eventhub_checkpoints import MemoryCheckpointStore as Sync, aio
+from eventhub_checkpoints._memory import MemoryRows
+
+Async = aio.MemoryCheckpointStore
+rows = MemoryRows()
+
+async def opened():
+    return Async(rows)
+
+def fails():
+    raise RuntimeError("no,\\nand no")
+"""
+
+
+@pytest.fixture
+def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Factories of either colour, a coroutine function, and one that fails."""
+    (tmp_path / "stores_of_a_test.py").write_text(STORES)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "stores_of_a_test", raising=False)
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "broken_store.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "broken_store:Forgetful"
+
+
+@pytest.mark.parametrize("colour", [[], ["--aio"]])
+def test_a_store_that_keeps_the_contract_ends_with_0(
+    colour: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["memory:", *colour, "--only", "G9"]) == 0
+    said = capsys.readouterr().out
+    assert "level 1, black box" in said
+    assert "level 2, our base class" in said
+    assert "FAILED" not in said
+
+
+def test_a_store_that_does_not_ends_with_1_and_says_what_is_wrong(
+    broken: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([broken, "--only", "a_checkpoint_is_listed_as_stored"]) == 1
+    said = capsys.readouterr().out
+    assert "FAILED     a_checkpoint_is_listed_as_stored" in said
+    assert "but: the stored checkpoint is not listed" in said
+
+
+def test_what_could_not_be_shown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["memory:", "--only", "a_stalled_list_ends"]) == 0
+    assert "not shown (needs stall): a_stalled_list_ends" in capsys.readouterr().out
+
+
+def test_the_report_is_to_be_had_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["memory:", "--json", "--only", "G7"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["store"] == "memory: (sync)"
+    assert report["totals"]["failed"] == 0
+    assert {check["verdict"] for check in report["checks"]} == {"passed"}
+
+
+def test_the_checks_that_passed_are_named_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["memory:", "--verbose", "--only", "a_store_is_true"])
+    assert "passed     a_store_is_true" in capsys.readouterr().out
+
+
+def test_the_list_has_every_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list", "--only", "P17"]) == 0
+    assert "A store is true" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nonsense://x"], "known are http:, https:, memory:"),
+        (["no_such_module:factory"], "cannot be imported"),
+        (["memory:", "--only", "G99"], "'G99' is no check and no guarantee"),
+        (["memory:", "--accessors", "nothing"], "expected package.module:function"),
+        (["memory:shared", "--create"], "leave --create out"),
+        ([], "give a store URL"),
+        (["os:getcwd"], "os:getcwd returned str; expected a checkpoint store"),
+        (["os:getcwd", "--create"], "leave --create out"),
+        (["os.path:join"], "could not be called without arguments"),
+        (["stores_of_a_test:fails"], "fails could not be asked: RuntimeError: no, and no"),
+        (["stores_of_a_test:Sync", "--aio"], "Sync makes a sync store; leave --aio out"),
+        (["stores_of_a_test:Async"], "Async makes an async store; give --aio"),
+        (["stores_of_a_test:opened"], "opened makes an async store; give --aio"),
+    ],
+)
+@pytest.mark.usefixtures("stores")
+def test_what_cannot_be_tried_ends_with_2_and_one_sentence(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_missing_container_is_said_once_and_created_on_request(
+    azurite: Any, blob_container: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with blob_container.client() as client:
+        client.delete_container()
+    assert main([blob_container.url]) == 2
+    assert "create_container=True, or give --create" in capsys.readouterr().err
+    assert main([blob_container.url, "--create", "--only", "G7"]) == 0
+
+
+@pytest.mark.parametrize("colour", [[], ["--aio"]])
+def test_accessors_show_more_of_a_container(
+    colour: list[str], blob_container: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [blob_container.url, *colour, "--only", "an_etag_is_never_used_again"]
+    assert main([*arguments, "--accessors", "blob_accessors:of_emulator"]) == 0
+    assert "1 passed" in capsys.readouterr().out
+    main(arguments)
+    assert "not shown (needs put_raw)" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("stores")
+def test_a_factory_may_be_a_coroutine_function(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stores_of_a_test:opened", "--aio", "--only", "G7"]) == 0
+    assert "stores_of_a_test:opened (aio)" in capsys.readouterr().out
+
+
+def test_the_installed_command_finds_modules_of_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "stores_of_a_folder.py").write_text(STORES)
+    text = (
+        "from eventhub_checkpoints.cli import main; import sys\n"
+        "sys.argv = ['ehcp', 'conform', 'stores_of_a_folder:Sync', '--only', 'a_store_is_true']\n"
+        "main()"
+    )
+    # -P: as for an installed script, the current folder is not on the path by itself.
+    path = os.pathsep.join(one for one in sys.path if one)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", text],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_runs_without_pytest() -> None:
+    text = (
+        "import sys; sys.modules['pytest'] = None\n"
+        "from eventhub_checkpoints.conformance.__main__ import main\n"
+        "sys.exit(main(['memory:', '--only', 'G7']))"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
