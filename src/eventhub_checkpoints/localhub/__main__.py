@@ -1,0 +1,129 @@
+"""`python -m eventhub_checkpoints.localhub`: the hub as a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from typing import Any
+
+from .local import NAMESPACE, LocalHub
+
+_ABOUT = "A local Event Hubs stand-in for trying and testing; never for production."
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    _check_names(parser, [name for name, _ in options.hub])
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        hub = _make(options).start()
+    except (ValueError, OSError, RuntimeError) as error:
+        parser.error(str(error))
+    try:
+        _announce(hub, dict(options.hub), options.json)
+        stop.wait()
+    finally:
+        hub.stop()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m eventhub_checkpoints.localhub", description=_ABOUT
+    )
+    add = parser.add_argument
+    add(
+        "--hub",
+        action="append",
+        required=True,
+        type=_hub,
+        metavar="NAME=PARTITIONS",
+        help="a hub to serve; may be given several times",
+    )
+    add("--port", type=int, default=0, help="0, the default, takes a free one")
+    add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    add(
+        "--group",
+        action="append",
+        metavar="NAME",
+        help="a consumer group besides $Default; without any, every name is admitted",
+    )
+    add("--namespace", default=NAMESPACE, help="the name for clients (default: %(default)s)")
+    add("--tls", action="store_true", help="listen with a certificate made for this run")
+    add("--json", action="store_true", help="print one JSON object a hub and nothing else")
+    return parser
+
+
+def _hub(text: str) -> tuple[str, int]:
+    name, _, count = text.partition("=")
+    if not name or not count.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PARTITIONS, such as orders=8")
+    return name, int(count)
+
+
+def _check_names(parser: argparse.ArgumentParser, names: list[str]) -> None:
+    folded = [name.lower() for name in names]
+    for at, name in enumerate(names):
+        if folded[at] in folded[:at]:
+            parser.error(f"--hub names {name!r} twice")
+
+
+def _make(options: argparse.Namespace) -> LocalHub:
+    return LocalHub(
+        dict(options.hub),
+        host=options.host,
+        port=options.port,
+        consumer_groups=options.group,
+        tls=options.tls,
+        namespace=options.namespace,
+    )
+
+
+def _describe(hub: LocalHub, name: str, partitions: int) -> dict[str, Any]:
+    try:
+        connection_string = hub.connection_string(name)
+    except RuntimeError:
+        # With TLS on a port of its own there is none that a client could use.
+        connection_string = None
+    return {
+        "hub": name,
+        "partitions": partitions,
+        "port": hub.port,
+        "connection_string": connection_string,
+        "fully_qualified_namespace": hub.namespace,
+        "custom_endpoint_address": hub.endpoint,
+        "use_tls": hub.tls,
+        "connection_verify": hub.ca_file if hub.tls else None,
+    }
+
+
+def _announce(hub: LocalHub, hubs: dict[str, int], as_json: bool) -> None:
+    if not as_json:
+        print(f"{_ABOUT} Ctrl-C stops it.")
+    for name, partitions in hubs.items():
+        described = _describe(hub, name, partitions)
+        print(json.dumps(described) if as_json else _text(described))
+    # A parent process reads these lines through a pipe, and waits for them.
+    sys.stdout.flush()
+
+
+def _text(described: dict[str, Any]) -> str:
+    lines = [f"hub {described['hub']}, {described['partitions']} partitions"]
+    if described["connection_string"] is not None:
+        lines.append(f"  {described['connection_string']}")
+        lines.append("or, for a namespace that stays the same, transport_type=TransportType.Amqp,")
+    names = ["fully_qualified_namespace", "custom_endpoint_address"]
+    names.append("connection_verify" if described["use_tls"] else "use_tls")
+    lines.append("  " + ", ".join(f"{name}={described[name]!r}" for name in names))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+"""What time it is for the hub."""
+
+import time
+
+from .._amqp.types import Timestamp
+
+
+def now() -> Timestamp:
+    """Give the host's time."""
+    return Timestamp(time.time_ns() // 1_000_000)

@@ -1,0 +1,124 @@
+"""What the service says when it refuses or ends something: conditions and their texts.
+
+Source: public traces of the service, and the texts that its SDKs' issue trackers quote.
+"""
+
+from __future__ import annotations
+
+from .._amqp.endpoints import Error
+
+
+class RefusedError(Exception):
+    """A request that the hub answers with a condition instead of serving it."""
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(f"{error.condition}: {error.description}")
+        self.error = error
+
+
+def not_found(entity: str) -> Error:
+    """No such hub, consumer group or address."""
+    return Error(
+        condition="amqp:not-found",
+        description=f"The messaging entity '{entity}' could not be found.",
+    )
+
+
+def bad_partition(count: int) -> Error:
+    """No such partition."""
+    return Error(
+        condition="com.microsoft:argument-out-of-range",
+        description=(
+            "The specified partition is invalid for an EventHub partition sender or receiver. "
+            f"It should be between 0 and {count - 1}."
+        ),
+    )
+
+
+def bad_offset(offset: str, last: str) -> Error:
+    """A position past the end, such as a checkpoint of a hub that was re-created since."""
+    return Error(
+        condition="com.microsoft:argument-error",
+        description=(
+            f"The supplied offset '{offset}' is invalid. The last offset in the system is '{last}'"
+        ),
+    )
+
+
+def bad_sequence_number(number: int, last: int) -> Error:
+    """The same for a sequence number."""
+    return Error(
+        condition="com.microsoft:argument-error",
+        description=(
+            f"The supplied sequence number '{number}' is invalid. "
+            f"The last sequence number in the system is '{last}'"
+        ),
+    )
+
+
+def bad_filter(text: str) -> Error:
+    """A filter that is no starting position."""
+    return Error(
+        condition="amqp:invalid-field",
+        description=f"The filter '{text}' is no starting position of an event hub's receiver.",
+    )
+
+
+def too_many_readers(limit: int, names: list[str]) -> Error:
+    """One reader without an epoch too many."""
+    return Error(
+        condition="amqp:resource-limit-exceeded",
+        description=(
+            "Exceeded the maximum number of allowed receivers per partition in a consumer group "
+            f"which is {limit}. List of connected receivers - {', '.join(names)}."
+        ),
+    )
+
+
+def higher_epoch_exists(theirs: int, ours: int | None) -> Error:
+    """A newcomer that may not displace the present reader."""
+    return Error(
+        condition="amqp:link:stolen",
+        description=(
+            f"Receiver 'nil' with a higher epoch '{theirs}' already exists. Receiver 'nil' with "
+            f"epoch {'nil' if ours is None else ours} cannot be created. Make sure you are "
+            "creating receiver with increasing epoch value to ensure connectivity, or ensure all "
+            "old epoch receivers are closed or disconnected."
+        ),
+    )
+
+
+def displaced(theirs: int, ours: int | None) -> Error:
+    """A reader that a newcomer displaces."""
+    return Error(
+        condition="amqp:link:stolen",
+        description=(
+            f"New receiver 'nil' with higher epoch of '{theirs}' is created hence current "
+            f"receiver 'nil' with epoch '{'nil' if ours is None else ours}' is getting "
+            "disconnected. If you are recreating the receiver, make sure a higher epoch is used."
+        ),
+    )
+
+
+def too_large(limit: int) -> Error:
+    """A message over the limit. Units: bytes."""
+    return Error(
+        condition="amqp:link:message-size-exceeded",
+        description=f"The received message exceeds the maximum size of {limit} bytes.",
+    )
+
+
+def idle(seconds: float) -> Error:
+    """A connection from which nothing was heard."""
+    return Error(
+        condition="amqp:connection:forced",
+        description=(
+            f"The connection was inactive for more than the allowed {int(seconds * 1000)} "
+            "milliseconds and is closed by the local hub."
+        ),
+    )
+
+
+def invalid(text: str) -> Error:
+    """Bytes or a sequence of frames that AMQP does not allow."""
+    return Error(condition="amqp:decode-error", description=text)

@@ -1,0 +1,212 @@
+"""One TCP connection: headers, SASL, open and close, frames in and bytes out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from .._amqp.frames import (
+    AMQP_HEADER,
+    EMPTY_FRAME,
+    MIN_MAX_FRAME_SIZE,
+    SASL_FRAME,
+    SASL_HEADER,
+    Frame,
+    decode_body,
+    encode_frame,
+    split_frame,
+)
+from .._amqp.performatives import Attach, Begin, Close, Open
+from .._amqp.sasl import SaslInit, SaslMechanisms, SaslOutcome
+from .._amqp.types import CodecError
+from .conditions import idle, invalid
+from .session import Session
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._amqp.composites import Composite
+    from .._amqp.endpoints import Error
+    from .server import Server
+
+MAX_FRAME_SIZE = 1024 * 1024 + 1024
+CHANNEL_MAX = 4999
+MECHANISMS = ("ANONYMOUS", "PLAIN", "MSSBCBS", "EXTERNAL")
+
+
+class Connection(asyncio.Protocol):
+    """Speaks AMQP with one client, from the first header to the last frame."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.hubs = server.hubs
+        self.faults = server.faults
+        self.container_id = ""
+        self.remote_max_frame_size = MIN_MAX_FRAME_SIZE
+        self.paused = False
+        self._sessions: dict[int, Session] = {}
+        self._buffer = bytearray()
+        self._expects_header = True
+        self._opened = False
+        self._loop = asyncio.get_running_loop()
+        self._heard = self._loop.time()
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport, unless connections are to be refused."""
+        stream = cast("asyncio.Transport", transport)
+        self._wire = Wire(stream, self.faults)
+        self.server.connections.add(self)
+        if self.faults.refusing:
+            self.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Let everything go that the client held."""
+        for timer in self._timers:
+            timer.cancel()
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+        self.server.on_lost(self)
+
+    def pause_writing(self) -> None:
+        """Stop sending events while the client does not read."""
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self.paused = False
+        for session in list(self._sessions.values()):
+            session.pump()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; whatever is wrong with them ends the connection with a condition."""
+        self._heard = self._loop.time()
+        self._buffer += data
+        try:
+            self._read()
+        except CodecError as error:
+            self.close(invalid(str(error)))
+
+    def _read(self) -> None:
+        at = 0
+        try:
+            while not self._wire.is_closing():
+                if self._expects_header:
+                    if len(self._buffer) - at < 8:
+                        return
+                    self._on_header(bytes(self._buffer[at : at + 8]))
+                    at += 8
+                    continue
+                frame = split_frame(self._buffer, at, MAX_FRAME_SIZE)
+                if frame is None:
+                    return
+                at = frame.end
+                self._on_frame(frame)
+        finally:
+            del self._buffer[:at]
+
+    def _on_header(self, header: bytes) -> None:
+        self._expects_header = False
+        if header == SASL_HEADER:
+            offer = SaslMechanisms(sasl_server_mechanisms=MECHANISMS)
+            self.write(SASL_HEADER + encode_frame(offer, kind=SASL_FRAME))
+        elif header == AMQP_HEADER:
+            self.write(AMQP_HEADER)
+        else:
+            # The specification's answer to an unknown protocol: the one that is spoken.
+            self.write(SASL_HEADER)
+            self._wire.close()
+
+    def _on_frame(self, frame: Frame) -> None:
+        body = decode_body(self._buffer, frame)
+        match body.performative:
+            case None:
+                pass
+            case SaslInit():
+                self.write(encode_frame(SaslOutcome(), kind=SASL_FRAME))
+                self._expects_header = True
+            case Open():
+                self._on_open(body.performative)
+            case Begin():
+                self._on_begin(frame.channel, body.performative)
+            case Close():
+                self.close()
+            case performative:
+                self._on_session_frame(frame.channel, performative, body.payload)
+
+    def _on_begin(self, channel: int, begin: Begin) -> None:
+        if not self._opened or channel in self._sessions or channel > CHANNEL_MAX:
+            raise CodecError(f"no session can begin on channel {channel} now")
+        self._sessions[channel] = Session(self, channel, begin)
+
+    def _on_session_frame(self, channel: int, performative: Composite, payload: bytes) -> None:
+        session = self._sessions.get(channel)
+        if session is None:
+            raise CodecError(
+                f"{type(performative).__name__} on channel {channel}, without a session"
+            )
+        session.on_frame(performative, payload)
+
+    def _on_open(self, peer: Open) -> None:
+        if peer.max_frame_size < MIN_MAX_FRAME_SIZE:
+            raise CodecError(f"max-frame-size {peer.max_frame_size} is below {MIN_MAX_FRAME_SIZE}")
+        self._opened = True
+        self.container_id = peer.container_id
+        self.remote_max_frame_size = min(peer.max_frame_size, MAX_FRAME_SIZE)
+        self.write(
+            encode_frame(
+                Open(
+                    container_id=self.server.container_id,
+                    max_frame_size=MAX_FRAME_SIZE,
+                    channel_max=CHANNEL_MAX,
+                    # Half of what is tolerated, as the specification recommends.
+                    idle_time_out=int(self.server.idle_timeout * 500),
+                )
+            )
+        )
+        if peer.idle_time_out:
+            self._every(peer.idle_time_out / 2000, lambda: self.write(EMPTY_FRAME))
+        self._every(self.server.idle_timeout / 2, self._check_idle)
+
+    def _every(self, seconds: float, function: Callable[[], None]) -> None:
+        slot = len(self._timers)
+
+        def beat() -> None:
+            self._timers[slot] = self._loop.call_later(seconds, beat)
+            function()
+
+        self._timers.append(self._loop.call_later(seconds, beat))
+
+    def _check_idle(self) -> None:
+        if self._loop.time() - self._heard > self.server.idle_timeout:
+            self.close(idle(self.server.idle_timeout))
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        self._wire.write(data)
+
+    def later(self, function: Callable[[], None]) -> None:
+        """Call a function after others had their turn."""
+        self._loop.call_soon(function)
+
+    def forget(self, session: Session) -> None:
+        """Drop a session that has ended."""
+        self._sessions.pop(session.channel, None)
+
+    def close(self, error: Error | None = None) -> None:
+        """End the connection in good order."""
+        if self._wire.is_closing():
+            return
+        if self._opened:
+            self.write(encode_frame(Close(error=error)))
+        self._wire.close()
+
+    def abort(self) -> None:
+        """End the connection as a broken network does."""
+        self._wire.abort()
+
+    def note_refused(self, attach: Attach, error: Error) -> None:
+        """Write a refused link into the journal."""
+        self.server.note_refused(self.container_id, attach, error)

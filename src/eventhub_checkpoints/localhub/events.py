@@ -1,0 +1,122 @@
+"""What the hub does with a message: keep the sender's bytes, put its own annotations before them.
+
+An event is encoded once, when it is stored; a delivery then is a frame head and these bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._amqp.decode import decode
+from .._amqp.encode import encode, encode_described
+from .._amqp.messages import (
+    APPLICATION_PROPERTIES,
+    BATCH_FORMAT,
+    DATA,
+    DELIVERY_ANNOTATIONS,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    section,
+    sections,
+    split_batch,
+)
+from .._amqp.types import CodecError, Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PARTITION_KEY = "x-opt-partition-key"
+_OURS = frozenset({"x-opt-sequence-number", "x-opt-offset", "x-opt-enqueued-time", PARTITION_KEY})
+
+_SEQUENCE_NUMBER = encode(Symbol("x-opt-sequence-number")) + b"\x81"
+_OFFSET = encode(Symbol("x-opt-offset")) + b"\xa1"
+_ENQUEUED_TIME = encode(Symbol("x-opt-enqueued-time")) + b"\x83"
+_KEY = encode(Symbol(PARTITION_KEY))
+_long = struct.Struct(">q").pack
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A message on its way into a partition.
+
+    Attributes:
+        key: its partition key.
+        header: the encoded header section, or nothing.
+        extra: encoded pairs of other message annotations.
+        extra_count: how many of them, keys and values counted.
+        rest: the encoded sections from the properties on, as the sender wrote them.
+    """
+
+    key: str | None
+    header: bytes
+    extra: bytes
+    extra_count: int
+    rest: bytes
+
+    def stored(self, sequence_number: int, offset: str, enqueued_time: int) -> bytes:
+        """Write the message as receivers get it. Units: `enqueued_time` in milliseconds."""
+        digits = offset.encode()
+        pairs = b"".join((
+            _SEQUENCE_NUMBER, _long(sequence_number),
+            _OFFSET, bytes((len(digits),)), digits,
+            _ENQUEUED_TIME, _long(enqueued_time),
+            b"" if self.key is None else _KEY + encode(self.key),
+            self.extra,
+        ))  # fmt: skip
+        count = 6 + self.extra_count + (0 if self.key is None else 2)
+        return self.header + _annotations(count, pairs) + self.rest
+
+
+def _annotations(count: int, pairs: bytes) -> bytes:
+    if len(pairs) < 255 and count < 256:
+        body = bytes((0xC1, len(pairs) + 1, count)) + pairs
+    else:
+        body = struct.pack(">BII", 0xD1, len(pairs) + 4, count) + pairs
+    return encode_described(MESSAGE_ANNOTATIONS, body)
+
+
+def make_events(
+    bodies: list[bytes], properties: Mapping[str, Any] | None, key: str | None
+) -> list[Event]:
+    """Build events from plain bodies that share their properties and partition key."""
+    head = section(APPLICATION_PROPERTIES, dict(properties)) if properties else b""
+    return [Event(key, b"", b"", 0, head + section(DATA, body)) for body in bodies]
+
+
+def read_events(payload: bytes, message_format: int) -> list[Event]:
+    """Take a delivery of a producer apart into its events.
+
+    Raises:
+        CodecError: the payload is no message, or no batch where the format says so.
+    """
+    if message_format != BATCH_FORMAT:
+        return [_read(payload, None)]
+    key = _read(payload, None).key
+    return [_read(message, key) for message in split_batch(payload)]
+
+
+def _read(payload: bytes, key: str | None) -> Event:
+    header, extra, count, start = b"", b"", 0, len(payload)
+    for part in sections(payload):
+        if part.code == HEADER:
+            header = encode_described(HEADER, payload[part.start : part.end])
+        elif part.code == MESSAGE_ANNOTATIONS:
+            own_key, extra, count = _read_annotations(payload, part.start)
+            key = own_key or key
+        elif part.code != DELIVERY_ANNOTATIONS:
+            start = min(start, part.offset)
+    return Event(key, header, extra, count, payload[start:])
+
+
+def _read_annotations(payload: bytes, start: int) -> tuple[str | None, bytes, int]:
+    pairs, _ = decode(payload, start)
+    if not isinstance(pairs, dict):
+        raise CodecError("message annotations are no map")
+    key = pairs.get(PARTITION_KEY)
+    if isinstance(key, bytes):
+        key = key.decode("utf-8", "replace")
+    others = [(name, value) for name, value in pairs.items() if name not in _OURS]
+    encoded = b"".join(encode(item) for pair in others for item in pair)
+    return key if isinstance(key, str) else None, encoded, 2 * len(others)

@@ -1,0 +1,64 @@
+"""What goes wrong on request."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .._amqp.endpoints import Error, Source, Target
+
+if TYPE_CHECKING:
+    from .._amqp.performatives import Attach
+
+JOURNAL_SIZE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLink:
+    """A link that the hub did not let in.
+
+    Attributes:
+        time: float seconds since the epoch, UTC.
+        container_id: the client's name for itself; azure-eventhub puts its consumer's name here.
+        address: what the link asked for.
+        condition: for instance "amqp:not-found".
+        description: its text.
+    """
+
+    time: float
+    container_id: str
+    address: str
+    condition: str
+    description: str
+
+
+def refused_link(container_id: str, attach: Attach, error: Error) -> RefusedLink:
+    """Write down a refusal."""
+    place = attach.source if attach.role else attach.target
+    address = place.address if isinstance(place, Source | Target) else None
+    return RefusedLink(
+        time.time(), container_id, str(address), error.condition, error.description or ""
+    )
+
+
+@dataclass(slots=True)
+class Faults:
+    """The present faults.
+
+    Attributes:
+        refusing: whether new connections are cut off at once.
+        delay: seconds by which everything is sent later.
+        refusals: conditions for the next links, one each.
+        journal: the links that were refused lately, by a fault or by the rules.
+    """
+
+    refusing: bool = False
+    delay: float = 0.0
+    refusals: deque[Error] = field(default_factory=deque)
+    journal: deque[RefusedLink] = field(default_factory=lambda: deque(maxlen=JOURNAL_SIZE))
+
+    def take_refusal(self) -> Error | None:
+        """Give the condition for the link that is being attached, if one waits."""
+        return self.refusals.popleft() if self.refusals else None

@@ -1,0 +1,176 @@
+"""The hubs of a namespace: partitions, consumer groups, routing and what management tells."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections import defaultdict
+from typing import TYPE_CHECKING, Protocol
+
+from .arguments import MAX_PARTITIONS, check_count, check_hub, check_hubs, read_groups
+from .clock import now
+from .conditions import RefusedError, bad_partition, not_found
+from .log import PartitionLog
+from .readers import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .._amqp.endpoints import Error
+    from .events import Event
+
+DEFAULT_GROUP = "$Default"
+
+
+class Publisher(Protocol):
+    """A link that can be sent away."""
+
+    def detach(self, error: Error | None) -> None:
+        """End the link with a condition."""
+
+
+class ConnectedReader(Reader, Publisher, Protocol):
+    """A reader that can be sent away."""
+
+    partition_id: str
+    group: str
+    container_id: str
+    cursor: int
+
+
+class Hub:
+    """One event hub. Names of hubs and groups are compared without regard to case.
+
+    Args:
+        name: as it was created.
+        partitions: how many.
+        groups: the consumer groups besides `$Default`; None admits every name.
+    """
+
+    def __init__(self, name: str, partitions: int, groups: Iterable[str] | None) -> None:
+        self.name = name
+        self.created_at = now()
+        self.partitions: list[PartitionLog] = []
+        self.readers: dict[tuple[str, str], list[ConnectedReader]] = defaultdict(list)
+        self.publishers: set[Publisher] = set()
+        self._groups = None if groups is None else {g.lower() for g in (*groups, DEFAULT_GROUP)}
+        self._turn = itertools.count()
+        self.add_partitions(partitions)
+
+    @property
+    def partition_ids(self) -> list[str]:
+        """The ids, in order."""
+        return [str(number) for number in range(len(self.partitions))]
+
+    def add_partitions(self, count: int) -> list[str]:
+        """Add empty partitions and return their ids."""
+        check_count("the count of new partitions", count, least=1)
+        before = len(self.partitions)
+        if before + count > MAX_PARTITIONS:
+            raise ValueError(
+                f"hub {self.name!r} has {before} partitions and cannot get {count} more: "
+                f"it holds at most {MAX_PARTITIONS}"
+            )
+        self.partitions.extend(PartitionLog() for _ in range(count))
+        return self.partition_ids[before:]
+
+    def partition(self, partition_id: str) -> PartitionLog:
+        """Find a partition.
+
+        Raises:
+            RefusedError: there is none with this id.
+        """
+        if partition_id not in self.partition_ids:
+            raise RefusedError(bad_partition(len(self.partitions)))
+        return self.partitions[int(partition_id)]
+
+    def check_group(self, group: str) -> str:
+        """Give the group's name for comparison.
+
+        Raises:
+            RefusedError: the hub has no such group.
+        """
+        key = group.lower()
+        if self._groups is not None and key not in self._groups:
+            raise RefusedError(not_found(f"{self.name}/consumergroups/{group}"))
+        return key
+
+    def append(self, events: list[Event]) -> None:
+        """Store what a producer sent without naming a partition: by key, else in turn."""
+        time = now()
+        batches: dict[int, list[Event]] = defaultdict(list)
+        turn = next(self._turn)
+        for event in events:
+            # The service hashes in a way of its own; crc32 keeps the promise that counts, one key
+            # in one partition.
+            hashed = turn if event.key is None else zlib.crc32(event.key.encode())
+            batches[hashed % len(self.partitions)].append(event)
+        for number, batch in batches.items():
+            self.partitions[number].append(batch, time)
+
+    def detach_readers(
+        self, error: Error, partition_id: str | None = None, group: str | None = None
+    ) -> int:
+        """Send readers away and return how many."""
+        chosen = [
+            reader
+            for readers in self.readers.values()
+            for reader in readers
+            if partition_id in (None, reader.partition_id)
+            and (group is None or group.lower() == reader.group.lower())
+        ]
+        for reader in chosen:
+            reader.detach(error)
+        return len(chosen)
+
+
+class Hubs:
+    """The hubs of a namespace by name."""
+
+    def __init__(self, hubs: Mapping[str, int], groups: Iterable[str] | None) -> None:
+        check_hubs(hubs)
+        self._groups = read_groups(groups)
+        self._hubs: dict[str, Hub] = {}
+        for name, partitions in hubs.items():
+            self.create(name, partitions)
+
+    @property
+    def names(self) -> list[str]:
+        """The hubs' names as they were created."""
+        return [hub.name for hub in self._hubs.values()]
+
+    def find(self, name: str) -> Hub:
+        """Find a hub.
+
+        Raises:
+            RefusedError: there is none with this name.
+        """
+        hub = self._hubs.get(name.lower()) if isinstance(name, str) else None
+        if hub is None:
+            raise RefusedError(not_found(name))
+        return hub
+
+    def create(self, name: str, partitions: int) -> None:
+        """Make a hub.
+
+        Raises:
+            ValueError: its name or number of partitions is impossible, or the name is taken.
+        """
+        check_hub(name, partitions)
+        if name.lower() in self._hubs:
+            raise ValueError(f"hub {name!r} exists; `recreate` empties it")
+        self._hubs[name.lower()] = Hub(name, partitions, self._groups)
+
+    def recreate(self, name: str, partitions: int) -> None:
+        """Make a hub in the place of the one with the same name; its numbers start at 0."""
+        check_hub(name, partitions)
+        self.delete(name)
+        self.create(name, partitions)
+
+    def delete(self, name: str) -> None:
+        """Remove a hub, if it is there, and end the links to it."""
+        old = self._hubs.pop(name.lower(), None)
+        if old is not None:
+            old.detach_readers(not_found(old.name))
+            for publisher in tuple(old.publishers):
+                publisher.detach(not_found(old.name))

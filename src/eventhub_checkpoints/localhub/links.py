@@ -1,0 +1,198 @@
+"""Links: credit, deliveries in both directions, and the requests on `$management` and `$cbs`."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from .._amqp.endpoints import Accepted, Error, Rejected
+from .._amqp.messages import Message, decode_message
+from .._amqp.performatives import Attach, Detach, Flow, Transfer
+from .._amqp.types import CodecError
+from .clock import now
+from .conditions import RefusedError, too_large
+from .events import read_events
+from .management import answer
+
+if TYPE_CHECKING:
+    from .._amqp.composites import Composite
+    from .hubs import Hub
+    from .log import PartitionLog
+    from .session import Session
+
+MAX_MESSAGE_SIZE = 1024 * 1024
+CREDIT = 1000
+
+
+class Link:
+    """One end of a link; the handle is the peer's, used in both directions."""
+
+    def __init__(self, session: Session, attach: Attach) -> None:
+        self.session = session
+        self.name = attach.name
+        self.handle = attach.handle
+
+    def detach(self, error: Error | None) -> None:
+        """Tell the peer that the link is over, and forget it."""
+        self.session.drop(self)
+        self.session.send(Detach(handle=self.handle, closed=True, error=error))
+
+    def on_flow(self, flow: Flow) -> None:
+        """Take note of the peer's credit."""
+
+    def on_transfer(self, transfer: Transfer, payload: bytes) -> None:
+        """Take a frame of a delivery."""
+
+    def on_closed(self) -> None:
+        """Let go of what the link holds."""
+
+
+class OutLink(Link):
+    """A link on which the hub sends; it counts the peer's credit."""
+
+    def __init__(self, session: Session, attach: Attach) -> None:
+        super().__init__(session, attach)
+        self.credit = 0
+        self.delivery_count = 0
+
+    def on_flow(self, flow: Flow) -> None:
+        """Set the credit and send what it allows."""
+        if flow.link_credit is not None:
+            # Serial numbers of 32 bits: the sum may wrap around.
+            ahead = (self.delivery_count - (flow.delivery_count or 0)) & 0xFFFF_FFFF
+            self.credit = max(0, flow.link_credit - ahead)
+        self.pump()
+        if flow.drain:
+            while self.turn():
+                pass
+            self.delivery_count = (self.delivery_count + self.credit) & 0xFFFF_FFFF
+            self.credit = 0
+        if flow.drain or flow.echo:
+            self.session.send_flow(self.handle, self.delivery_count, self.credit)
+
+    def pump(self) -> None:
+        """Send what is there, as far as credit allows."""
+        while self.turn():
+            pass
+
+    def turn(self) -> bool:
+        """Send some of what is there; say whether it was anything."""
+        return False
+
+
+class ReplyLink(OutLink):
+    """Carries the answers of `$management` or `$cbs`."""
+
+    def __init__(self, session: Session, attach: Attach, node: str, address: object) -> None:
+        super().__init__(session, attach)
+        self.node, self.address = node, address
+        self._waiting: deque[bytes] = deque()
+
+    def reply(self, message: Message) -> None:
+        """Send an answer as soon as there is credit."""
+        self._waiting.append(message.encode())
+        self.pump()
+
+    def turn(self) -> bool:
+        """Send one answer that waits."""
+        if not self._waiting or not self.credit:
+            return False
+        self.credit -= 1
+        self.delivery_count += 1
+        self.session.send_delivery(self.handle, self._waiting.popleft())
+        return True
+
+
+class InLink(Link):
+    """A link on which the hub receives; it puts deliveries together and grants credit."""
+
+    def __init__(self, session: Session, attach: Attach) -> None:
+        super().__init__(session, attach)
+        self._delivery_count = attach.initial_delivery_count or 0
+        self._credit = 0
+        self._first: Transfer | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def grant(self) -> None:
+        """Top the credit up when half of it is used."""
+        if self._credit <= CREDIT // 2:
+            self._credit = CREDIT
+            self.session.send_flow(self.handle, self._delivery_count, CREDIT)
+
+    def on_flow(self, flow: Flow) -> None:
+        """Answer a sender that asks for its credit."""
+        if flow.echo:
+            self.session.send_flow(self.handle, self._delivery_count, self._credit)
+
+    def on_transfer(self, transfer: Transfer, payload: bytes) -> None:
+        """Collect the frames of a delivery and take it when it is complete."""
+        if self._first is None:
+            self._first = transfer
+        self._parts.append(payload)
+        self._size += len(payload)
+        if self._size > MAX_MESSAGE_SIZE:
+            self.detach(too_large(MAX_MESSAGE_SIZE))
+        elif transfer.aborted or not transfer.more:
+            self._finish(self._first, transfer)
+
+    def _finish(self, first: Transfer, last: Transfer) -> None:
+        payload = b"".join(self._parts)
+        self._first, self._parts, self._size = None, [], 0
+        self._delivery_count = (self._delivery_count + 1) & 0xFFFF_FFFF
+        self._credit -= 1
+        if not last.aborted:
+            outcome = self._outcome(payload, first.message_format or 0)
+            if not (first.settled or last.settled):
+                self.session.send_settled(first.delivery_id or 0, outcome)
+        self.grant()
+
+    def _outcome(self, payload: bytes, message_format: int) -> Composite:
+        try:
+            self.take(payload, message_format)
+        except CodecError as error:
+            return Rejected(error=Error(condition="amqp:decode-error", description=str(error)))
+        except RefusedError as refusal:
+            return Rejected(error=refusal.error)
+        return Accepted()
+
+    def take(self, payload: bytes, message_format: int) -> None:
+        """Use a delivery."""
+
+
+class RequestLink(InLink):
+    """Takes the requests of `$management` or `$cbs`."""
+
+    def __init__(self, session: Session, attach: Attach, node: str) -> None:
+        super().__init__(session, attach)
+        self._node = node
+
+    def take(self, payload: bytes, message_format: int) -> None:
+        """Answer a request on the reply link that it names, or on the latest of its session."""
+        request = decode_message(payload)
+        wanted = None if request.properties is None else request.properties.reply_to
+        link = self.session.reply_link(self._node, wanted)
+        link.reply(answer(self._node, request, self.session.hubs))
+
+
+class PublishLink(InLink):
+    """Takes events into a hub, or into the one partition that the target names."""
+
+    def __init__(
+        self, session: Session, attach: Attach, hub: Hub, log: PartitionLog | None
+    ) -> None:
+        super().__init__(session, attach)
+        self._hub, self._log = hub, log
+        hub.publishers.add(self)
+
+    def on_closed(self) -> None:
+        """Leave the hub's publishers."""
+        self._hub.publishers.discard(self)
+
+    def take(self, payload: bytes, message_format: int) -> None:
+        """Store the events of a delivery."""
+        events = read_events(payload, message_format)
+        if self._log is None:
+            self._hub.append(events)
+        else:
+            self._log.append(events, now())

@@ -1,0 +1,94 @@
+"""The answers of `$management` and `$cbs`.
+
+Source: public traces of the service; azure-eventhub 5.15.1, `_client_base.py` and
+`_pyamqp/cbs.py`, for the names and the exact types that clients look up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._amqp.messages import NO_VALUE, Message, Properties
+from .._amqp.types import Array, Int, Timestamp
+from .conditions import RefusedError
+
+if TYPE_CHECKING:
+    from .hubs import Hub, Hubs
+    from .log import PartitionLog
+
+MANAGEMENT, CBS = "$management", "$cbs"
+
+_HUB, _PARTITION = "com.microsoft:eventhub", "com.microsoft:partition"
+
+_NEVER = Timestamp(-62_135_596_800_000)
+"""The year 1: when the last event of a partition that never had one was enqueued."""
+
+
+def answer(node: str, request: Message, hubs: Hubs) -> Message:
+    """Answer a request; a bad one gets a status of 400 or above, never an exception."""
+    asked = request.application_properties or {}
+    try:
+        if node == CBS:
+            return _put_token(request, asked)
+        return _read(request, asked, hubs)
+    except RefusedError as refusal:
+        status = 404 if refusal.error.condition == "amqp:not-found" else 400
+        return _reply(request, status, str(refusal.error.description), refusal.error.condition)
+
+
+def _reply(
+    request: Message, status: int, text: str, condition: str | None = None, value: Any = NO_VALUE
+) -> Message:
+    message_id = None if request.properties is None else request.properties.message_id
+    told = {"status-code": Int(status), "status-description": text}
+    if condition is not None:
+        told["error-condition"] = condition
+    return Message(
+        properties=Properties(correlation_id=message_id),
+        application_properties=told,
+        value=value,
+    )
+
+
+def _put_token(request: Message, asked: dict[str, Any]) -> Message:
+    if asked.get("operation") != "put-token":
+        return _reply(request, 400, f"operation {asked.get('operation')!r} is not put-token")
+    # Any token will do: the hub is for trying and testing, and has nothing to protect.
+    return _reply(request, 202, "Accepted")
+
+
+def _read(request: Message, asked: dict[str, Any], hubs: Hubs) -> Message:
+    kind = asked.get("type")
+    if asked.get("operation") != "READ" or kind not in (_HUB, _PARTITION):
+        text = f"cannot {asked.get('operation')!r} a {kind!r}: READ {_HUB} or {_PARTITION}"
+        return _reply(request, 400, text, "amqp:not-implemented")
+    hub = hubs.find(str(asked.get("name", "")))
+    if kind == _HUB:
+        return _reply(request, 200, "OK", value=_about_hub(hub))
+    partition_id = str(asked.get("partition", ""))
+    return _reply(
+        request, 200, "OK", value=_about_partition(hub, partition_id, hub.partition(partition_id))
+    )
+
+
+def _about_hub(hub: Hub) -> dict[str, Any]:
+    return {
+        "name": hub.name,
+        "type": _HUB,
+        "created_at": hub.created_at,
+        "partition_count": Int(len(hub.partitions)),
+        "partition_ids": Array(hub.partition_ids),
+    }
+
+
+def _about_partition(hub: Hub, partition_id: str, log: PartitionLog) -> dict[str, Any]:
+    return {
+        "name": hub.name,
+        "type": _PARTITION,
+        "partition": partition_id,
+        "begin_sequence_number": log.first,
+        "last_enqueued_sequence_number": log.end - 1,
+        "last_enqueued_offset": str(log.last_offset),
+        "last_enqueued_time_utc": Timestamp(log.last_time) if log.end else _NEVER,
+        "is_partition_empty": log.first == log.end,
+    }

@@ -1,0 +1,190 @@
+"""What a program does to a running hub, from any thread: publish, look, trim, re-create."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .arguments import check_count, check_properties, check_text, read_bodies, read_time
+from .clock import now
+from .events import make_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from .hubs import Hub
+    from .log import PartitionLog
+    from .server import Server
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProperties:
+    """What a partition holds.
+
+    Attributes:
+        partition_id: which partition.
+        first_sequence_number: of the oldest event retained; of the next one if there is none.
+        last_sequence_number: of the newest event ever, -1 before the first.
+        last_offset: of the same event, "-1" before the first.
+        last_enqueued_time: of the same event, in float seconds since the epoch; 0 before it.
+        is_empty: whether no event is retained.
+    """
+
+    partition_id: str
+    first_sequence_number: int
+    last_sequence_number: int
+    last_offset: str
+    last_enqueued_time: float
+    is_empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """A receiver that is attached now.
+
+    Attributes:
+        consumer_group: as the receiver wrote it.
+        partition_id: which partition it reads.
+        name: its link's name.
+        container_id: its connection's name; azure-eventhub puts its consumer's name here.
+        epoch: its owner level, None without one.
+        next_sequence_number: of the event that it gets next.
+    """
+
+    consumer_group: str
+    partition_id: str
+    name: str
+    container_id: str
+    epoch: int | None
+    next_sequence_number: int
+
+
+class Operations(ABC):
+    """Every method may be called from any thread while the hub runs.
+
+    A hub or partition that does not exist raises `LookupError`, an argument that cannot be meant
+    `ValueError`, and a hub that does not run `RuntimeError`.
+    """
+
+    @abstractmethod
+    def _call(self, function: Callable[[Server], T]) -> T:
+        """Run a function where the server runs."""
+
+    def publish(
+        self,
+        hub: str,
+        partition_id: str,
+        events: Iterable[bytes | str],
+        *,
+        properties: Mapping[str, Any] | None = None,
+        partition_key: str | None = None,
+        enqueued_time: float | datetime | None = None,
+    ) -> range:
+        """Append events to a partition, without a client; return their sequence numbers.
+
+        Args:
+            hub: the hub's name.
+            partition_id: for instance "0".
+            events: the bodies; text is stored as UTF-8.
+            properties: application properties that every event gets.
+            partition_key: the key that every event gets; it does not choose the partition.
+            enqueued_time: float seconds since the epoch, or an aware datetime; now if None.
+                An event is never older than the one before it.
+        """
+        check_properties(properties)
+        if partition_key is not None:
+            check_text("partition_key", partition_key)
+        made = make_events(read_bodies(events), properties, partition_key)
+        when = now() if enqueued_time is None else read_time(enqueued_time)
+        return self._call(lambda server: server.log(hub, partition_id).append(made, when))
+
+    def partition_ids(self, hub: str) -> list[str]:
+        """Name the partitions of a hub, in order."""
+        return self._call(lambda server: server.find(hub).partition_ids)
+
+    def partition_properties(self, hub: str, partition_id: str) -> PartitionProperties:
+        """Tell what a partition holds."""
+        return self._call(lambda server: _properties(partition_id, server.log(hub, partition_id)))
+
+    def trim(self, hub: str, partition_id: str | None = None, before: int | None = None) -> int:
+        """Drop old events, as the service does when they are older than its retention.
+
+        Args:
+            hub: the hub's name.
+            partition_id: where; None means in every partition.
+            before: sequence number of the first event to keep; None drops all.
+
+        Returns:
+            How many events were dropped.
+        """
+        if before is not None:
+            check_count("before", before, least=0)
+
+        def work(server: Server) -> int:
+            found = server.find(hub)
+            ids = found.partition_ids if partition_id is None else [partition_id]
+            logs = [server.log(hub, number) for number in ids]
+            return sum(log.trim(log.end if before is None else before) for log in logs)
+
+        return self._call(work)
+
+    def create(self, hub: str, partitions: int) -> None:
+        """Make another hub.
+
+        Raises:
+            ValueError: a hub has this name already, see `recreate`.
+        """
+        self._call(lambda server: server.hubs.create(hub, partitions))
+
+    def recreate(self, hub: str, partitions: int | None = None) -> None:
+        """Delete a hub and make it again: sequence numbers and offsets start at 0."""
+
+        def work(server: Server) -> None:
+            old = server.find(hub)
+            count = len(old.partitions) if partitions is None else partitions
+            server.hubs.recreate(old.name, count)
+
+        self._call(work)
+
+    def delete(self, hub: str) -> None:
+        """Remove a hub; its receivers are detached."""
+        self._call(lambda server: server.hubs.delete(server.find(hub).name))
+
+    def add_partitions(self, hub: str, count: int) -> list[str]:
+        """Add empty partitions to a hub and return their ids."""
+        return self._call(lambda server: server.find(hub).add_partitions(count))
+
+    def receivers(self, hub: str) -> list[Receiver]:
+        """Name the receivers that are attached to a hub, ordered by partition."""
+        return self._call(lambda server: _receivers(server.find(hub)))
+
+
+def _properties(partition_id: str, log: PartitionLog) -> PartitionProperties:
+    return PartitionProperties(
+        partition_id=partition_id,
+        first_sequence_number=log.first,
+        last_sequence_number=log.end - 1,
+        last_offset=str(log.last_offset),
+        last_enqueued_time=log.last_time / 1000,
+        is_empty=log.first == log.end,
+    )
+
+
+def _receivers(hub: Hub) -> list[Receiver]:
+    links = [link for readers in hub.readers.values() for link in readers]
+    links.sort(key=lambda link: (int(link.partition_id), link.name))
+    return [
+        Receiver(
+            consumer_group=link.group,
+            partition_id=link.partition_id,
+            name=link.name,
+            container_id=link.container_id,
+            epoch=link.epoch,
+            next_sequence_number=link.cursor,
+        )
+        for link in links
+    ]
