@@ -1,0 +1,122 @@
+"""Which hub is read, as whom, and in whose name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from azure.core.utils import parse_connection_string
+from azure.eventhub import EventHubConsumerClient
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.records import Scope
+
+DEFAULT_CONSUMER_GROUP = "$Default"
+
+STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
+"""With a partition named there is nothing to balance, and the client's balancing thread sleeps
+this long (s) after it was told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubAddress:
+    """One hub as one consumer group reads it. Can be pickled; its `repr` shows no secret.
+
+    Attributes:
+        fully_qualified_namespace: as the client and every checkpoint store spell it.
+        eventhub_name: as typed.
+        consumer_group: in which events are read.
+        connection_string: with the key or signature in it.
+        settings: further keywords of `EventHubConsumerClient`, for example
+            `custom_endpoint_address`, `use_tls` and `transport_type`.
+    """
+
+    fully_qualified_namespace: str
+    eventhub_name: str
+    consumer_group: str
+    connection_string: str = field(repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_connection_string(
+        cls,
+        connection_string: str,
+        consumer_group: str = DEFAULT_CONSUMER_GROUP,
+        *,
+        eventhub_name: str | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Take namespace and hub from a connection string.
+
+        Args:
+            connection_string: of the hub, or of the namespace with `eventhub_name` given.
+            consumer_group: in which events are read.
+            eventhub_name: wins over the `EntityPath` of the connection string.
+            settings: see the attribute.
+
+        Raises:
+            ConfigurationError: it is malformed or names no hub, or the consumer group is no
+                name. The message does not show the connection string.
+        """
+        parts = read_parts(connection_string)
+        namespace = parts["endpoint"].split("://", 1)[-1].rstrip("/")
+        hub = eventhub_name or parts.get("entitypath")
+        if not hub:
+            raise ConfigurationError(
+                f"the connection string of {namespace} names no hub; add ;EntityPath=HUB to it"
+            )
+        group = checked_group("consumer_group", consumer_group)
+        return cls(namespace, hub, group, connection_string, dict(settings))
+
+    def scope(self, consumer_group: str | None = None) -> Scope:
+        """Under which names a store keeps the checkpoints of this hub."""
+        return Scope(
+            self.fully_qualified_namespace,
+            self.eventhub_name,
+            consumer_group or self.consumer_group,
+        )
+
+    def open_client(self) -> EventHubConsumerClient:
+        """A client of the hub; whoever asked for it closes it."""
+        return EventHubConsumerClient.from_connection_string(
+            self.connection_string,
+            self.consumer_group,
+            eventhub_name=self.eventhub_name,
+            **{**STREAM_SETTINGS, **self.settings},
+        )
+
+    def __str__(self) -> str:
+        return f"{self.fully_qualified_namespace}/{self.eventhub_name}"
+
+
+def checked_group(name: str, consumer_group: object) -> str:
+    """The name of a consumer group, as it was given.
+
+    Raises:
+        ConfigurationError: it is empty or no text; `name` says which setting that was.
+    """
+    if isinstance(consumer_group, str) and consumer_group.strip():
+        return consumer_group
+    raise ConfigurationError(
+        f"{name} is {consumer_group!r}; expected a consumer group of the hub, such as "
+        f"{DEFAULT_CONSUMER_GROUP}"
+    )
+
+
+def read_parts(connection_string: str) -> Mapping[str, str]:
+    """The parts of a connection string that can work, by lower-case name.
+
+    Raises:
+        ConfigurationError: it is malformed, or holds no key; the message does not show it.
+    """
+    try:
+        parts = parse_connection_string(connection_string)
+    except (ValueError, AttributeError):
+        # Not chained: the parser's frames hold the key, and some loggers write frames out.
+        parts = {}
+    signed = "sharedaccesssignature" in parts
+    if "endpoint" in parts and (signed or {"sharedaccesskeyname", "sharedaccesskey"} <= set(parts)):
+        return parts
+    raise ConfigurationError(
+        "the connection string is malformed; expected Endpoint=sb://NAMESPACE/;"
+        "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"
+    )

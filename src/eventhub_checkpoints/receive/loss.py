@@ -1,0 +1,30 @@
+"""Events that a reader wants and a hub does not have."""
+
+from eventhub_checkpoints.errors import DataLossError
+from eventhub_checkpoints.receive.address import HubAddress
+from eventhub_checkpoints.receive.hub import PartitionProperties
+
+
+def expired(address: HubAddress, wanted: int, found: PartitionProperties) -> DataLossError:
+    """The wanted event was dropped by the hub's retention."""
+    return DataLossError(
+        found.partition_id,
+        wanted,
+        found.first_sequence_number,
+        f"partition {found.partition_id} of {address}: sequence number {wanted} has expired; the "
+        f"first retained is {found.first_sequence_number}, so "
+        f"{found.first_sequence_number - wanted} events are lost. Start from 'earliest', or set "
+        "failOnDataLoss=false to go on with what is left",
+    )
+
+
+def ahead_of_end(address: HubAddress, wanted: int, found: PartitionProperties) -> DataLossError:
+    """The wanted position lies behind the hub's last event: the hub was probably re-created."""
+    return DataLossError(
+        found.partition_id,
+        wanted,
+        found.first_sequence_number,
+        f"partition {found.partition_id} of {address}: sequence number {wanted} lies behind the "
+        f"end of the partition ({found.next_sequence_number}). Was the hub deleted and created "
+        "again? Then its checkpoints belong to the old one: reset them, or start from 'earliest'",
+    )

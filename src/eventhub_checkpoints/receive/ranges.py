@@ -1,0 +1,55 @@
+"""What is read, and how."""
+
+from dataclasses import dataclass
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
+
+ROWS_PER_BATCH = 2000
+PREFETCH = 1000
+RECEIVER_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRange:
+    """The events of one partition from a sequence number until, not including, another.
+
+    Raises:
+        ConfigurationError: it ends before it begins.
+    """
+
+    partition_id: str
+    from_sequence_number: int
+    until_sequence_number: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.from_sequence_number <= self.until_sequence_number:
+            raise ConfigurationError(
+                f"partition {self.partition_id}: a range from {self.from_sequence_number} until "
+                f"{self.until_sequence_number} ends before it begins"
+            )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read."""
+        return self.from_sequence_number == self.until_sequence_number
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """How a range is read.
+
+    Attributes:
+        rows_per_batch: an Arrow batch has at most this many rows.
+        prefetch: events that the service may send ahead; the memory of a task is bounded by
+            four times as many events and one batch.
+        receiver_timeout: seconds without an event before the hub is asked why.
+        operation_timeout: seconds for that question.
+        fail_on_data_loss: False goes on after a warning where events have expired.
+    """
+
+    rows_per_batch: int = ROWS_PER_BATCH
+    prefetch: int = PREFETCH
+    receiver_timeout: float = RECEIVER_TIMEOUT
+    operation_timeout: float = OPERATION_TIMEOUT
+    fail_on_data_loss: bool = True

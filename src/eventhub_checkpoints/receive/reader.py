@@ -1,0 +1,155 @@
+"""The state of reading one range: what is left, and whether anything of it is missing."""
+
+import logging
+import time
+from collections.abc import Generator, Iterator, Sequence
+
+from azure.eventhub import EventData
+
+from eventhub_checkpoints.errors import DataLossError, HubUnavailableError
+from eventhub_checkpoints.receive.address import HubAddress
+from eventhub_checkpoints.receive.hub import (
+    PartitionProperties,
+    partition_properties,
+)
+from eventhub_checkpoints.receive.loss import ahead_of_end, expired
+from eventhub_checkpoints.receive.ranges import PartitionRange, ReadSettings
+from eventhub_checkpoints.receive.stream import EventStream
+
+_LOGGER = logging.getLogger(__name__)
+
+GAP_CHECK_EVERY = 1.0
+"""Seconds between two questions about gaps: a compacted hub has thousands."""
+
+
+class RangeReader:
+    """What is left of one range, and whether anything of it is missing.
+
+    Rule 1: an event below `next` was seen before (a reconnect repeats events) and is dropped.
+    Rule 2: a jump over `next` is a gap. It is compaction unless the hub's first event lies
+    behind the gap's begin: then the events had expired before they could be read.
+    """
+
+    def __init__(self, address: HubAddress, wanted: PartitionRange, settings: ReadSettings) -> None:
+        self.address = address
+        self.partition_id = wanted.partition_id
+        self.settings = settings
+        self.next = wanted.from_sequence_number
+        self.until = wanted.until_sequence_number
+        self._delivered = False
+        self._gap: int | None = None
+        self._gaps_checked = float("-inf")
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the range has been read to its end."""
+        return self.next >= self.until
+
+    def lists(self) -> Generator[Sequence[EventData], None, None]:
+        """The events of the range, as they come.
+
+        A receiver that stays silent is replaced once before its silence is believed: a
+        connection can die without a word. A position or a consumer group that the hub does not
+        have is silence too, for the client asks again and again and tells nobody.
+        """
+        silent = False
+        while not self.is_done:
+            begin = self.next
+            yield from self._until_silent()
+            if not self.is_done:
+                silent = silent and self.next == begin
+                self._explain_silence(believed=silent)
+                silent = True
+        self._check_gap(now=float("inf"))
+
+    def _until_silent(self) -> Iterator[Sequence[EventData]]:
+        with self._open() as stream:
+            while not self.is_done:
+                events = stream.next(self.settings.receiver_timeout)
+                if not events:
+                    return
+                yield self._within(events)
+
+    def _open(self) -> EventStream:
+        prefetch = min(self.settings.prefetch, self.until - self.next)
+        return EventStream(self.address, self.partition_id, self.next, prefetch=prefetch)
+
+    def _within(self, events: Sequence[EventData]) -> list[EventData]:
+        self._delivered = True
+        kept: list[EventData] = []
+        for event in events:
+            number = event.sequence_number or 0
+            if number < self.next:
+                continue
+            if number > self.next and self._gap is None:
+                self._gap = self.next
+            self.next = min(number + 1, self.until)
+            if number >= self.until:
+                break
+            kept.append(event)
+        self._check_gap(time.monotonic())
+        return kept
+
+    def _check_gap(self, now: float) -> None:
+        if self._gap is None or now < self._gaps_checked + GAP_CHECK_EVERY:
+            return
+        self._gaps_checked = now
+        begin, self._gap = self._gap, None
+        found = self._properties()
+        if begin < found.first_sequence_number:
+            self._lost(expired(self.address, begin, found))
+
+    def _explain_silence(self, believed: bool) -> None:
+        """Ask the hub why nothing comes, and move over what retention has removed.
+
+        Silence is never taken for compaction. A receiver has no upper bound, and compaction
+        keeps a partition's newest event, so one that is let in gets an event at or after `next`.
+        (A newest event that was a tombstone does expire; failing there until a next event comes
+        is the price, for it cannot be told from a receiver that is refused.)
+
+        Raises:
+            DataLossError: the missing events are gone.
+            HubUnavailableError: they are there, and a second receiver got nothing either.
+        """
+        found = self._properties()
+        if not self._moved_by_loss(found) and believed:
+            raise self._unexplained(found)
+
+    def _unexplained(self, found: PartitionProperties) -> HubUnavailableError:
+        """The hub holds later events and delivers none: from the first on, or no more."""
+        newest = found.next_sequence_number - 1
+        partition = f"partition {self.partition_id} of {self.address}"
+        seconds = self.settings.receiver_timeout
+        if not self._delivered:
+            return HubUnavailableError(
+                f"{partition} delivered nothing to consumer group "
+                f"{self.address.consumer_group!r} within {2 * seconds:g} s although it holds "
+                f"events up to {newest}: does the group exist, and may it be read?"
+            )
+        return HubUnavailableError(
+            f"{partition} delivered nothing from sequence number {self.next} on for {seconds:g} s, "
+            f"twice, although it holds events up to {newest}; try again, or give a longer "
+            "receiverTimeout"
+        )
+
+    def _moved_by_loss(self, found: PartitionProperties) -> bool:
+        """Whether the hub lacks what is left, and the range was cut to what it has."""
+        if self.next < found.first_sequence_number:
+            self._lost(expired(self.address, self.next, found))
+            self.next = min(found.first_sequence_number, self.until)
+        elif found.next_sequence_number < self.until:
+            self._lost(ahead_of_end(self.address, self.until, found))
+            self.until = max(self.next, found.next_sequence_number)
+        else:
+            return False
+        return True
+
+    def _properties(self) -> PartitionProperties:
+        timeout = self.settings.operation_timeout
+        found = partition_properties(self.address, [self.partition_id], timeout=timeout)
+        return found[self.partition_id]
+
+    def _lost(self, loss: DataLossError) -> None:
+        if self.settings.fail_on_data_loss:
+            raise loss
+        _LOGGER.warning("%s", loss)

@@ -1,0 +1,103 @@
+"""One partition's events, pulled: the client pushes, and Arrow batches are asked for."""
+
+import queue
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Self
+
+from azure.eventhub import EventData
+
+from eventhub_checkpoints.receive.address import HubAddress
+
+LISTS_AHEAD = 2
+"""How many lists of events may wait, so that receiving and converting overlap a little."""
+
+STOP_CHECK = 0.1
+"""How often (s) a thread with a full inbox looks whether anybody still reads."""
+
+
+class EventStream:
+    """The events of one partition from a position on, in lists, until it is closed.
+
+    The receiver has no owner level: retries and speculative tasks may read the same events
+    side by side, and nobody is put off the partition. After a reconnect the client may repeat
+    events; the caller drops by sequence number.
+
+    Bound: `prefetch` events in the client, and `LISTS_AHEAD` lists of at most `prefetch`.
+
+    Args:
+        address: the hub.
+        partition_id: which partition.
+        start: what the client takes: a sequence number, an offset, or a time.
+        inclusive: whether an event exactly at `start` is delivered.
+        prefetch: events that the service may send ahead.
+    """
+
+    def __init__(
+        self,
+        address: HubAddress,
+        partition_id: str,
+        start: int | str | datetime,
+        *,
+        inclusive: bool = True,
+        prefetch: int = 300,
+    ) -> None:
+        self._closed = threading.Event()
+        self._inbox: queue.Queue[Sequence[EventData] | Exception] = queue.Queue(LISTS_AHEAD)
+        self._client = address.open_client()
+        self._request: dict[str, Any] = {
+            "partition_id": partition_id,
+            "starting_position": start,
+            "starting_position_inclusive": inclusive,
+            "prefetch": prefetch,
+            "max_batch_size": prefetch,
+        }
+        # Daemon: closing a link takes the client up to a second, which no task should wait for.
+        threading.Thread(target=self._receive, name=f"receive-{partition_id}", daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def next(self, timeout: float) -> Sequence[EventData]:
+        """The next events in the order of the partition; empty after `timeout` (s) without any.
+
+        Raises:
+            EventHubError: the client gave up after its own retries.
+        """
+        try:
+            events = self._inbox.get(timeout=timeout)
+        except queue.Empty:
+            return ()
+        if isinstance(events, Exception):
+            raise events
+        return events
+
+    def close(self) -> None:
+        """Stop receiving. The connection is closed in the background."""
+        self._closed.set()
+        self._client.close()
+
+    def _receive(self) -> None:
+        try:
+            self._client.receive_batch(
+                lambda _context, events: self._put(events),
+                on_error=lambda _context, error: self._put(error),
+                **self._request,
+            )
+        except Exception as error:
+            self._put(error)
+
+    def _put(self, found: Sequence[EventData] | Exception) -> None:
+        while not self._closed.is_set():
+            try:
+                self._inbox.put(found, timeout=STOP_CHECK)
+            except queue.Full:
+                continue
+            if isinstance(found, Exception):
+                # The client would make a new receiver and go on; the reader decides that.
+                self._client.close()
+            return

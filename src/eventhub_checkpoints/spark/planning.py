@@ -1,0 +1,155 @@
+"""From options to exact ranges: everything that moves is asked once, on the driver.
+
+A task that is run again must read the same events, so `earliest`, `latest`, times and offsets
+become sequence numbers before the first task starts.
+"""
+
+import logging
+from collections.abc import Mapping
+
+from eventhub_checkpoints.errors import ConfigurationError, DataLossError
+from eventhub_checkpoints.receive.address import HubAddress
+from eventhub_checkpoints.receive.hub import (
+    PartitionProperties,
+    ask_each,
+    first_event,
+    partition_properties,
+)
+from eventhub_checkpoints.receive.loss import ahead_of_end, expired
+from eventhub_checkpoints.receive.ranges import PartitionRange, ReadSettings
+from eventhub_checkpoints.spark.options import SourceOptions
+from eventhub_checkpoints.spark.position import EventPosition
+from eventhub_checkpoints.spark.positions import starting_positions
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def plan_ranges(options: SourceOptions) -> list[PartitionRange]:
+    """The range of each partition that has anything to read.
+
+    Raises:
+        ConfigurationError: a position names a partition that the hub does not have, or a range
+            ends before it begins.
+        DataLossError: a range begins before the first retained event or behind the end.
+        HubUnavailableError: the hub did not answer in time.
+        StoreError: the checkpoint store could not be asked.
+    """
+    timeout = options.reading.operation_timeout
+    found = partition_properties(options.address, timeout=timeout)
+    starts = resolve(options.address, where_to_start(options, found), found, timeout)
+    ends = resolve(options.address, where_to_end(options, found), found, timeout)
+    ranges = [
+        retained(options.address, options.reading, found[one], starts[one], ends[one])
+        for one in found
+    ]
+    return [one for one in ranges if not one.is_empty]
+
+
+def where_to_start(
+    options: SourceOptions, found: Mapping[str, PartitionProperties]
+) -> dict[str, EventPosition]:
+    """The checkpoint; else the partition's own position; else the one for all."""
+    check_named("startingPositions", options.starting_positions, found)
+    given = {one: options.starting_positions.get(one, options.starting_position) for one in found}
+    if not options.checkpoint_store:
+        return given
+    scope = options.address.scope(options.checkpoint_group)
+    positions = starting_positions(options.checkpoint_store, scope, list(found), missing=given)
+    return dict(positions.positions)
+
+
+def where_to_end(
+    options: SourceOptions, found: Mapping[str, PartitionProperties]
+) -> dict[str, EventPosition]:
+    """The partition's own position; else the one for all."""
+    check_named("endingPositions", options.ending_positions, found)
+    return {one: options.ending_positions.get(one, options.ending_position) for one in found}
+
+
+def check_named(
+    name: str, positions: Mapping[str, EventPosition], found: Mapping[str, PartitionProperties]
+) -> None:
+    """Refuse positions of partitions that the hub does not have."""
+    absent = sorted(positions.keys() - found.keys(), key=int)
+    if absent:
+        raise ConfigurationError(
+            f"{name} names partition {', '.join(absent)}; the hub has {', '.join(found)}"
+        )
+
+
+def resolve(
+    address: HubAddress,
+    positions: Mapping[str, EventPosition],
+    found: Mapping[str, PartitionProperties],
+    timeout: float,
+) -> dict[str, int]:
+    """Each position as the sequence number of the first event to read.
+
+    Raises:
+        HubUnavailableError: an offset or time had to be looked up, and no event came in time.
+    """
+    known = {one: at_hand(positions[one], found[one]) for one in positions}
+
+    def look_up(one: str) -> int:
+        position = positions[one]
+        start = position.enqueued_time or position.offset or ""
+        return first_event(address, one, start, position.inclusive, timeout)
+
+    asked = ask_each(
+        [one for one in known if known[one] is None],
+        look_up,
+        timeout + 1,
+        told=lambda ids: f"partition {ids} of {address}",
+    )
+    return {one: asked[one] if number is None else number for one, number in known.items()}
+
+
+def at_hand(position: EventPosition, found: PartitionProperties) -> int | None:
+    """The sequence number where the partition's properties are enough to tell; else None.
+
+    What lies behind the last event must be told here: a receiver would wait for it for ever.
+    """
+    if position.sequence_number is not None:
+        return position.sequence_number
+    if position.is_start_of_stream:
+        return found.first_sequence_number
+    if position.is_end_of_stream or found.is_empty:
+        return found.next_sequence_number
+    if position.enqueued_time is not None:
+        behind = position.enqueued_time > found.last_enqueued_time
+        return found.next_sequence_number if behind else None
+    if position.offset == found.last_enqueued_offset:
+        return found.next_sequence_number - position.inclusive
+    return None
+
+
+def retained(
+    address: HubAddress, settings: ReadSettings, found: PartitionProperties, start: int, end: int
+) -> PartitionRange:
+    """The range, held against what the partition has.
+
+    With `failOnDataLoss=false` a start that the hub does not have moves to the first retained
+    event, and an end behind the last one to the last one, each with a warning.
+
+    Raises:
+        DataLossError: the hub does not have the range, and that is a failure.
+        ConfigurationError: the range ends before it begins.
+    """
+    first, following = found.first_sequence_number, found.next_sequence_number
+    if start < first and start < end:
+        report(expired(address, start, found), settings)
+        start, end = first, max(first, end)
+    elif start > following:
+        report(ahead_of_end(address, start, found), settings)
+        start = first
+    if end > following:
+        report(ahead_of_end(address, end, found), settings)
+        end = following
+    return PartitionRange(found.partition_id, start, end)
+
+
+def report(loss: DataLossError, settings: ReadSettings) -> None:
+    """Fail, or say it and go on, as the job has chosen."""
+    if settings.fail_on_data_loss:
+        raise loss
+    _LOGGER.warning("%s", loss)

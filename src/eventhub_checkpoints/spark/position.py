@@ -1,0 +1,169 @@
+"""Where the reading of one partition begins or ends.
+
+One rule decides everything here: a position is the *first event to read*. The Event Hubs
+client speaks of the last event seen, so a checkpoint at N begins at N + 1.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+START_OF_STREAM = "-1"
+END_OF_STREAM = "@latest"
+"""The two texts that Event Hubs itself reads as offsets."""
+
+LAST_INT64 = 2**63 - 1
+
+POSITIONS = "'earliest', 'latest', a datetime or an EventPosition"
+
+
+@dataclass(frozen=True, slots=True)
+class EventPosition:
+    """One place in a partition, made by one of the five constructors below.
+
+    Exactly one of the three fields is set. Equal positions are equal values: "after 99" and
+    "100 inclusive" are the same `EventPosition`.
+
+    Attributes:
+        sequence_number: of the first event to read.
+        offset: opaque text; `"-1"` is the start of the stream and `"@latest"` its end.
+        enqueued_time: the first event to read was enqueued then or later; UTC, milliseconds.
+        inclusive: whether the event at `offset` itself is read.
+    """
+
+    sequence_number: int | None = None
+    offset: str | None = None
+    enqueued_time: datetime | None = None
+    inclusive: bool = True
+
+    def __post_init__(self) -> None:
+        fields = (self.sequence_number, self.offset, self.enqueued_time)
+        given = [field for field in fields if field is not None]
+        if len(given) != 1 or not (
+            is_sequence_number(self.sequence_number)
+            or (isinstance(self.offset, str) and self.offset)
+            or is_utc(self.enqueued_time)
+        ):
+            raise ConfigurationError(
+                f"EventPosition of {given} is no position; make one with from_sequence_number, "
+                "from_offset, from_enqueued_time, from_start_of_stream or from_end_of_stream"
+            )
+
+    @classmethod
+    def from_sequence_number(cls, sequence_number: int, inclusive: bool = False) -> Self:
+        """Begin after an event, or with `inclusive=True` at it.
+
+        Args:
+            sequence_number: of the event; a checkpoint's number is passed as it is.
+            inclusive: read that event too. False at N begins at N + 1.
+
+        Raises:
+            ConfigurationError: the number is no int from 0 to 2**63 - 1.
+        """
+        whole = isinstance(sequence_number, int) and not isinstance(sequence_number, bool)
+        first = sequence_number + (not inclusive) if whole else -1
+        if not whole or sequence_number < 0 or first > LAST_INT64:
+            raise ConfigurationError(
+                f"sequence_number is {sequence_number!r}; expected an int from 0 to 2**63 - 1"
+            )
+        return cls(sequence_number=int(first))
+
+    @classmethod
+    def from_offset(cls, offset: str, inclusive: bool = False) -> Self:
+        """Begin after the event at an offset, or with `inclusive=True` at it.
+
+        Prefer a sequence number where it is known: Kafka has no such offsets, and the JVM
+        connector waits for a next event when this one is the last.
+
+        Raises:
+            ConfigurationError: the offset is no text, or empty.
+        """
+        if not isinstance(offset, str) or not offset:
+            raise ConfigurationError(f"offset is {offset!r}; expected a text that is not empty")
+        if offset == START_OF_STREAM:
+            return cls.from_start_of_stream()
+        if offset == END_OF_STREAM:
+            return cls.from_end_of_stream()
+        return cls(offset=offset, inclusive=bool(inclusive))
+
+    @classmethod
+    def from_enqueued_time(cls, enqueued_time: datetime) -> Self:
+        """Begin at the first event that was enqueued at this time or later.
+
+        Event Hubs keeps milliseconds, so microseconds are cut off: at most one event too many.
+
+        Raises:
+            ConfigurationError: it is no datetime, or has no time zone.
+        """
+        if not isinstance(enqueued_time, datetime) or enqueued_time.utcoffset() is None:
+            raise ConfigurationError(
+                f"enqueued_time is {enqueued_time!r}; expected a datetime with a time zone, "
+                "for example datetime(2026, 11, 21, 10, tzinfo=timezone.utc)"
+            )
+        moment = enqueued_time.astimezone(UTC)
+        surplus = timedelta(microseconds=moment.microsecond % 1000)
+        return cls(enqueued_time=moment - surplus)
+
+    @classmethod
+    def from_start_of_stream(cls) -> Self:
+        """Begin at the first event that the hub still has."""
+        return cls(offset=START_OF_STREAM)
+
+    @classmethod
+    def from_end_of_stream(cls) -> Self:
+        """Begin at the next event that is enqueued."""
+        return cls(offset=END_OF_STREAM, inclusive=False)
+
+    @property
+    def is_start_of_stream(self) -> bool:
+        """Whether this is the first event that the hub still has."""
+        return self.offset == START_OF_STREAM
+
+    @property
+    def is_end_of_stream(self) -> bool:
+        """Whether this is the next event that is enqueued."""
+        return self.offset == END_OF_STREAM
+
+    def __str__(self) -> str:
+        if self.sequence_number is not None:
+            return f"sequence number {self.sequence_number}"
+        if self.enqueued_time is not None:
+            return f"time {self.enqueued_time.isoformat()}"
+        if self.is_start_of_stream or self.is_end_of_stream:
+            return "start of stream" if self.is_start_of_stream else "end of stream"
+        return f"{'at' if self.inclusive else 'after'} offset {self.offset!r}"
+
+
+def is_sequence_number(value: object) -> bool:
+    """Whether an event can have this number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return 0 <= value <= LAST_INT64
+
+
+def is_utc(value: object) -> bool:
+    """Whether this is a time in the only zone that positions are written in."""
+    return isinstance(value, datetime) and value.utcoffset() == timedelta(0)
+
+
+def position_of(value: Any, expected: str = POSITIONS) -> EventPosition:
+    """The position that a user's word means.
+
+    Args:
+        value: `"earliest"`, `"latest"`, a datetime with a time zone, or an `EventPosition`.
+        expected: what may stand where the value was given, for errors.
+
+    Raises:
+        ConfigurationError: it is none of these.
+    """
+    if isinstance(value, EventPosition):
+        return value
+    if isinstance(value, datetime):
+        return EventPosition.from_enqueued_time(value)
+    if value == "earliest":
+        return EventPosition.from_start_of_stream()
+    if value == "latest":
+        return EventPosition.from_end_of_stream()
+    raise ConfigurationError(f"{value!r} is no position; expected {expected}")

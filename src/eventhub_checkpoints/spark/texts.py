@@ -1,0 +1,167 @@
+"""The exact texts in which the JVM connector and Kafka's source take positions.
+
+The connector's parser fails when one of the four fields is missing or a number is a string,
+and silently reads from the *end* of a partition that is not named or whose `ehName` differs in
+case from the hub's. So every field is written, and what is read is held to the same rules.
+
+Source: azure-event-hubs-spark 2.3.22, `eventhubs/EventPosition.scala` and `EventHubsConf.scala`
+(json4s gives a case class with a private constructor no defaults).
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.spark.position import EventPosition
+
+FIELDS = ("offset", "seqNo", "enqueuedTime", "isInclusive")
+NO_SEQUENCE_NUMBER = -1
+KAFKA_EARLIEST = -2
+KAFKA_LATEST = -1
+
+
+def compact(value: object) -> str:
+    """JSON as the connector writes it: no spaces, text as it is."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def connector_fields(position: EventPosition) -> dict[str, Any]:
+    """One position as the connector's four fields, in its order."""
+    number = position.sequence_number
+    return {
+        "offset": position.offset,
+        "seqNo": NO_SEQUENCE_NUMBER if number is None else number,
+        "enqueuedTime": connector_time(position.enqueued_time),
+        "isInclusive": position.inclusive,
+    }
+
+
+def connector_time(moment: datetime | None) -> str | None:
+    """A time with exactly three fraction digits.
+
+    The connector's lenient parser reads `.123456Z` as 123 *seconds*.
+    """
+    if moment is None:
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def connector_positions(hub: str, positions: Mapping[str, EventPosition]) -> str:
+    """The value of the connector's `startingPositions` or `endingPositions`."""
+    return compact(
+        {
+            compact({"ehName": hub, "partitionId": int(partition)}): connector_fields(position)
+            for partition, position in positions.items()
+        }
+    )
+
+
+def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
+    """Read the connector's JSON of one position.
+
+    As in the connector, a sequence number of 0 or more wins over the other fields and is the
+    first event to read, whatever `isInclusive` says.
+
+    Args:
+        text: the JSON, or what it holds.
+        what: the option and partition, for errors.
+
+    Raises:
+        ConfigurationError: a field is missing or has another type than the connector needs.
+    """
+    fields = read_object(text, what) if isinstance(text, str) else text
+    missing = [name for name in FIELDS if not isinstance(fields, Mapping) or name not in fields]
+    if missing:
+        raise ConfigurationError(
+            f"{what}: {', '.join(missing)} missing; the connector's format has all of "
+            f"{', '.join(FIELDS)}"
+        )
+    offset, number, time, inclusive = (fields[name] for name in FIELDS)
+    if type(number) is not int or type(inclusive) is not bool:
+        raise ConfigurationError(f"{what}: seqNo must be a number and isInclusive true or false")
+    if number >= 0:
+        return EventPosition.from_sequence_number(number, inclusive=True)
+    if offset is not None:
+        return EventPosition.from_offset(offset, inclusive=inclusive)
+    return read_time(time, what)
+
+
+def read_time(text: Any, what: str) -> EventPosition:
+    """Read an ISO 8601 time that says its zone.
+
+    Raises:
+        ConfigurationError: it is no such time.
+    """
+    try:
+        return EventPosition.from_enqueued_time(datetime.fromisoformat(text))
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"{what}: {text!r} is no time with a zone, such as 2026-11-21T10:00:00.123Z"
+        ) from error
+
+
+def read_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
+    """Read the connector's JSON of positions by partition.
+
+    Raises:
+        ConfigurationError: the text is malformed, or names another hub: the connector would
+            ignore that entry without a word.
+    """
+    return {
+        read_key(key, hub, what): read_position(fields, f"{what}, entry {key}")
+        for key, fields in read_object(text, what).items()
+    }
+
+
+def read_key(key: str, hub: str, what: str) -> str:
+    """The partition id in a key such as `{"ehName":"hub","partitionId":0}`."""
+    named = read_object(key, f"{what}, key {key!r}")
+    partition = named.get("partitionId")
+    if type(partition) is not int:
+        raise ConfigurationError(f"{what}, key {key!r}: partitionId must be a number")
+    if named.get("ehName") != hub:
+        raise ConfigurationError(f"{what}, key {key!r}: ehName must be {hub!r}, case included")
+    return str(partition)
+
+
+def read_object(text: str, what: str) -> dict[str, Any]:
+    """A JSON object, or a sentence that says which text was none."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{what} is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{what} is no JSON object")
+    return value
+
+
+def kafka_offsets(topic: str, positions: Mapping[str, EventPosition]) -> str:
+    """The value of Kafka's `startingOffsets`: on this endpoint an offset is a sequence number.
+
+    Raises:
+        ConfigurationError: a position is a time or a bare offset; the partitions are named.
+    """
+    numbers = {partition: kafka_number(position) for partition, position in positions.items()}
+    unknown = [f"{partition} ({positions[partition]})" for partition in without(numbers)]
+    if unknown:
+        raise ConfigurationError(
+            "Kafka offsets are sequence numbers, and none is known for partition "
+            f"{', '.join(unknown)}; give missing='earliest' or a sequence number"
+        )
+    return compact({topic: numbers})
+
+
+def without(numbers: Mapping[str, int | None]) -> Iterable[str]:
+    """The partitions that have no number."""
+    return (partition for partition, number in numbers.items() if number is None)
+
+
+def kafka_number(position: EventPosition) -> int | None:
+    """The number that Kafka's source takes for a position; None where it has none."""
+    if position.is_start_of_stream:
+        return KAFKA_EARLIEST
+    if position.is_end_of_stream:
+        return KAFKA_LATEST
+    return position.sequence_number

@@ -1,0 +1,128 @@
+import uuid
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from azure.eventhub import EventData
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from eventhub_checkpoints.receive.columns import SCHEMA, as_text, body_bytes, record_batch
+
+ENQUEUED = 1795255200123
+
+
+def event(body=b"body", properties=None, **annotations):
+    made = EventData(body)
+    made.properties = properties
+    made.raw_amqp_message.annotations = {
+        b"x-opt-sequence-number": 7,
+        b"x-opt-offset": b"4711",
+        b"x-opt-enqueued-time": ENQUEUED,
+        **{key.replace("_", "-").encode(): value for key, value in annotations.items()},
+    }
+    return made
+
+
+def row(made):
+    return record_batch("3", [made]).to_pylist()[0]
+
+
+def test_the_nine_columns_of_the_connector_are_filled():
+    made = event(properties={b"k": b"v"}, x_opt_partition_key=b"device-1", x_opt_publisher=b"door")
+    made.content_type = "application/json"
+    assert row(made) == {
+        "body": b"body",
+        "partition": "3",
+        "offset": "4711",
+        "sequenceNumber": 7,
+        "enqueuedTime": datetime.fromtimestamp(ENQUEUED / 1000, UTC),
+        "publisher": "door",
+        "partitionKey": "device-1",
+        "properties": [("k", "v")],
+        "systemProperties": [
+            ("content-type", "application/json"),
+            ("x-opt-partition-key", "device-1"),
+            ("x-opt-publisher", "door"),
+        ],
+    }
+
+
+def test_the_schema_is_the_one_that_spark_derives():
+    kinds = {
+        "body": BinaryType(),
+        "sequenceNumber": LongType(),
+        "enqueuedTime": TimestampType(),
+        "properties": MapType(StringType(), StringType()),
+        "systemProperties": MapType(StringType(), StringType()),
+    }
+    fields = [StructField(name, kinds.get(name, StringType())) for name in SCHEMA.names]
+    assert to_arrow_schema(StructType(fields), timezone="UTC").equals(SCHEMA)
+
+
+def test_an_empty_list_is_an_empty_batch():
+    assert record_batch("0", []).schema.equals(SCHEMA)
+    assert record_batch("0", []).num_rows == 0
+
+
+def test_what_an_event_does_not_carry_is_null_or_empty():
+    found = row(event())
+    assert found["publisher"] is None
+    assert found["partitionKey"] is None
+    assert found["properties"] == []
+    assert found["systemProperties"] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"text", "text"),
+        ("text", "text"),
+        ("ünï", "ünï"),
+        (5, "5"),
+        (1.5, "1.5"),
+        (True, "true"),
+        (b"\xff\x01", "[-1,1]"),
+        ([1, b"a", {b"k": None}], '[1,"a",{"k":null}]'),
+        (uuid.UUID(int=1), '"00000000-0000-0000-0000-000000000001"'),
+    ],
+)
+def test_a_property_is_its_text_or_its_json(value, text):
+    assert row(event(properties={b"k": value}))["properties"] == [("k", text)]
+
+
+def test_a_null_property_is_the_connectors_null():
+    assert row(event(properties={"k": None}))["properties"] == [("k", "null")]
+    assert as_text(None) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (AmqpAnnotatedMessage(data_body=[b"a", b"b"]), b"ab"),
+        (AmqpAnnotatedMessage(data_body=b""), b""),
+        (AmqpAnnotatedMessage(value_body=b"raw"), b"raw"),
+        (AmqpAnnotatedMessage(value_body="text"), b"text"),
+        (AmqpAnnotatedMessage(value_body={"a": 1}), b'{"a":1}'),
+        (AmqpAnnotatedMessage(sequence_body=[[1, 2], ["x"]]), b'[[1,2],["x"]]'),
+    ],
+    ids=["two sections", "empty", "binary value", "text value", "map value", "sequences"],
+)
+def test_a_body_of_any_kind_becomes_bytes(message, expected):
+    made = EventData(b"")
+    made._raw_amqp_message = message
+    assert body_bytes(made) == expected
+
+
+def test_times_keep_their_milliseconds():
+    column = record_batch("0", [event()]).column("enqueuedTime")
+    assert column.cast(pa.int64()).to_pylist() == [ENQUEUED * 1000]

@@ -1,0 +1,119 @@
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.receive import (
+    HubAddress,
+    HubUnavailableError,
+    first_event,
+    list_partitions,
+    partition_properties,
+)
+from eventhub_checkpoints.receive.hub import ask_each
+
+# The client forgets to close a socket whose connection was cut off.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+NOWHERE = (
+    "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=k;"
+    "UseDevelopmentEmulator=true;EntityPath=orders"
+)
+
+
+def test_partitions_are_listed_in_numeric_order(hub, address):
+    hub.create("wide", 12)
+    wide = HubAddress.from_connection_string(hub.connection_string("wide"))
+    assert list_partitions(wide) == [str(number) for number in range(12)]
+    assert list_partitions(address) == ["0", "1"]
+
+
+def test_properties_say_what_is_retained_and_what_comes_next(hub, address):
+    hub.trim("orders", "0", before=30)
+    found = partition_properties(address)["0"]
+    assert (found.first_sequence_number, found.next_sequence_number) == (30, 100)
+    assert not found.is_empty
+    assert found.last_enqueued_offset == hub.partition_properties("orders", "0").last_offset
+
+
+def test_a_partition_that_never_held_an_event_begins_at_0(address):
+    found = partition_properties(address)["1"]
+    assert (found.first_sequence_number, found.next_sequence_number) == (0, 0)
+    assert found.is_empty
+
+
+def test_a_partition_whose_events_have_all_expired_goes_on_counting(hub, address):
+    hub.trim("orders", "0")
+    found = partition_properties(address, ["0"])["0"]
+    assert (found.first_sequence_number, found.next_sequence_number) == (100, 100)
+    assert found.is_empty
+
+
+def test_a_hub_that_is_not_there_is_given_up_in_time():
+    nowhere = HubAddress.from_connection_string(NOWHERE)
+    with pytest.raises(
+        HubUnavailableError, match=r"^127\.0\.0\.1:1/orders gave no answer within 0\.5"
+    ):
+        list_partitions(nowhere, timeout=0.5)
+
+
+def test_a_partition_without_an_answer_is_named_with_its_hub():
+    nowhere = HubAddress.from_connection_string(NOWHERE)
+    with pytest.raises(
+        HubUnavailableError,
+        match=r"^partition 0 of 127\.0\.0\.1:1/orders gave no answer within 0\.5 s",
+    ):
+        partition_properties(nowhere, ["0"], timeout=0.5)
+
+
+def test_a_hub_that_the_namespace_lacks_is_named(hub):
+    # One attempt: the client's own retries take 13 s.
+    absent = HubAddress.from_connection_string(
+        hub.connection_string("orders"), eventhub_name="gone", retry_total=0
+    )
+    for ask in (list_partitions, partition_properties):
+        with pytest.raises(ConfigurationError, match=r"^127.* has no event hub 'gone'$"):
+            ask(absent)
+    with pytest.raises(ConfigurationError, match="has no event hub 'gone'"):
+        partition_properties(absent, ["0"])
+
+
+@pytest.mark.parametrize("group", ["", " ", None, 5])
+def test_a_consumer_group_that_is_no_name_is_refused(hub, group):
+    with pytest.raises(ConfigurationError, match=f"consumer_group is {group!r}; expected"):
+        HubAddress.from_connection_string(hub.connection_string("orders"), group)
+
+
+def test_the_first_event_at_an_offset_is_found(address):
+    offset = partition_properties(address, ["0"])["0"].last_enqueued_offset
+    assert first_event(address, "0", offset, True, 10) == 99
+    assert first_event(address, "0", "0", False, 10) == 1
+
+
+def test_the_first_event_at_a_time_is_found(hub, address):
+    moment = datetime.now(UTC) + timedelta(hours=1)
+    hub.publish("orders", "0", ["later"], enqueued_time=moment)
+    assert first_event(address, "0", moment, True, 10) == 100
+
+
+def test_an_event_that_does_not_come_is_given_up(address):
+    moment = datetime.now(UTC) + timedelta(hours=1)
+    with pytest.raises(HubUnavailableError, match=r"partition 0 of .* delivered no event"):
+        first_event(address, "0", moment, True, 0.5)
+
+
+def test_an_offset_that_the_hub_never_gave_out_names_the_partition(address):
+    with pytest.raises(HubUnavailableError, match=r"partition 0 of .* at '999999999' .* again"):
+        first_event(address, "0", "999999999", False, 1)
+
+
+def test_questions_are_asked_at_once():
+    together = threading.Barrier(5, timeout=10)
+    names = [str(number) for number in range(5)]
+    assert ask_each(names, lambda _: together.wait() >= 0, 20) == dict.fromkeys(names, True)
+
+
+def test_the_first_error_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        ask_each(["0", "1"], lambda name: 1 // int(name), 20)

@@ -1,0 +1,160 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.spark import EventPosition
+from eventhub_checkpoints.spark.options import SourceOptions
+from eventhub_checkpoints.spark.texts import connector_positions
+
+SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
+STRING = (
+    "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=n;"
+    f"SharedAccessKey={SECRET};EntityPath=Orders"
+)
+
+
+def parse(**options):
+    return SourceOptions.parse({"connectionString": STRING, **options})
+
+
+@pytest.mark.parametrize(
+    "name", ["connectionString", "eventhubs.connectionString", "EVENTHUBS.CONNECTIONSTRING"]
+)
+def test_names_are_taken_with_and_without_prefix_in_any_case(name):
+    options = SourceOptions.parse({name: STRING})
+    assert options.address.eventhub_name == "Orders"
+    assert options.address.fully_qualified_namespace == "ns.servicebus.windows.net"
+
+
+def test_a_batch_is_everything_unless_said_otherwise():
+    options = parse()
+    assert options.starting_position == EventPosition.from_start_of_stream()
+    assert options.ending_position == EventPosition.from_end_of_stream()
+    assert options.address.consumer_group == "$Default"
+    assert options.reading.fail_on_data_loss
+
+
+@pytest.mark.parametrize(
+    ("given", "nearest"),
+    [
+        ("startingPostion", "startingPosition"),
+        ("eventhubs.connectionstrng", "connectionString"),
+        ("checkpoint_store", "checkpointStore"),
+        ("failOnDataloss2", "failOnDataLoss"),
+    ],
+)
+def test_an_unknown_option_names_the_nearest_known_one(given, nearest):
+    with pytest.raises(ConfigurationError, match=f"{given} is not known.*did you mean {nearest}"):
+        parse(**{given: SECRET})
+
+
+def test_an_option_like_no_other_is_answered_with_the_list():
+    with pytest.raises(ConfigurationError, match="known are connectionString, consumerGroup"):
+        parse(zzz="1")
+
+
+def test_an_option_given_twice_with_two_values_is_an_error():
+    with pytest.raises(ConfigurationError, match="consumerGroup is given twice"):
+        parse(**{"consumerGroup": "a", "eventhubs.consumerGroup": "b"})
+
+
+def test_the_connection_string_is_needed():
+    with pytest.raises(ConfigurationError, match="connectionString is missing"):
+        SourceOptions.parse({})
+
+
+def test_a_secret_may_come_from_the_environment(monkeypatch):
+    monkeypatch.setenv("HUB_FOR_TEST", STRING)
+    assert SourceOptions.parse({"connectionString": "env:HUB_FOR_TEST"}) == parse()
+
+
+def test_a_variable_that_is_not_set_is_named():
+    with pytest.raises(ConfigurationError, match="NO_SUCH_VARIABLE"):
+        SourceOptions.parse({"connectionString": "env:NO_SUCH_VARIABLE"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SECRET,
+        f"SharedAccessKey={SECRET}",
+        f"Endpoint=sb://ns/;SharedAccessKey={SECRET}",
+        f"Endpoint=sb://ns/;{SECRET}",
+    ],
+)
+def test_no_error_shows_the_connection_string(text):
+    with pytest.raises(ConfigurationError) as caught:
+        SourceOptions.parse({"connectionString": text})
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_no_repr_shows_a_secret():
+    assert SECRET not in repr(parse(checkpointStore=f"https://a/c?sig={SECRET}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("earliest", EventPosition.from_start_of_stream()),
+        ("latest", EventPosition.from_end_of_stream()),
+        (
+            "2026-11-21T10:00:00+01:00",
+            EventPosition.from_enqueued_time(datetime(2026, 11, 21, 9, tzinfo=UTC)),
+        ),
+        (
+            '{"offset":null,"seqNo":7,"enqueuedTime":null,"isInclusive":true}',
+            EventPosition.from_sequence_number(7, inclusive=True),
+        ),
+    ],
+)
+def test_a_position_is_a_word_a_time_or_the_connectors_json(text, position):
+    assert parse(startingPosition=text).starting_position == position
+    assert parse(endingPosition=text).ending_position == position
+
+
+@pytest.mark.parametrize("name", ["consumerGroup", "checkpointConsumerGroup"])
+@pytest.mark.parametrize("group", ["", " "])
+def test_an_empty_consumer_group_is_refused(name, group):
+    with pytest.raises(ConfigurationError, match=f"{name} is '{group}'; expected a consumer group"):
+        parse(**{name: group})
+
+
+def test_a_word_that_is_no_position_is_answered_with_the_words_that_are():
+    with pytest.raises(ConfigurationError, match=r"startingPosition: 'soon' .* earliest, latest"):
+        parse(startingPosition="soon")
+
+
+@pytest.mark.parametrize("text", ["2026-11-21T10:00:00", "yesterday", "", "123"])
+def test_a_position_that_is_no_time_is_named(text):
+    with pytest.raises(ConfigurationError, match="startingPosition: "):
+        parse(startingPosition=text)
+
+
+def test_positions_by_partition_are_the_connectors_json():
+    positions = {"3": EventPosition.from_sequence_number(9)}
+    options = parse(endingPositions=connector_positions("Orders", positions))
+    assert options.ending_positions == positions
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30", 30), ("0.5", 0.5), ("PT12S", 12), ("PT1H1M1.5S", 3661.5)]
+)
+def test_durations_are_seconds_or_iso_8601(text, seconds):
+    assert parse(receiverTimeout=text).reading.receiver_timeout == seconds
+    assert parse(operationTimeout=text).reading.operation_timeout == seconds
+
+
+@pytest.mark.parametrize("text", ["PT", "0", "-1", "soon", "inf", "nan"])
+def test_a_duration_that_is_none_is_refused(text):
+    with pytest.raises(ConfigurationError, match="receiverTimeout is"):
+        parse(receiverTimeout=text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("failOnDataLoss", "no"), ("prefetchCount", "0"), ("prefetchCount", "1e3")]
+)
+def test_flags_and_counts_are_checked(name, text):
+    with pytest.raises(ConfigurationError, match=f"{name} is '{text}'"):
+        parse(**{name: text})
