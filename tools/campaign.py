@@ -1,0 +1,86 @@
+"""Run a randomized test for as many rounds as wanted, and print what was met.
+
+    python tools/campaign.py forward --rounds 20000
+    python tools/campaign.py forward --seed 7 --rounds 1      the round that has failed, again
+    python tools/campaign.py races --rounds 200               on Azurite
+
+`forward`: round number n of seed s is the round of seed s + n, so the seed in a failure runs it
+alone. `races`: the seed says in which order the racers start; who wins is up to the machine.
+"""
+
+import argparse
+import logging
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from forward_model import run_round
+
+
+def forward(seed: int, rounds: int, events: int) -> Counter[str]:
+    """Checkpoints go forward; what was met, by kind.
+
+    Raises:
+        AssertionError: a round failed; the message has its seed.
+    """
+    seen: Counter[str] = Counter()
+    for number in range(rounds):
+        seen.update(run_round(seed + number, events).seen)
+    return seen
+
+
+def races(seed: int, rounds: int) -> Counter[str]:
+    """Of 16 stores, sync and aio, that make one first claim, exactly one wins.
+
+    Raises:
+        AssertionError: a race had another outcome.
+    """
+    # Imported here: the other campaigns need no Azurite.
+    from claim_races import run_races
+    from eventhub_checkpoints.cli.azurite import Azurite
+
+    with Azurite() as azurite:
+        return run_races(azurite.connection_string, seed, rounds)
+
+
+def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
+    """Name, seed and rounds of the campaign that was chosen, and how to run it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    common.add_argument("--rounds", type=int, default=1000)
+    campaigns = parser.add_subparsers(dest="campaign", required=True)
+    model = campaigns.add_parser("forward", parents=[common], help="checkpoints go forward")
+    model.add_argument("--events", type=int, default=60, help="of a round, without overlaps")
+    campaigns.add_parser("races", parents=[common], help="16 stores race for one first claim")
+    chosen = parser.parse_args(arguments)
+    runs: dict[str, Callable[[], Counter[str]]] = {
+        "forward": lambda: forward(chosen.seed, chosen.rounds, chosen.events),
+        "races": lambda: races(chosen.seed, chosen.rounds),
+    }
+    return chosen.campaign, chosen.seed, chosen.rounds, runs[chosen.campaign]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the campaign that was named; the exit status."""
+    name, seed, rounds, run = parsed(arguments)
+    # A refused checkpoint is a warning to a user; here it is what the model is after.
+    logging.getLogger("eventhub_checkpoints").setLevel(logging.ERROR)
+    print(f"{name}: seed {seed}, {rounds} rounds", flush=True)
+    began = time.monotonic()
+    try:
+        seen = run()
+    except AssertionError as error:
+        print(error)
+        return 1
+    met = ", ".join(f"{count} {kind}" for kind, count in seen.most_common())
+    print(f"no failure in {time.monotonic() - began:.0f} s: {met}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""A proxy in front of a storage server that counts requests and misbehaves when told to.
+
+It speaks HTTP/1.1 with connections kept alive and runs in a thread of its own; every method may be
+called from any thread, between any two requests. As its own process, for benchmarks:
+`python tools/fault_proxy.py http://127.0.0.1:10000/devstoreaccount1 --delay-ms 10`.
+"""
+
+import argparse
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from http_faults import Backend, Exchange, Fault, Request
+from http_messages import Message, read_request
+
+Rewrite = str | None | Callable[[str | None], str | None]
+
+
+class FaultProxy:
+    """A proxy to one server; leaving the `with` block stops it.
+
+    The client uses `endpoint` in place of the server's: a shared-key signature covers the path,
+    which is the same, and not the host.
+
+    Attributes:
+        endpoint: where clients connect.
+        requests: all requests so far, in the order of their arrival.
+        busiest: the greatest number of requests that were unanswered at one moment.
+        delay: seconds that every answer is held back, as on the way to a distant server.
+    """
+
+    def __init__(self, backend: str, *, delay: float = 0.0) -> None:
+        address = urlsplit(backend)
+        self._address = (address.hostname or "127.0.0.1", address.port or 80)
+        self.delay = delay
+        self.requests: list[Request] = []
+        self.busiest = 0
+        self._faults: tuple[Fault, ...] = ()
+        self._headers: dict[str, Rewrite] = {}
+        self._unanswered = 0
+        self._connections: set[asyncio.Task[Any]] = set()
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy")
+        self._thread.start()
+        self.up()
+        self.endpoint = f"http://127.0.0.1:{self._port}{address.path}"
+
+    def on(self, method: str | None = None, path: str = "", times: int | None = None) -> Fault:
+        """Choose requests; the fault's own method then says what happens to them.
+
+        The first fault that fits is taken: `proxy.on("PUT", "/ownership/", times=1).drop()`.
+        """
+        fault = Fault(method, path, times)
+        self._faults = (*self._faults, fault)
+        return fault
+
+    def rewrite(self, header: str, value: Rewrite) -> None:
+        """Set, remove (`None`) or compute (a function of the old value) a header of all answers."""
+        self._headers = {**self._headers, header: value}
+
+    def heal(self) -> None:
+        """Behave again: forget all faults, rewritten headers and the delay."""
+        self._faults, self._headers, self.delay = (), {}, 0.0
+
+    def down(self) -> None:
+        """Refuse connections and break those that are open, as when a server dies."""
+        self._call(self._down())
+
+    def up(self) -> None:
+        """Listen (again), always at the same address."""
+        self._call(self._up())
+
+    def count(self, method: str | None = None, path: str = "") -> int:
+        """How many requests arrived, of this method, with this text in their path or query."""
+        return sum(method in (None, r.method) and path in r.target for r in [*self.requests])
+
+    def forget(self) -> None:
+        """Count from nothing again."""
+        self.requests.clear()
+        self.busiest = 0
+
+    def stop(self) -> None:
+        """Close all connections and end the thread."""
+        self.down()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _up(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+            self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _down(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for connection in (connections := [*self._connections]):
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
+        backend = Backend(*self._address)
+        try:
+            # Accepted a moment before the server went down, a connection ends with it.
+            while self._server is not None and (message := await read_request(reader)):
+                if not await self._exchange(Exchange(message, backend), writer):
+                    break
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # one side is gone; the other one learns it by the closing below
+        except asyncio.CancelledError:  # the server goes down; not raised: no one waits for it
+            writer.transport.abort()
+        finally:
+            self._connections.discard(connection)
+            backend.close()
+            writer.close()
+
+    async def _exchange(self, exchange: Exchange, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; return whether the connection goes on."""
+        request = Request(exchange.message.method, exchange.message.target)
+        self.requests.append(request)
+        self._unanswered += 1
+        self.busiest = max(self.busiest, self._unanswered)
+        try:
+            answer = await self._answer(request, exchange)
+            if answer is None:
+                return False
+            request.status = answer.status
+        finally:
+            self._unanswered -= 1
+        await _send(answer, writer, exchange.seconds_per_byte)
+        return not (answer.closes or exchange.message.closes)
+
+    async def _answer(self, request: Request, exchange: Exchange) -> Message | None:
+        fault = next((fault for fault in self._faults if fault.takes(request)), None)
+        if fault is None or fault.act is None:
+            answer: Message | None = await exchange.forward()
+        else:
+            fault.hits += 1
+            answer = await fault.act(exchange)
+        if self.delay:
+            await asyncio.sleep(self.delay)
+        return answer and self._rewritten(answer)
+
+    def _rewritten(self, answer: Message) -> Message:
+        for name, value in self._headers.items():
+            new = value(answer.header(name)) if callable(value) else value
+            answer = answer.with_header(name, new)
+        return answer
+
+
+async def _send(answer: Message, writer: asyncio.StreamWriter, seconds_per_byte: float) -> None:
+    if not seconds_per_byte:
+        writer.write(answer.head + answer.body)
+        return
+    for byte in answer.head + answer.body:
+        writer.write(bytes((byte,)))
+        await asyncio.sleep(seconds_per_byte)
+
+
+def main() -> None:
+    """Run one until SIGTERM or Ctrl-C; the first line printed is its endpoint."""
+    parser = argparse.ArgumentParser(description="A delaying proxy in front of a storage server.")
+    parser.add_argument("backend", help="such as http://127.0.0.1:10000/devstoreaccount1")
+    parser.add_argument("--delay-ms", type=float, default=0.0, help="held back, per answer")
+    options = parser.parse_args()
+    ends = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # for all threads: only sigwait sees them
+    with FaultProxy(options.backend, delay=options.delay_ms / 1000) as proxy:
+        print(proxy.endpoint, flush=True)
+        signal.sigwait(ends)
+
+
+if __name__ == "__main__":
+    main()

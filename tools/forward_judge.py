@@ -1,0 +1,223 @@
+"""Judges what stores did to the checkpoints of a few partitions, by what really happened.
+
+It keeps no floor and no track: it knows who wrote every version and what every store was shown,
+and says what "no checkpoint goes back" asks of a store that was shown just that. The rules are
+those of guarantee G3 in `docs/guarantees.md`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eventhub_checkpoints._core.answers import Conflict, Written
+from eventhub_checkpoints.records import Checkpoint, Ownership
+
+NO_ROW = "no row"
+TRIES = 4
+
+
+class ForwardError(BaseException):
+    """A store did what the guarantee forbids; no store takes it for its backend's error."""
+
+
+@dataclass(slots=True)
+class View:
+    """What one store was shown of one partition.
+
+    Attributes:
+        base: the version it may write over; None before it was shown anything.
+        met: the highest sequence number of another writer since it adopted a row.
+        changed: the step of its last write that ended.
+        adopted: the step of the last list that told it where to stand.
+        writing: whether a write of it is under way.
+        claimed: the step of its last claim that ended.
+        holds: whether it has reason to think that it owns the partition.
+        ever: whether it ever owned it.
+        due: the step of the claim whose first list is still to come.
+    """
+
+    base: str | None = None
+    met: int | None = None
+    changed: int = -1
+    adopted: int = -1
+    writing: bool = False
+    claimed: int = -1
+    holds: bool = False
+    ever: bool = False
+    due: int | None = None
+
+    def lose(self) -> None:
+        """The partition is no longer the store's."""
+        self.holds = False
+        self.due = None
+
+
+@dataclass(slots=True)
+class Update:
+    """One call of `update_checkpoint`, and what became of its requests."""
+
+    store: str
+    partition_id: str
+    sequence_number: int
+    forced: bool
+    requests: int = 0
+    conflicts: int = 0
+    unanswered: int = 0
+    stored: int = 0
+    hopeless: bool = field(default=False)
+
+
+class Judge:
+    """Is told every event in order and raises `ForwardError` at the first wrong one.
+
+    Attributes:
+        seen: how often which kind of event was met, to show that a campaign was alive.
+    """
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+        self._writers: dict[str, str] = {}
+        self._views: dict[tuple[str, str], View] = {}
+        self._step = 0
+
+    def tick(self) -> int:
+        """The number of the next step."""
+        self._step += 1
+        return self._step
+
+    def view(self, store: str, partition_id: str) -> View:
+        """What a store was shown of a partition."""
+        return self._views.setdefault((store, partition_id), View())
+
+    def written_by(self, version: str, writer: str) -> None:
+        """Note who wrote a version."""
+        self._writers[version] = writer
+
+    def claimed(self, store: str, partition_id: str, won: bool) -> None:
+        """A claim was answered."""
+        view = self.view(store, partition_id)
+        view.claimed = self.tick()
+        if not won:
+            view.lose()
+        elif not view.holds:
+            view.holds = view.ever = True
+            view.due = view.claimed
+
+    def given_up(self, store: str, partition_id: str) -> None:
+        """A batch of claims left the partition out, or it was released."""
+        self.claimed(store, partition_id, won=False)
+
+    def ownerships_listed(self, store: str, began: int, rows: Mapping[str, Ownership]) -> None:
+        """A list of ownerships has ended."""
+        for (name, partition_id), view in self._views.items():
+            row = rows.get(partition_id)
+            is_others = row is None or row.owner_id != store
+            if name == store and view.claimed < began and is_others:
+                view.lose()
+
+    def checkpoints_listed(self, store: str, began: int, rows: Mapping[str, Checkpoint]) -> None:
+        """A list of checkpoints has ended; what the store wrote meanwhile is newer."""
+        for (name, partition_id), view in self._views.items():
+            if name != store:
+                continue
+            is_due = view.due is not None and began > view.due
+            if view.changed < began and not view.writing:
+                row = rows.get(partition_id)
+                if is_due or not view.ever or view.base is None:
+                    view.base = row.version if row else NO_ROW
+                    view.met = None
+                    view.adopted = self.tick()
+                    self.seen["adopted"] += 1
+                elif view.adopted < began:
+                    self._met(store, view, row)
+            if is_due:
+                view.due = None
+
+    def _met(self, store: str, view: View, row: Checkpoint | None) -> None:
+        if row is None or row.version == view.base:
+            return
+        if self._writers[row.version] == store:
+            view.base = row.version
+            self.seen["recognised"] += 1
+        elif row.sequence_number is not None:
+            view.met = max(row.sequence_number, -1 if view.met is None else view.met)
+            self.seen["met"] += 1
+
+    def began(self, update: Update) -> None:
+        """A call begins; a write below what was met must send nothing."""
+        view = self.view(update.store, update.partition_id)
+        view.writing = True
+        is_below = view.met is not None and update.sequence_number < view.met
+        update.hopeless = is_below and not update.forced
+
+    def ended(self, update: Update) -> None:
+        """A call has ended, however."""
+        self.view(update.store, update.partition_id).writing = False
+
+    def carried_out(self, update: Update, version: str, replaced: Checkpoint | None) -> None:
+        """A write has replaced a row: a higher one only if it was the store's own or its base."""
+        view = self.view(update.store, update.partition_id)
+        self.written_by(version, update.store)
+        update.stored += 1
+        if update.forced or replaced is None or replaced.sequence_number is None:
+            return
+        writer = self._writers[replaced.version]
+        is_known = writer == update.store or replaced.version == view.base
+        if update.sequence_number < replaced.sequence_number and not is_known:
+            raise ForwardError(
+                f"{update.store} put {update.sequence_number} over {replaced.sequence_number} of "
+                f"{writer}, which it had not adopted"
+            )
+
+    def answered(self, update: Update, answer: Written | Conflict) -> None:
+        """The store was given an answer."""
+        view = self.view(update.store, update.partition_id)
+        view.changed = self.tick()
+        if isinstance(answer, Written):
+            view.base = answer.version
+            view.met = None if update.forced else view.met
+        else:
+            update.conflicts += 1
+            self._met(update.store, view, answer.stored)
+
+    def not_answered(self, update: Update) -> None:
+        """The store was given no answer."""
+        self.view(update.store, update.partition_id).changed = self.tick()
+        update.unanswered += 1
+
+    def succeeded(self, update: Update) -> None:
+        """The call returned: its row was stored at some instant, at the least cost."""
+        self.seen["written"] += 1
+        self._require(update, update.stored >= 1, "returned, and nothing was stored")
+        self._require(update, not update.hopeless, "was below a row that it had been shown")
+        self._bound(update)
+
+    def refused(self, update: Update) -> None:
+        """The call was refused: somebody else's row is higher."""
+        self.seen["refused"] += 1
+        met = self.view(update.store, update.partition_id).met
+        self._require(
+            update,
+            met is not None and met > update.sequence_number,
+            f"was refused, and the highest row of another writer that was shown is {met}",
+        )
+        self._require(update, not update.forced, "was refused although it was forced")
+        self._require(update, not (update.hopeless and update.requests), "sent a request")
+        self._bound(update)
+
+    def gave_up(self, update: Update) -> None:
+        """The call ended with a retryable error: only after four conflicts."""
+        self.seen["gave up"] += 1
+        self._require(update, update.conflicts == TRIES, "gave up too early")
+        self._bound(update)
+
+    def _bound(self, update: Update) -> None:
+        disturbed = update.conflicts + update.unanswered
+        self._require(update, bool(disturbed) or update.requests <= 1, "sent more than one request")
+        self._require(
+            update, update.requests <= TRIES + update.unanswered, "sent too many requests"
+        )
+
+    def _require(self, update: Update, holds: bool, sentence: str) -> None:
+        if not holds:
+            raise ForwardError(f"{update} {sentence}")

@@ -1,0 +1,237 @@
+"""A randomized model of "no checkpoint goes back": several clients over the same rows.
+
+Whatever can overlap does: events of all clients happen while a list is read and while a write is
+under way. Answers are lost, calls are cut off, event hubs are created anew, partitions are stolen
+and taken back, an official client writes unconditionally. A judge looks at every step.
+"""
+
+import random
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from eventhub_checkpoints._memory import MemoryRows
+from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
+from eventhub_checkpoints.records import Checkpoint
+from forward_client import SCOPE, Client, CutError, named
+from forward_judge import ForwardError, Judge, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from eventhub_checkpoints._core.answers import Conflict, Written
+
+PARTITIONS = ("0", "1")
+STORES = ("a", "b", "c")
+DEEPEST = 2
+
+
+class Model:
+    """One round: the same seed gives the same events."""
+
+    def __init__(self, seed: int) -> None:
+        self.judge = Judge()
+        self.rows = MemoryRows()
+        self.trace: list[str] = []
+        self.late: list[Callable[[], Written | Conflict]] = []
+        self._random = random.Random(seed)
+        self._clients = [Client(self, name) for name in STORES]
+        self._heads = dict.fromkeys(PARTITIONS, 0)
+        self._busy: set[tuple[str, str]] = set()
+        self._depth = 0
+        weights = {
+            self.write: 10,
+            self.list_checkpoints: 5,
+            self.list_ownership: 2,
+            self.claim: 4,
+            self.claim_and_list: 3,
+            self.release: 1,
+            self.official_write: 2,
+            self.new_hub: 1,
+            self.delete: 1,
+            self.arrive: 1,
+        }
+        self._events = list(weights)
+        self._weights = list(weights.values())
+
+    def run(self, events: int) -> None:
+        """Let so many events happen, and those in between.
+
+        Raises:
+            ForwardError: a store went back, or refused without a reason.
+        """
+        # Nothing is gained by waiting: every answer is already there.
+        with mock.patch("eventhub_checkpoints._checkpointing.sleep"):
+            for _ in range(events):
+                self._random.choices(self._events, self._weights)[0]()
+
+    def note(self, line: str) -> None:
+        """Keep what happened, to be told when a round fails."""
+        self.trace.append(line)
+
+    def chance(self, probability: float) -> bool:
+        """True this often."""
+        return self._random.random() < probability
+
+    def fate(self) -> str:
+        """What becomes of a request; a late one is carried out after its call has ended."""
+        return self._random.choices(["answered", "answer lost", "late"], [8, 1, 1])[0]
+
+    def meanwhile(self) -> None:
+        """Whatever else happens while a request is under way."""
+        if self._depth >= DEEPEST:
+            return
+        self._depth += 1
+        while self.chance(0.3):
+            self._random.choices(self._events, self._weights)[0]()
+        self._depth -= 1
+
+    def stored(self, partition_id: str) -> Checkpoint | None:
+        """The row as it is now."""
+        rows = self.rows.checkpoints(SCOPE).rows
+        return next((row for row in rows if row.partition_id == partition_id), None)
+
+    def write(self) -> None:
+        """A client saves a position: of the newest event, or a late one of a former claim."""
+        client, partition_id = self._random.choice(self._clients), self._partition()
+        if (client.name, partition_id) in self._busy:
+            return
+        if self.chance(0.7):
+            self._heads[partition_id] += self._random.randint(0, 2)
+        head = self._heads[partition_id]
+        number = head if self.chance(0.6) else self._random.randint(0, head)
+        self._update(client, Update(client.name, partition_id, number, self.chance(0.04)))
+
+    def _update(self, client: Client, update: Update) -> None:
+        key = (client.name, update.partition_id)
+        self._busy.add(key)
+        client.update[update.partition_id] = update
+        self.judge.began(update)
+        self.note(f"{update.store} {update.partition_id} writes {update.sequence_number}")
+        checkpoint = SCOPE.as_dict() | {
+            "partition_id": update.partition_id,
+            "offset": str(100 * update.sequence_number),
+            "sequence_number": update.sequence_number,
+        }
+        try:
+            client.update_checkpoint(checkpoint, force=update.forced)
+            self.judge.succeeded(update)
+        except StaleCheckpointError:
+            self.judge.refused(update)
+        except StoreUnavailableError:
+            self.judge.gave_up(update)
+        except CutError:
+            self.judge.seen["cut off"] += 1
+        finally:
+            self._busy.discard(key)
+            self.judge.ended(update)
+        self.note(f"{update.store} {update.partition_id} ended {update.sequence_number}")
+
+    def list_checkpoints(self) -> None:
+        """A client asks where its partitions stand."""
+        self._list_checkpoints(self._random.choice(self._clients))
+
+    def _list_checkpoints(self, client: Client) -> None:
+        for partition_id in PARTITIONS:
+            self.judge.view(client.name, partition_id)
+        began = self.judge.tick()
+        self.note(f"{client.name} lists")
+        client.list_checkpoints(*SCOPE.as_dict().values())
+        rows = {row.partition_id: row for row in client.checkpoints_shown.rows}
+        self.judge.checkpoints_listed(client.name, began, rows)
+        shown = {key: named(row) for key, row in rows.items()}
+        self.note(f"{client.name} has listed {shown}")
+
+    def list_ownership(self) -> None:
+        """A client asks who owns what."""
+        client = self._random.choice(self._clients)
+        began = self.judge.tick()
+        client.list_ownership(*SCOPE.as_dict().values())
+        rows = {row.partition_id: row for row in client.ownerships_shown.rows}
+        self.judge.ownerships_listed(client.name, began, rows)
+        owners = {key: row.owner_id for key, row in rows.items()}
+        self.note(f"{client.name} has listed ownerships {owners}")
+
+    def claim(self) -> None:
+        """A client claims, renews or steals some partitions."""
+        client = self._random.choice(self._clients)
+        self._claim(client, self._random.sample(PARTITIONS, self._random.randint(1, 2)))
+
+    def claim_and_list(self) -> None:
+        """What a client does before it starts to receive."""
+        client = self._random.choice(self._clients)
+        self._claim(client, [self._partition()])
+        self._list_checkpoints(client)
+
+    def _claim(self, client: Client, partition_ids: list[str]) -> None:
+        for partition_id in set(PARTITIONS) - set(partition_ids):
+            if self.judge.view(client.name, partition_id).holds:
+                self.judge.given_up(client.name, partition_id)
+        etags = {row.partition_id: row.etag for row in self.rows.ownerships(SCOPE).rows}
+        if self.chance(0.1):
+            etags = dict.fromkeys(PARTITIONS, "of an older list")
+        won = client.claim(client.name, {key: etags.get(key, "") for key in partition_ids})
+        for partition_id in partition_ids:
+            self.judge.claimed(client.name, partition_id, partition_id in won)
+        self.note(f"{client.name} claimed {partition_ids}, won {won}")
+
+    def release(self) -> None:
+        """A client gives a partition up, with an etag that it won lately."""
+        client, partition_id = self._random.choice(self._clients), self._partition()
+        if (client.name, partition_id) in self._busy or partition_id not in client.etags:
+            return
+        etag = self._random.choice(client.etags[partition_id][-2:])
+        is_of_this_claim = etag in client.claims[partition_id]
+        won = client.claim("", {partition_id: etag})
+        # A release that comes late and loses says nothing of a newer claim.
+        if won or is_of_this_claim:
+            self.judge.given_up(client.name, partition_id)
+        self.note(f"{client.name} released {won}")
+
+    def official_write(self) -> None:
+        """A client of another library writes whatever it has, sometimes without a number."""
+        partition_id = self._partition()
+        number = self._random.randint(0, self._heads[partition_id] + 1)
+        fields: dict[str, str | None] = {"offset": str(100 * number)}
+        if self.chance(0.9):
+            fields["sequencenumber"] = str(number)
+        self.rows.put_raw("checkpoint", SCOPE, partition_id, fields)
+        if row := self.stored(partition_id):
+            self.judge.written_by(row.version, "an official client")
+        self.note(f"official client writes {partition_id} {named(self.stored(partition_id))}")
+
+    def new_hub(self) -> None:
+        """The event hub is created anew: sequence numbers start again at 0."""
+        self._heads = dict.fromkeys(PARTITIONS, 0)
+        self.note("new hub")
+
+    def delete(self) -> None:
+        """An operator deletes a checkpoint."""
+        partition_id = self._partition()
+        self.rows.put_raw("checkpoint", SCOPE, partition_id, None)
+        self.note(f"deleted {partition_id}")
+
+    def arrive(self) -> None:
+        """A request that was long given up is carried out."""
+        if self.late:
+            late = self.late.pop(self._random.randrange(len(self.late)))
+            self.note(f"a late request: {named(late())}")
+
+    def _partition(self) -> str:
+        return self._random.choice(PARTITIONS)
+
+
+def run_round(seed: int, events: int = 80) -> Judge:
+    """Run one round and return its judge.
+
+    Raises:
+        AssertionError: what went wrong, the seed, and the events before it.
+    """
+    model = Model(seed)
+    try:
+        model.run(events)
+    except ForwardError as error:
+        last = "\n".join(model.trace[-40:])
+        raise AssertionError(
+            f"{error}\nround {seed} of {events} events, the last:\n{last}"
+        ) from None
+    return model.judge

@@ -1,0 +1,145 @@
+"""The code blocks of a Markdown page, and how to run its Python as a reader would.
+
+`python tools/page_blocks.py docs/spark.md` runs the Python blocks of one page, in order, in one
+namespace. An HTML comment on the line above a block says what is special about it:
+
+    <!-- not run: the reason -->      it cannot run here
+    <!-- runs until Ctrl-C -->        it goes on by itself; it gets one after it has printed
+"""
+
+import re
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+FENCE = re.compile(r"^ {0,3}(`{3,})\s*([\w-]*)[^`]*$")
+COMMENT = re.compile(r"^<!--\s*(.*?)\s*-->$")
+NOT_RUN = "not run:"
+UNTIL_CTRL_C = "runs until Ctrl-C"
+OUTPUT_SECONDS = 30
+GRACE_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block.
+
+    Attributes:
+        page: the file.
+        line: of its first line of text, counted from 1.
+        language: the word after the fence, or "".
+        text: what is between the fences.
+        note: the HTML comment on the line above, or "".
+    """
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    note: str
+
+    @property
+    def place(self) -> str:
+        """Page and line, as editors take it."""
+        return f"{self.page}:{self.line}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is meant to run here."""
+        return not self.note.startswith(NOT_RUN)
+
+    @property
+    def runs_until_ctrl_c(self) -> bool:
+        """Whether it goes on until somebody ends it."""
+        return self.note == UNTIL_CTRL_C
+
+
+def blocks(page: Path) -> list[Block]:
+    """All fenced blocks of a page, in order.
+
+    Raises:
+        ValueError: a block has no end.
+    """
+    lines = page.read_text().splitlines()
+    found, at = [], 0
+    while at < len(lines):
+        if fence := FENCE.match(lines[at]):
+            comment = COMMENT.match(lines[at - 1]) if at else None
+            end = _closing(lines, at + 1, fence[1], page)
+            text = "\n".join(lines[at + 1 : end])
+            found.append(Block(page, at + 2, fence[2], text, comment[1] if comment else ""))
+            at = end
+        at += 1
+    return found
+
+
+def _closing(lines: list[str], at: int, fence: str, page: Path) -> int:
+    for number in range(at, len(lines)):
+        if lines[number].strip() == fence:
+            return number
+    raise ValueError(f"{page}:{at}: this block has no end")
+
+
+class CtrlC:
+    """Presses Ctrl-C once the block has printed something; is standard output until then."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+        self._printed = threading.Event()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._press, daemon=True)
+
+    def write(self, text: str) -> int:
+        """Pass the text on."""
+        if text.strip():
+            self._printed.set()
+        return self._output.write(text)
+
+    def flush(self) -> None:
+        """Pass that on too."""
+        self._output.flush()
+
+    def _press(self) -> None:
+        self._printed.wait(OUTPUT_SECONDS)
+        if not self._ended.wait(GRACE_SECONDS):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def run(self, code: Any, namespace: dict[str, Any]) -> None:
+        """Run the block to its end by Ctrl-C.
+
+        Raises:
+            AssertionError: it ended by itself, or printed nothing.
+        """
+        sys.stdout = self
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+        try:
+            self._thread.start()
+            exec(code, namespace)
+        except KeyboardInterrupt:
+            if not self._printed.is_set():
+                raise AssertionError(f"nothing printed in {OUTPUT_SECONDS} s") from None
+        else:
+            raise AssertionError("it ended before Ctrl-C")
+        finally:
+            self._ended.set()
+            sys.stdout = self._output
+
+
+def run(page: Path) -> None:
+    """Run the page's Python blocks, in order, in one namespace."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.language == "python" and block.runs:
+            # As many empty lines above as on the page: tracebacks then name the page's lines.
+            code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+            if block.runs_until_ctrl_c:
+                CtrlC(sys.stdout).run(code, namespace)
+            else:
+                exec(code, namespace)
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]))
