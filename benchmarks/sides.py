@@ -1,0 +1,142 @@
+"""The same operations by each side: our store, the official one, and bare requests."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
+from dataclasses import astuple
+from typing import Any
+
+from azure.core import MatchConditions
+from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore as Official
+from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as OfficialAio
+from azure.storage.blob import ContainerClient
+from azure.storage.blob.aio import ContainerClient as ContainerClientAio
+
+from benchmarks.measuring import BARE, OFFICIAL, OURS
+from benchmarks.places import place
+from eventhub_checkpoints.aio.blob import BlobCheckpointStore as OursAio
+from eventhub_checkpoints.blob import BlobCheckpointStore as Ours
+
+Row = dict[str, Any]
+API_VERSION = "2019-07-07"
+"""What both stores send."""
+
+
+def ownership(group: str, partition: int = 0, owner: str = "owner") -> Row:
+    """A proposal as the SDK makes it for a partition that nobody has owned yet."""
+    return scope(group) | {"partition_id": str(partition), "owner_id": owner, "etag": None}
+
+
+def scope(group: str) -> dict[str, str]:
+    """A consumer group of the one hub."""
+    return {
+        "fully_qualified_namespace": "orders.servicebus.windows.net",
+        "eventhub_name": "orders",
+        "consumer_group": group,
+    }
+
+
+def blob_name(row: Row, kind: str) -> str:
+    """The name that both stores give a row's blob."""
+    return f"{'/'.join(scope_of(row))}/{kind}/{row['partition_id']}"
+
+
+def scope_of(row: Row) -> tuple[str, str, str]:
+    """The three names of a row."""
+    return row["fully_qualified_namespace"], row["eventhub_name"], row["consumer_group"]
+
+
+def condition(etag: str) -> dict[str, Any]:
+    """The keyword arguments of a write over this etag only."""
+    return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
+
+
+class Bare:
+    """The fewest requests that do the same, by a program that keeps its blob clients."""
+
+    def __init__(self, container: ContainerClient) -> None:
+        self._container = container
+        self._blobs: dict[str, Any] = {}
+
+    def claim_ownership(self, rows: Sequence[Row]) -> list[Row]:
+        return [self._claim(row) for row in rows]
+
+    def _claim(self, row: Row) -> Row:
+        blob, metadata = self._blob(blob_name(row, "ownership")), {"ownerid": row["owner_id"]}
+        if row["etag"]:
+            answer = blob.set_blob_metadata(metadata, **condition(row["etag"]))
+        else:
+            answer = blob.upload_blob(b"", overwrite=False, metadata=metadata)
+        return {**row, "etag": answer["etag"]}
+
+    def update_checkpoint(self, row: Row) -> None:
+        metadata = {"offset": row["offset"], "sequencenumber": str(row["sequence_number"])}
+        self._blob(blob_name(row, "checkpoint")).set_blob_metadata(metadata)
+
+    def list_ownership(self, *names: str) -> list[Any]:
+        prefix = f"{'/'.join(names)}/ownership/"
+        return list(self._container.list_blobs(name_starts_with=prefix, include=["metadata"]))
+
+    def close(self) -> None:
+        self._container.close()
+
+    def _blob(self, name: str) -> Any:
+        if name not in self._blobs:
+            self._blobs[name] = self._container.get_blob_client(name)
+        return self._blobs[name]
+
+
+class BareAio:
+    """The same for a program with an event loop: one task for each request."""
+
+    def __init__(self, container: ContainerClientAio) -> None:
+        self._container = container
+        self._blobs: dict[str, Any] = {}
+
+    async def claim_ownership(self, rows: Sequence[Row]) -> list[Row]:
+        return await asyncio.gather(*[self._claim(row) for row in rows])
+
+    async def _claim(self, row: Row) -> Row:
+        name, metadata = blob_name(row, "ownership"), {"ownerid": row["owner_id"]}
+        if name not in self._blobs:
+            self._blobs[name] = self._container.get_blob_client(name)
+        if row["etag"]:
+            answer = await self._blobs[name].set_blob_metadata(metadata, **condition(row["etag"]))
+        else:
+            answer = await self._blobs[name].upload_blob(b"", overwrite=False, metadata=metadata)
+        return {**row, "etag": answer["etag"]}
+
+    async def close(self) -> None:
+        await self._container.close()
+
+
+@contextmanager
+def sync_sides(delay_ms: float = 0.0) -> Iterator[dict[str, Any]]:
+    """All three, on a server of their own."""
+    with ExitStack() as opened:
+        here = astuple(opened.enter_context(place(delay_ms)))
+        container = ContainerClient.from_connection_string(*here, api_version=API_VERSION)
+        sides: dict[str, Any] = {
+            OURS: Ours.from_connection_string(*here),
+            OFFICIAL: Official.from_connection_string(*here),
+            BARE: Bare(container),
+        }
+        for side in sides.values():
+            opened.enter_context(closing(side))
+        yield sides
+
+
+@asynccontextmanager
+async def aio_sides(delay_ms: float = 0.0) -> AsyncIterator[dict[str, Any]]:
+    """All three for an event loop, on a server of their own."""
+    async with AsyncExitStack() as opened:
+        here = astuple(opened.enter_context(place(delay_ms)))
+        container = ContainerClientAio.from_connection_string(*here, api_version=API_VERSION)
+        sides: dict[str, Any] = {
+            OURS: OursAio.from_connection_string(*here),
+            OFFICIAL: OfficialAio.from_connection_string(*here),
+            BARE: BareAio(container),
+        }
+        for side in sides.values():
+            opened.push_async_callback(side.close)
+        yield sides

@@ -1,0 +1,49 @@
+"""The benchmark command, as small as it can be asked."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from eventhub_checkpoints.cli.azurite import Azurite
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_one_quick_case_prints_its_row_and_writes_its_figures(
+    azurite: Azurite, tmp_path: Path
+) -> None:
+    written = tmp_path / "figures.json"
+    words = ["--quick", "--rounds", "1", "--only", "renew", "--json", str(written)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *words],
+        cwd=ROOT,
+        env={**os.environ, "AZURITE_BLOB_ENDPOINT": azurite.endpoint},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "renew an ownership" in ran.stdout
+    assert "at most 1.1 x bare" in ran.stdout
+    (case,) = json.loads(written.read_text())["cases"]
+    assert case["name"] == "renew"
+    assert {*case["measures"]} == {"cpu", "wall"}
+    for measure in case["measures"].values():
+        assert {*measure["median"]} == {"ours", "official", "bare"}
+        assert all(value > 0 for value in measure["median"].values())
+
+
+def test_an_unknown_case_is_answered_with_the_known_ones() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--only", "nothing"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "first-claim" in ran.stderr
