@@ -1,0 +1,58 @@
+"""Process a hub's events and go on where the last run stopped: the asyncio client.
+
+    EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
+    CHECKPOINT_STORE             URL of the store, for example https://ACCOUNT.blob.core.windows.net/CONTAINER
+
+The container has to exist; `open_store(..., create_container=True)` makes it. Without Azure:
+`ehcp demo --keep` fills a local hub and a local storage, prints both variables and keeps them up.
+Then, in another terminal, set them and run `python samples/consume_aio.py`.
+
+It ends by itself when nothing has come for a while. Run it twice, or two at once.
+"""
+
+import asyncio
+import os
+from contextlib import suppress
+
+from azure.eventhub import EventData
+from azure.eventhub.aio import EventHubConsumerClient, PartitionContext
+
+from eventhub_checkpoints.aio import open_store
+
+IDLE_SECONDS = 5.0
+
+
+async def main() -> None:
+    store = open_store(os.environ["CHECKPOINT_STORE"])
+    client = EventHubConsumerClient.from_connection_string(
+        os.environ["EVENTHUB_CONNECTION_STRING"], "$Default", checkpoint_store=store
+    )
+    began: dict[str, int | None] = {}
+    news = asyncio.Event()
+
+    async def on_event_batch(context: PartitionContext, events: list[EventData]) -> None:
+        first, last = events[0].sequence_number, events[-1].sequence_number
+        if began.setdefault(context.partition_id, first) == first:
+            print(f"partition {context.partition_id}: began at {first}")
+        await context.update_checkpoint(events[-1])
+        print(f"partition {context.partition_id}: processed {first} to {last}")
+        news.set()
+
+    async with store, client:
+        receiving = asyncio.create_task(
+            client.receive_batch(on_event_batch, starting_position="-1")
+        )
+        with suppress(TimeoutError):
+            while True:
+                await asyncio.wait_for(news.wait(), IDLE_SECONDS)
+                news.clear()
+        await client.close()
+        # receive_batch would return when its load balancing has slept, after up to 30 s.
+        receiving.cancel()
+        with suppress(asyncio.CancelledError):
+            await receiving
+    print(f"no more events in {len(began)} partitions")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,52 @@
+"""Process a hub's events and go on where the last run stopped: the synchronous client.
+
+    EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
+    CHECKPOINT_STORE             URL of the store, for example https://ACCOUNT.blob.core.windows.net/CONTAINER
+
+The container has to exist; `open_store(..., create_container=True)` makes it. Without Azure:
+`ehcp demo --keep` fills a local hub and a local storage, prints both variables and keeps them up.
+Then, in another terminal, set them and run `python samples/consume_sync.py`.
+
+It ends by itself when nothing has come for a while. Run it twice, or two at once.
+"""
+
+import os
+import threading
+
+from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
+
+from eventhub_checkpoints import open_store
+
+IDLE_SECONDS = 5.0
+
+
+def main() -> None:
+    store = open_store(os.environ["CHECKPOINT_STORE"])
+    client = EventHubConsumerClient.from_connection_string(
+        os.environ["EVENTHUB_CONNECTION_STRING"], "$Default", checkpoint_store=store
+    )
+    began: dict[str, int | None] = {}
+    news = threading.Event()
+
+    def on_event_batch(context: PartitionContext, events: list[EventData]) -> None:
+        first, last = events[0].sequence_number, events[-1].sequence_number
+        if began.setdefault(context.partition_id, first) == first:
+            print(f"partition {context.partition_id}: began at {first}")
+        context.update_checkpoint(events[-1])
+        print(f"partition {context.partition_id}: processed {first} to {last}")
+        news.set()
+
+    receiving = threading.Thread(
+        target=client.receive_batch, args=(on_event_batch,), kwargs={"starting_position": "-1"}
+    )
+    receiving.start()
+    while news.wait(IDLE_SECONDS):
+        news.clear()
+    client.close()
+    receiving.join()
+    store.close()
+    print(f"no more events in {len(began)} partitions")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""A backend of your own, used by a consumer: a directory of JSON files.
+
+    EVENTHUB_CONNECTION_STRING=... python samples/custom_store.py [DIRECTORY]
+
+The store is the one of `docs/custom-store.md`, which explains it. Run it twice: the second run
+goes on where the first one stopped. The directory is made if it is missing. Without Azure:
+`ehcp demo --keep` fills a local hub, prints the variable and keeps the hub up.
+"""
+
+import fcntl
+import json
+import os
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from azure.eventhub import EventHubConsumerClient
+
+from eventhub_checkpoints.base import (
+    ABSENT,
+    FORCE,
+    UNKNOWN,
+    BaseCheckpointStore,
+    Checkpoint,
+    Conflict,
+    Listing,
+    Lost,
+    Ownership,
+    Won,
+    Written,
+    seconds_left,
+)
+
+
+class JsonCheckpointStore(BaseCheckpointStore):
+    """Keeps every record as a JSON file, for consumers that share a POSIX file system."""
+
+    def __init__(self, directory, **settings):
+        super().__init__(**settings)
+        self._directory = Path(directory)
+
+    def read_ownerships(self, scope):
+        return Listing([Ownership(scope, **row) for row in self._rows(scope, "ownership")])
+
+    def try_claim(self, proposal):
+        with self._locked(proposal, "ownership") as path:
+            stored = load(path)
+            if stored and stored["etag"] != proposal.etag:
+                return Lost(Ownership(proposal.scope, **stored))
+            won = proposal.won(time.time())
+            save(path, won, ["partition_id", "owner_id", "etag", "last_modified_time"])
+            return Won(won)
+
+    def read_checkpoints(self, scope):
+        return Listing([Checkpoint(scope, **row) for row in self._rows(scope, "checkpoint")])
+
+    def write_checkpoint(self, checkpoint, seen):
+        with self._locked(checkpoint, "checkpoint") as path:
+            stored = load(path)
+            found = stored["version"] if stored else ABSENT
+            if seen is not FORCE and found != (ABSENT if seen is UNKNOWN else seen):
+                return Conflict(Checkpoint(checkpoint.scope, **stored) if stored else None)
+            save(path, checkpoint, ["partition_id", "offset", "sequence_number", "version"])
+            return Written(checkpoint.version)
+
+    def _folder(self, scope, kind):
+        names = [quote(name, safe="") for name in scope.folded.as_dict().values()]
+        return self._directory.joinpath(*names, kind)
+
+    def _rows(self, scope, kind):
+        return [load(path) for path in self._folder(scope, kind).glob("*.json")]
+
+    @contextmanager
+    def _locked(self, record, kind):
+        path = self._folder(record.scope, kind) / (quote(record.partition_id, safe="") + ".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_suffix(".lock").open("w") as lock:
+            while not try_lock(lock):
+                if not seconds_left():
+                    raise TimeoutError(f"{path} is locked by another process")
+                time.sleep(0.01)
+            yield path
+
+
+def load(path):
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def save(path, record, fields):
+    text = json.dumps({field: getattr(record, field) for field in fields})
+    unfinished = path.with_suffix(".new")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+
+
+def try_lock(file):
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def main() -> None:
+    store = JsonCheckpointStore(sys.argv[1] if len(sys.argv) > 1 else "checkpoints")
+    connection_string = os.environ["EVENTHUB_CONNECTION_STRING"]
+    client = EventHubConsumerClient.from_connection_string(
+        connection_string, consumer_group="$Default", checkpoint_store=store
+    )
+    idle = threading.Timer(5, client.close)
+    seen = []
+
+    def on_batch(context, events):
+        seen.extend((context.partition_id, event.sequence_number) for event in events)
+        if events:
+            context.update_checkpoint(events[-1])
+
+    idle.start()
+    client.receive_batch(on_batch, max_wait_time=1, starting_position="-1")
+    print(f"processed {len(seen)} events, first {min(seen, default=None)}")
+
+
+if __name__ == "__main__":
+    main()

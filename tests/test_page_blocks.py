@@ -1,0 +1,65 @@
+"""The runner of the pages' code blocks: a block that is wrong is found, at the page's own line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import page_blocks
+
+
+def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    page = folder / "page.md"
+    page.write_text(text)
+    return subprocess.run(
+        [sys.executable, page_blocks.__file__, page], capture_output=True, text=True, check=False
+    )
+
+
+def test_blocks_of_a_page_share_a_namespace(tmp_path: Path) -> None:
+    ran = run(tmp_path, "```python\na = 1\n```\ntext\n```python\nprint(a + 1)\n```\n")
+    assert (ran.stdout, ran.returncode) == ("2\n", 0)
+
+
+def test_a_fault_is_found_at_the_line_of_the_page(tmp_path: Path) -> None:
+    ran = run(tmp_path, "# Page\n\n```python\na = 1\na.missing\n```\n")
+    assert ran.returncode == 1
+    assert 'page.md", line 5' in ran.stderr
+
+
+def test_a_block_with_a_reason_is_left_out(tmp_path: Path) -> None:
+    assert run(tmp_path, "<!-- not run: no hub -->\n```python\n1 / 0\n```\n").returncode == 0
+
+
+def test_other_languages_are_left_out(tmp_path: Path) -> None:
+    assert run(tmp_path, "```console\n$ rm -r /\n```\n").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "import time\nprint('on')\nwhile True:\n    time.sleep(1)",
+        "import asyncio\nprint('on')\nasyncio.run(asyncio.sleep(60))",
+    ],
+    ids=["sync", "aio"],
+)
+def test_what_goes_on_is_ended_by_ctrl_c_and_the_page_goes_on(tmp_path: Path, block: str) -> None:
+    page = f"<!-- runs until Ctrl-C -->\n```python\n{block}\n```\n```python\nprint('next')\n```\n"
+    ran = run(tmp_path, page)
+    assert (ran.stdout, ran.returncode) == ("on\nnext\n", 0), ran.stderr
+
+
+def test_what_should_go_on_and_ends_is_wrong(tmp_path: Path) -> None:
+    ran = run(tmp_path, "<!-- runs until Ctrl-C -->\n```python\nprint('end')\n```\n")
+    assert "it ended before Ctrl-C" in ran.stderr
+
+
+def test_a_block_without_an_end_is_an_error(tmp_path: Path) -> None:
+    assert "page.md:1: this block has no end" in run(tmp_path, "```python\na = 1\n").stderr
+
+
+def test_a_fence_within_a_longer_fence_is_text(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("````text\n```python\n1 / 0\n```\n````\n")
+    assert [block.language for block in page_blocks.blocks(page)] == ["text"]

@@ -1,0 +1,119 @@
+"""Every sample runs without Azure, as a reader runs it; a second run goes on after the first."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints.blob import BlobCheckpointStore
+from eventhub_checkpoints.localhub import LocalHub
+
+SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.py"))
+PARTITIONS = ["0", "1"]
+FIRST, SECOND = 20, 5
+"""Events of each partition before the first run, and after it."""
+SAMPLE_SECONDS = 120
+
+
+class Place:
+    """A hub and a container, and how a sample is run against them."""
+
+    def __init__(self, hub: LocalHub, container: Any, folder: Path) -> None:
+        self.hub = hub
+        self.container = container
+        self.folder = folder
+
+    def publish(self, count: int) -> None:
+        """So many events in each partition."""
+        for partition_id in PARTITIONS:
+            self.hub.publish("orders", partition_id, ["event"] * count)
+
+    def save(self, sequence_number: int) -> None:
+        """Checkpoint every partition, as a consumer would."""
+        row = {
+            "fully_qualified_namespace": self.hub.endpoint.removeprefix("sb://"),
+            "eventhub_name": "orders",
+            "consumer_group": "$Default",
+        }
+        with BlobCheckpointStore.from_url(self.container.url) as store:
+            for partition_id in PARTITIONS:
+                position = {"offset": None, "sequence_number": sequence_number}
+                store.update_checkpoint(row | position | {"partition_id": partition_id})
+
+    def run(self, sample: Path, *arguments: str) -> str:
+        """What a sample prints until it ends."""
+        env = {
+            **os.environ,
+            "EVENTHUB_CONNECTION_STRING": self.hub.connection_string("orders"),
+            "CHECKPOINT_STORE": self.container.url,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        ran = subprocess.run(
+            [sys.executable, sample, *arguments],
+            cwd=self.folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=SAMPLE_SECONDS,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert "Traceback" not in ran.stderr, ran.stderr
+        return ran.stdout
+
+
+@pytest.fixture
+def place(blob_container: Any, tmp_path: Path) -> Any:
+    with LocalHub({"orders": len(PARTITIONS)}) as hub:
+        yield Place(hub, blob_container, tmp_path)
+
+
+def consumes(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    assert began(place.run(sample)) == {"0": 0, "1": 0}
+    place.publish(SECOND)
+    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+
+
+def began(printed: str) -> dict[str, int]:
+    found = re.findall(r"^partition (\d+): began at (\d+)$", printed, re.MULTILINE)
+    return {partition_id: int(number) for partition_id, number in found}
+
+
+def keeps_files(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    assert "processed 40 events, first ('0', 0)" in place.run(sample, "files")
+    place.publish(SECOND)
+    assert f"processed 10 events, first ('0', {FIRST})" in place.run(sample, "files")
+    assert list((place.folder / "files").rglob("checkpoint/*.json"))
+
+
+def starts_spark(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    place.save(11)
+    printed = place.run(sample)
+    assert "partition 0: 8 events, 12 to 19" in printed
+    assert "16 events after the checkpoints" in printed
+
+
+EXPECTED: dict[str, Callable[[Place, Path], None]] = {
+    "consume_aio.py": consumes,
+    "consume_sync.py": consumes,
+    "custom_store.py": keeps_files,
+    "pyspark_start.py": starts_spark,
+}
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_a_sample_does_what_it_says(place: Place, sample: Path) -> None:
+    assert sample.name in EXPECTED, f"say in {Path(__file__).name} what {sample.name} does"
+    EXPECTED[sample.name](place, sample)
+
+
+def test_every_expectation_has_its_sample() -> None:
+    assert EXPECTED.keys() == {sample.name for sample in SAMPLES}
