@@ -6,15 +6,17 @@ A test that needs a part which is not here calls `pytest.skip` with a reason tha
 
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Self
 
 import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
+from backends import BACKENDS, Backend, Place, ServerMissingError
 from eventhub_checkpoints.cli.azurite import (
     Azurite,
     AzuriteMissingError,
@@ -92,3 +94,31 @@ def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
     """A proxy in front of Azurite that counts requests and can be told to misbehave."""
     with FaultProxy(azurite.endpoint) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Callable[[str], Backend]]:
+    """Gives the running backend of a name; each is started once, when it is first asked for."""
+    with ExitStack() as started:
+
+        @cache
+        def server(name: str) -> Backend:
+            try:
+                return started.enter_context(BACKENDS[name]())
+            except ServerMissingError as missing:
+                pytest.skip(str(missing))
+
+        yield server
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, servers: Callable[[str], Backend]) -> Backend:
+    """Every backend in turn."""
+    return servers(request.param)
+
+
+@pytest.fixture
+def place(backend: Backend) -> Iterator[Place]:
+    """An empty place of this test's own on the backend, with all that a store needs."""
+    with backend.place() as created:
+        yield created

@@ -39,8 +39,14 @@ ARROWS: dict[str, set[str]] = {
 
 # The official client is a hard dependency, and azure-core is one of the client's.
 CLIENT = {"azure.eventhub", "azure.core"}
-BLOB_MODULE = re.compile(r"(aio\.)?_?blob(_\w+)?")
-BLOB_DRIVERS = {"azure.storage", "aiohttp", "requests", "urllib3"}
+BACKENDS = {
+    "blob": {"azure.storage", "aiohttp", "requests", "urllib3"},
+    "sql": {"sqlalchemy"},
+    "redis": {"redis"},
+    "cassandra": {"cassandra"},
+}
+"""The drivers of each backend: its modules are `NAME`, `_NAME_..` and `_wire.NAME`."""
+BACKEND_MODULE = re.compile(r"(?:aio\.|_wire\.)?_?(blob|sql|redis|cassandra)(?:_\w+)?")
 ARROW_MODULES = {"receive.columns", "receive.batches"}
 MAY_IMPORT: dict[str, set[str]] = {
     "ground": set(),
@@ -56,12 +62,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "conformance": {*CLIENT, "pytest"},
     "cli": {*CLIENT, "azure.storage", "filelock", "platformdirs", "pyspark", "rich", "typer"},
 }
-DRIVERS = ["azure.storage", "azure.identity", "aiohttp", "pyspark", "pyarrow", "typer", "rich"]
+DRIVERS = [
+    *("azure.storage", "aiohttp", "sqlalchemy", "redis", "cassandra"),
+    *("azure.identity", "pyspark", "pyarrow", "typer", "rich"),
+]
 
 LAZY = {
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
-    "_blob_options": "azure-identity is no dependency; it is used where it is installed",
+    "_credentials": "azure-identity is no dependency; it is used where it is installed",
     "localhub.local": "only who has the client asks for the client's arguments",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
 }
@@ -158,7 +167,8 @@ def third_party(arrow: Arrow) -> str | None:
 
 
 def may_import(arrow: Arrow, what: str) -> bool:
-    if BLOB_MODULE.fullmatch(arrow.module) and what in BLOB_DRIVERS:
+    backend = BACKEND_MODULE.fullmatch(arrow.module)
+    if backend and what in BACKENDS[backend[1]]:
         return True
     if arrow.module in ARROW_MODULES and what == "pyarrow":
         return True
@@ -272,9 +282,8 @@ def test_a_missing_driver_is_named_by_the_url_that_needs_it() -> None:
 
 @pytest.mark.parametrize("store", ["", ".memory", ".aio.memory", ".blob", ".aio.blob"])
 def test_importing_a_store_costs_no_other_backends_driver(store: str) -> None:
-    others = [
-        name for name in DRIVERS if "blob" not in store or name not in ("azure.storage", "aiohttp")
-    ]
+    own = BACKENDS.get(store.rpartition(".")[2], set())
+    others = [name for name in DRIVERS if name not in own]
     code = f"import sys, {PACKAGE}{store}; print([n for n in {others!r} if n in sys.modules])"
     done = run_blocked(code, [])
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

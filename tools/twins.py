@@ -22,6 +22,7 @@ DERIVED = [
     "_blob_requests.py",
     "_checkpointing.py",
     "_claiming.py",
+    "abilities.py",
     "base.py",
     "blob.py",
     "memory.py",

@@ -1,6 +1,5 @@
 """What a blob store of either colour makes of its arguments."""
 
-import importlib
 import os
 from difflib import get_close_matches
 from typing import Any
@@ -88,16 +87,9 @@ def connection_string_for(address: ContainerUrl) -> str | None:
     return text if same else None
 
 
-def default_credential(module: str, address: ContainerUrl) -> Any:
-    """Azure Identity's default credential, of its sync or async module.
-
-    Raises:
-        ConfigurationError: that package is not installed; the message lists the other ways.
-    """
-    try:
-        return importlib.import_module(module).DefaultAzureCredential()
-    except ImportError as error:
-        raise ConfigurationError(
-            f"no credential for {address.account_url}: pass credential=, put a SAS into the URL, "
-            f"set {CONNECTION_STRING} for that account, or install azure-identity"
-        ) from error
+def ways_to_a_credential(address: ContainerUrl) -> str:
+    """What to say where there is no credential at all."""
+    return (
+        f"no credential for {address.account_url}: pass credential=, put a SAS into the URL, "
+        f"set {CONNECTION_STRING} for that account, or install azure-identity"
+    )

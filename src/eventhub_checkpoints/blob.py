@@ -9,10 +9,10 @@ from eventhub_checkpoints._asking import log
 from eventhub_checkpoints._blob_options import (
     check_client,
     connection_string_for,
-    default_credential,
     emulator_credential,
     separated,
     version_arguments,
+    ways_to_a_credential,
 )
 from eventhub_checkpoints._blob_requests import (
     BlobProperties,
@@ -30,6 +30,7 @@ from eventhub_checkpoints._blob_rows import (
 )
 from eventhub_checkpoints._blob_transport import pooled
 from eventhub_checkpoints._core.answers import FORCE, Conflict, Listing, Lost, Seen, Won, Written
+from eventhub_checkpoints._credentials import default_credential
 from eventhub_checkpoints._wire.blob import (
     DEFAULT_API_VERSION,
     Verdict,
@@ -102,7 +103,7 @@ class BlobCheckpointStore(BaseCheckpointStore):
             settings["max_concurrency"] = min(wanted, OTHERS_POOL)
         super().__init__(**settings)
         self._name_case = checked_name_case(name_case)
-        self._create_container = create_container
+        self.creates = create_container
         if container_client is not None:
             self._requests = BlobRequests(lambda: container_client)
             self._owned: list[Any] = []
@@ -162,7 +163,7 @@ class BlobCheckpointStore(BaseCheckpointStore):
             return cls.from_container_url(url, emulator_credential(), **kwargs)
         if text := connection_string_for(address):
             return cls.from_connection_string(text, address.container, **kwargs)
-        found = default_credential("azure.identity", address)
+        found = default_credential("azure.identity", ways_to_a_credential(address))
         store = cls.from_container_url(url, found, **kwargs)
         store._owned.append(found)
         return store
@@ -171,7 +172,7 @@ class BlobCheckpointStore(BaseCheckpointStore):
         return f"BlobCheckpointStore({self._requests.address})"
 
     def open(self) -> None:
-        if self._create_container:
+        if self.creates:
             self._requests.create_container()
 
     def close(self) -> None:

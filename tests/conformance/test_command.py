@@ -20,6 +20,7 @@ class Forgetful(MemoryCheckpointStore):
 """
 
 
+SDK_STORE = "azure.eventhub._eventprocessor.in_memory_checkpoint_store"
 STORES = """
 from eventhub_checkpoints import MemoryCheckpointStore as Sync, aio
 from eventhub_checkpoints._memory import MemoryRows
@@ -100,10 +101,9 @@ def test_the_list_has_every_sentence(capsys: pytest.CaptureFixture[str]) -> None
         (["no_such_module:factory"], "cannot be imported"),
         (["memory:", "--only", "G99"], "'G99' is no check and no guarantee"),
         (["memory:", "--accessors", "nothing"], "expected package.module:function"),
-        (["memory:shared", "--create"], "leave --create out"),
         ([], "give a store URL"),
         (["os:getcwd"], "os:getcwd returned str; expected a checkpoint store"),
-        (["os:getcwd", "--create"], "leave --create out"),
+        ([f"{SDK_STORE}:InMemoryCheckpointStore", "--create"], "leave --create out"),
         (["os.path:join"], "could not be called without arguments"),
         (["stores_of_a_test:fails"], "fails could not be asked: RuntimeError: no, and no"),
         (["stores_of_a_test:Sync", "--aio"], "Sync makes a sync store; leave --aio out"),

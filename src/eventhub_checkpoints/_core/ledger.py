@@ -123,6 +123,14 @@ class Ledger:
             if known.mark.claims == began.of(partition_id).claims:
                 known.hold = known.hold.listed(shown.get(partition_id))
 
+    def forget(self, scope: Scope, partition_id: str | None) -> None:
+        """Know nothing of a partition, or of a whole scope, whose rows were removed on purpose."""
+        partitions = self._scopes.get(scope, {})
+        for key in [partition_id] if partition_id is not None else [*partitions]:
+            if known := partitions.get(key):
+                known.claim(known.hold.listed(None))
+                known.write(Track())
+
     def proposed(self, scope: Scope, partition_ids: Collection[str]) -> None:
         """A batch of claims that no longer proposes a partition has given it up."""
         for partition_id, known in self._scopes.get(scope, {}).items():

@@ -3,6 +3,7 @@
 import logging
 import os
 import random
+import socket
 import threading
 import time
 import uuid
@@ -70,12 +71,14 @@ class Asking(ABC):
             operation_timeout, write_timeout, keep_unconfirmed, max_concurrency, on_stale
         )
         self.counters: Counter[str] = Counter()
+        self.creates = False
         self._moving: dict[int, threading.Lock] = {}
         self._place: object = None
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._process_id = os.getpid()
+        self.writer = f"{socket.gethostname()}/{self._process_id}"
         self._guard = threading.Lock()
         self._ledger = Ledger()
         self._reported: set[str] = set()
@@ -124,9 +127,10 @@ class Asking(ABC):
             return await for_each(self._try_one, proposals, self.settings.max_concurrency)
 
     async def open(self) -> None:
-        """Connect, and create what was asked to be created.
+        """Connect; where `creates` is set, create what is missing: a container, tables, a keyspace.
 
-        Called once before the first use, and again in a forked process or another event loop.
+        Called once before the first use, again in a forked process or another event loop, and
+        again by `create`.
         """
 
     async def close(self) -> None:
@@ -158,6 +162,16 @@ class Asking(ABC):
     def hides(self, error: Exception) -> bool:
         """Whether the driver's error holds a secret, so that it must not be chained."""
         return False
+
+    async def create(self) -> None:
+        """Create what the store needs and what is missing: a container, tables, a keyspace.
+
+        Raises:
+            StoreAccessError: the backend refused.
+            StoreUnavailableError: no answer within `operation_timeout`.
+        """
+        self.creates, self._is_open = True, False
+        await self._ready()
 
     async def _ready(self) -> None:
         if self._place != (here := place()):

@@ -7,10 +7,10 @@ from typing import Any, Self
 from eventhub_checkpoints._blob_options import (
     check_client,
     connection_string_for,
-    default_credential,
     emulator_credential,
     separated,
     version_arguments,
+    ways_to_a_credential,
 )
 from eventhub_checkpoints._blob_rows import (
     Row,
@@ -20,6 +20,7 @@ from eventhub_checkpoints._blob_rows import (
     rows_of,
 )
 from eventhub_checkpoints._core.answers import FORCE, Conflict, Listing, Lost, Seen, Won, Written
+from eventhub_checkpoints._credentials import default_credential
 from eventhub_checkpoints._wire.blob import (
     DEFAULT_API_VERSION,
     Verdict,
@@ -101,7 +102,7 @@ class BlobCheckpointStore(BaseCheckpointStore):
             settings["max_concurrency"] = min(wanted, OTHERS_POOL)
         super().__init__(**settings)
         self._name_case = checked_name_case(name_case)
-        self._create_container = create_container
+        self.creates = create_container
         if container_client is not None:
             self._requests = BlobRequests(lambda: container_client)
             self._owned: list[Any] = []
@@ -161,7 +162,7 @@ class BlobCheckpointStore(BaseCheckpointStore):
             return cls.from_container_url(url, emulator_credential(), **kwargs)
         if text := connection_string_for(address):
             return cls.from_connection_string(text, address.container, **kwargs)
-        found = default_credential("azure.identity.aio", address)
+        found = default_credential("azure.identity.aio", ways_to_a_credential(address))
         store = cls.from_container_url(url, found, **kwargs)
         store._owned.append(found)
         return store
@@ -170,7 +171,7 @@ class BlobCheckpointStore(BaseCheckpointStore):
         return f"BlobCheckpointStore({self._requests.address})"
 
     async def open(self) -> None:
-        if self._create_container:
+        if self.creates:
             await self._requests.create_container()
 
     async def close(self) -> None:

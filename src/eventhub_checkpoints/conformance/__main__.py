@@ -14,6 +14,7 @@ from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
 from eventhub_checkpoints.conformance.accessors import Given
 from eventhub_checkpoints.conformance.certify import Certifier, certify
 from eventhub_checkpoints.conformance.checks import CHECKS
+from eventhub_checkpoints.conformance.clients import Client
 from eventhub_checkpoints.conformance.contract import Check
 from eventhub_checkpoints.conformance.report import Outcome, Verdict
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreNotReadyError
@@ -28,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     add = found.add_argument
     add("url", nargs="?", help="memory:, a container's URL, .. or package.module:factory")
     add("--aio", action="store_true", help="open the store for azure.eventhub.aio")
-    add("--create", action="store_true", help="create a container that is missing")
+    add("--create", action="store_true", help="create a container, tables or keyspace first")
     add("--accessors", metavar="MODULE:NAME", help="called with a store, gives its Accessors")
     add("--only", metavar="NAME", action="append", help="a check or a guarantee; repeatable")
     add("--list", action="store_true", help="print the checks, and try none")
@@ -57,7 +58,7 @@ def tried(options: argparse.Namespace, checks: Sequence[Check]) -> int:
     """Try the checks, and print what was found; the exit status."""
     if options.url is None:
         raise ConfigurationError("give a store URL, or --list to see the checks")
-    make_store = factory(options.url, options.aio, options.create)
+    make_store = factory(options.url, options.aio)
     accessors = given_accessors(options.accessors)
     look(make_store, shown(options.url), options.create)
     report = certify(
@@ -73,19 +74,16 @@ def tried(options: argparse.Namespace, checks: Sequence[Check]) -> int:
     return 1 if report.failed else 0
 
 
-def factory(url: str, aio: bool, create: bool) -> Callable[[], Any]:
+def factory(url: str, aio: bool) -> Callable[[], Any]:
     """What opens one more store over the backend of a URL.
 
     `memory:` would open a store with rows of its own, so it becomes a name that is not used yet.
     """
-    settings: dict[str, Any] = {}
     if url == "memory:":
         url = f"memory:conformance-{uuid.uuid4().hex}"
-    elif create:
-        settings["create_container"] = True
 
     def make_store() -> Any:
-        made = opened(AIO_GROUP if aio else GROUP, url, None, settings)
+        made = opened(AIO_GROUP if aio else GROUP, url, None, {})
         return awaited(made, url, aio) if inspect.isawaitable(made) else of_colour(made, url, aio)
 
     return make_store
@@ -132,25 +130,33 @@ def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
     """Ask the store once, so that one that does not answer is said once and not by every check.
 
     Raises:
-        ConfigurationError: the store has nothing that it could create, or failed in its own way.
+        ConfigurationError: the store failed in its own way.
         CheckpointStoreError: what the store said.
     """
     try:
         with Certifier(make_store) as certifier, certifier.subject() as subject:
+            if create:
+                created(subject.client)
             subject.client.list_ownership()
     except StoreNotReadyError as error:
-        way_out = "" if create or "create_container" not in str(error) else ", or give --create"
+        way_out = "" if create else ", or give --create"
         raise StoreNotReadyError(f"{error}{way_out}") from error
+    except CheckpointStoreError:
+        raise
     except Exception as error:
-        refuses = isinstance(error, (TypeError, ConfigurationError))
-        if create and refuses and "create_container" in str(error):
-            raise ConfigurationError(
-                "the store creates no container; leave --create out"
-            ) from error
-        if isinstance(error, CheckpointStoreError):
-            raise
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise ConfigurationError(f"{name} could not be asked: {said}") from error
+
+
+def created(client: Client) -> None:
+    """Create what the store needs.
+
+    Raises:
+        ConfigurationError: the store has no such ability.
+    """
+    if not hasattr(client.store, "create"):
+        raise ConfigurationError("the store has nothing that it could create; leave --create out")
+    client.call("create")
 
 
 def chosen(names: Sequence[str]) -> Sequence[Check]:
