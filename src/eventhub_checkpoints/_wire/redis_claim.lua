@@ -1,0 +1,30 @@
+-- Atomic: each claim of a batch is compared with the row that is stored, and stored if it wins.
+--
+-- KEYS[1]  the ownerships of one consumer group
+-- ARGV     partition id, expected etag ('': no row may exist), new etag, owner id; four for each
+-- Answers the server's time, and for each claim nil (won) or the row that stands in its way.
+
+local time = redis.call('TIME')
+local modified = string.format('%s.%06d', time[1], time[2])
+
+-- What is no object of ours goes by its SHA-1; so does every row, for a reader that cannot tell.
+local function carries(raw, etag)
+  local readable, row = pcall(cjson.decode, raw)
+  return (readable and type(row) == 'table' and row.etag == etag) or redis.sha1hex(raw) == etag
+end
+
+local answers = {}
+for at = 1, #ARGV, 4 do
+  local partition_id, etag, new_etag, owner_id = unpack(ARGV, at, at + 3)
+  local raw = redis.call('HGET', KEYS[1], partition_id)
+  local answer = false
+  if not raw or (etag ~= '' and carries(raw, etag)) then
+    local row = cjson.encode({ownerid = owner_id, etag = new_etag, modified = modified})
+    redis.call('HSET', KEYS[1], partition_id, row)
+  -- A claim that is stored already was sent twice, after its first answer was lost.
+  elseif not carries(raw, new_etag) then
+    answer = raw
+  end
+  answers[#answers + 1] = answer
+end
+return {time, answers}

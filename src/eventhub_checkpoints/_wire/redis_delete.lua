@@ -1,0 +1,16 @@
+-- Atomic: the rows of both kinds go together.
+--
+-- KEYS  the ownerships and the checkpoints of one consumer group
+-- ARGV  the partition id, or nothing: all partitions
+-- Answers how many rows there were.
+
+local removed = 0
+for _, key in ipairs(KEYS) do
+  if ARGV[1] then
+    removed = removed + redis.call('HDEL', key, ARGV[1])
+  else
+    removed = removed + redis.call('HLEN', key)
+    redis.call('DEL', key)
+  end
+end
+return removed

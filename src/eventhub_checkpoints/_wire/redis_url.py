@@ -1,0 +1,109 @@
+"""Addresses of Redis servers, namespaces, and who a token speaks for."""
+
+import base64
+import binascii
+import json
+from typing import NamedTuple, Self
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+DEFAULT_NAMESPACE = "eventhub-checkpoints"
+
+
+class RedisUrl(NamedTuple):
+    """A URL of redis-py, apart from what is ours.
+
+    Attributes:
+        driver_url: for redis-py: without `namespace`.
+        username: of the URL, or `""`.
+        namespace: of the URL's query, or None.
+        address: scheme, server and database, without any secret; for people.
+    """
+
+    driver_url: str
+    username: str
+    namespace: str | None
+    address: str
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read `redis://[[USER]:[PASSWORD]@]HOST[:PORT][/DATABASE][?OPTION=..]`.
+
+        Raises:
+            ConfigurationError: it is no such URL; the message does not repeat it.
+        """
+        try:
+            parts = urlsplit(url)
+            host, port, query = parts.hostname or "", parts.port, parse_qsl(parts.query)
+        except (ValueError, AttributeError, TypeError):
+            raise wrong_url() from None  # its text repeats the URL
+        if parts.scheme not in ("redis", "rediss") or not host or parts.fragment:
+            raise wrong_url()
+        given = [value for key, value in query if key == "namespace"]
+        rest = urlencode([pair for pair in query if pair[0] != "namespace"])
+        server = f"[{host}]" if ":" in host else host
+        return cls(
+            urlunsplit(parts._replace(query=rest)),
+            unquote(parts.username or ""),
+            given[-1] if given else None,
+            f"{parts.scheme}://{server}{f':{port}' if port else ''}{parts.path}",
+        )
+
+    def without_user(self) -> str:
+        """The driver's URL for credentials that are asked for at each connect."""
+        parts = urlsplit(self.driver_url)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def wrong_url() -> ConfigurationError:
+    """The error for what is no URL of a Redis server."""
+    return ConfigurationError(
+        "this is no URL of a Redis server; expected "
+        "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS; characters such as "
+        f"# / ? @ in a password are written as {quote('#/?@', safe='')}"
+    )
+
+
+def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
+    """What the keys begin with: as given, as in the URL, or the default.
+
+    Raises:
+        ConfigurationError: it cannot be part of a key, or the two differ.
+    """
+    if namespace is not None and of_url is not None and namespace != of_url:
+        raise ConfigurationError(
+            f"namespace is {namespace!r}, and the URL says {of_url!r}; expected one of them"
+        )
+    chosen = next((one for one in (namespace, of_url) if one is not None), DEFAULT_NAMESPACE)
+    if (
+        not isinstance(chosen, str)
+        or not chosen.isprintable()
+        or not chosen
+        or not {*"{}:/ "}.isdisjoint(chosen)
+    ):
+        raise ConfigurationError(
+            f"namespace is {chosen!r}; expected a text without braces, colons, slashes and spaces"
+        )
+    return chosen
+
+
+def login(username: str, secret: str) -> tuple[str] | tuple[str, str]:
+    """What `AUTH` is told: the user of the URL, else the one that a token speaks for, if any."""
+    name = username or object_id(secret)
+    return (name, secret) if name else (secret,)
+
+
+def object_id(token: str) -> str:
+    """The claim `oid` of a JSON web token, by which Redis on Azure knows a user; `""` if none.
+
+    Not verified: the server does that.
+    """
+    try:
+        _, payload, _ = token.split(".")
+        padded = payload + "=" * (-len(payload) % 4)
+        claims = json.loads(base64.b64decode(padded, altchars="-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError):
+        return ""
+    found = claims.get("oid") if isinstance(claims, dict) else None
+    return found if isinstance(found, str) else ""

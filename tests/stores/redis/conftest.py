@@ -1,0 +1,116 @@
+"""Redis stores of both colours, on servers of this machine that a test may harm."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from backends import COLOURS, Colour, ServerMissingError
+from backends.redis import LocalRedis, RedisPlace
+from eventhub_checkpoints.conformance.clients import Client, Loop
+from eventhub_checkpoints.records import Scope
+
+OURS = {"sync": "eventhub_checkpoints.redis", "aio": "eventhub_checkpoints.aio.redis"}
+DRIVERS = {"sync": "redis", "aio": "redis.asyncio"}
+SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
+
+
+def started(opened: ExitStack, *options: str) -> LocalRedis:
+    """A server, or a reason to skip."""
+    try:
+        return opened.enter_context(LocalRedis(*options))
+    except ServerMissingError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    with Loop() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[LocalRedis]:
+    """The server that tests share, each with a namespace of its own."""
+    with ExitStack() as opened:
+        yield started(opened)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., LocalRedis]]:
+    """Starts servers of this test's own, with options."""
+    with ExitStack() as opened:
+        yield lambda *options: started(opened, *options)
+
+
+@pytest.fixture
+def wait_until() -> Callable[[Callable[[], Any]], None]:
+    """Waits for something that a server does in its own time."""
+
+    def wait(holds: Callable[[], Any]) -> None:
+        ends = time.monotonic() + 30
+        while not holds():
+            assert time.monotonic() < ends, "it never came to that"
+            time.sleep(0.02)
+
+    return wait
+
+
+@pytest.fixture
+def place(server: LocalRedis) -> Iterator[RedisPlace]:
+    with server.place() as created:
+        yield created
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    return request.param
+
+
+class Opener:
+    """Opens stores of one colour, and closes what it opened."""
+
+    def __init__(self, colour: Colour, loop: Loop, opened: ExitStack) -> None:
+        self.colour = colour
+        self.loop = loop
+        self.opened = opened
+
+    @property
+    def store(self) -> Any:
+        """Our class."""
+        return import_module(OURS[self.colour]).RedisCheckpointStore
+
+    @property
+    def driver(self) -> Any:
+        """The driver's module."""
+        return import_module(DRIVERS[self.colour])
+
+    def __call__(self, url: str = "", **settings: Any) -> Client:
+        """A store in the hands of a client."""
+        client = Client(self.store(url, **settings), SCOPE, self.loop)
+        self.opened.callback(client.close)
+        return client
+
+    def ready(self, client: Any) -> Any:
+        """A client of the driver, which is closed after the test."""
+        self.opened.callback(lambda: self.finished(getattr(client, "aclose", client.close)()))
+        return client
+
+    def finished(self, result: Any) -> Any:
+        """What a call of the driver comes to."""
+        return self.loop.finished(result)
+
+
+@pytest.fixture
+def opener(colour: Colour, loop: Loop) -> Iterator[Opener]:
+    with ExitStack() as opened:
+        yield Opener(colour, loop, opened)
+
+
+@pytest.fixture
+def client(opener: Opener, place: RedisPlace) -> Client:
+    """A store on the shared server."""
+    return opener(place.url)

