@@ -1,4 +1,6 @@
-"""Stores by URL: a scheme names a factory, through entry points that third parties may add.
+"""Stores by URL or by a mapping, such as a table of a configuration file.
+
+A URL's scheme names a factory, through entry points that third parties may add.
 
 A distribution adds a scheme with an entry point of the group `eventhub_checkpoints.stores` (and
 `eventhub_checkpoints.aio_stores`): its name is the scheme, its value a callable that takes
@@ -7,11 +9,13 @@ A distribution adds a scheme with an entry point of the group `eventhub_checkpoi
 
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import iscoroutine, iscoroutinefunction
 from operator import attrgetter
 from typing import Any, cast
 
+from eventhub_checkpoints._asking import log
+from eventhub_checkpoints._core.configuration import expected_types, read_configuration
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -20,19 +24,22 @@ METHODS = ("list_ownership", "claim_ownership", "list_checkpoints", "update_chec
 """What the client calls. Source: azure-eventhub 5.15.1, `CheckpointStore`."""
 
 
-def open_store(url: str, *, credential: Any = None, **settings: Any) -> BaseCheckpointStore:
-    """Open the store that a URL names; nothing is connected before the first use.
+def open_store(
+    url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
+) -> BaseCheckpointStore:
+    """Open the store that a URL or a mapping names; nothing is connected before the first use.
 
     Args:
         url: `memory:`, `memory:NAME`, `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`, an
             emulator's `http://127.0.0.1:PORT/devstoreaccount1/CONTAINER`, any scheme that an
             installed package adds, or `package.module:factory` for a callable without arguments.
+            Or a mapping with `backendType` and more, see the page on configuration.
         credential: for the backend; see the store's `from_url`.
         **settings: passed to the store, see `BaseCheckpointStore`.
 
     Raises:
-        ConfigurationError: no such scheme or factory, and the message lists what is known; or
-            what it makes is no store for `azure.eventhub`.
+        ConfigurationError: no such scheme, factory or key, and the message lists what is known;
+            or what it makes is no store for `azure.eventhub`.
         MissingDriverError: the backend's extra is not installed.
     """
     store = opened(GROUP, url, credential, settings)
@@ -43,8 +50,12 @@ def open_store(url: str, *, credential: Any = None, **settings: Any) -> BaseChec
     return cast("BaseCheckpointStore", store)
 
 
-def opened(group: str, url: str, credential: Any, settings: dict[str, Any]) -> Any:
+def opened(
+    group: str, url: str | Mapping[str, Any], credential: Any, settings: dict[str, Any]
+) -> Any:
     """Find the factory for a URL among the entry points of a group, and call it."""
+    if isinstance(url, Mapping):
+        return configured(group, url, credential, settings)
     # A fifth of what this package adds to the start of a program, and only needed for a URL.
     from importlib.metadata import entry_points
 
@@ -52,7 +63,8 @@ def opened(group: str, url: str, credential: Any, settings: dict[str, Any]) -> A
         found_type = "None" if url is None else f"of type {type(url).__name__}"
         raise ConfigurationError(
             f"the store URL is {found_type}; expected a text such as "
-            "https://ACCOUNT.blob.core.windows.net/CONTAINER; is the environment variable set?"
+            "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
+            "is the environment variable set?"
         )
     scheme, colon, rest = url.partition(":")
     found = {entry.name: entry for entry in entry_points(group=group)}
@@ -61,16 +73,42 @@ def opened(group: str, url: str, credential: Any, settings: dict[str, Any]) -> A
         return factory(url, credential=credential, **settings)
     if all(part.isidentifier() for path in (scheme, rest) for part in path.split(".")):
         given = {} if credential is None else {"credential": credential}
-        return _called(url, _factory(scheme, rest, found), given | settings)
+        factory = _factory(scheme, rest, repr(url), known(found))
+        return _called(url, factory, given | settings)
     raise ConfigurationError(f"{shown(url)!r} names no store; {known(found)}")
 
 
-def _factory(module: str, name: str, found: dict[str, Any]) -> Callable[..., Any]:
+def configured(
+    group: str, mapping: Mapping[str, Any], credential: Any, settings: dict[str, Any]
+) -> Any:
+    """Open the store that a mapping names."""
+    opening = read_configuration(mapping, credential, settings)
+    for note in opening.notes:
+        log.warning("%s", note)
+    if opening.class_path:
+        store = _of_class(opening.class_path, opening.credential, opening.settings)
+    else:
+        store = opened(group, opening.url, opening.credential, opening.settings)
+    if opening.creates:
+        if not hasattr(store, "creates"):
+            raise ConfigurationError(f"create is true, and {shown(mapping)} cannot create anything")
+        store.creates = True
+    return store
+
+
+def _of_class(path: str, credential: Any, settings: dict[str, Any]) -> Any:
+    module, _, name = path.rpartition(".")
+    factory = _factory(module, name, f"backendType {path!r}", f"expected {expected_types(path)}")
+    given = {} if credential is None else {"credential": credential}
+    return _called(path, factory, given | settings)
+
+
+def _factory(module: str, name: str, what: str, expected: str) -> Callable[..., Any]:
     try:
         factory = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
-            f"'{module}:{name}' names no store and cannot be imported ({error}); {known(found)}"
+            f"{what} names no store and cannot be imported ({error}); {expected}"
         ) from error
     if not callable(factory):
         raise ConfigurationError(
@@ -90,7 +128,7 @@ def _called(url: str, factory: Callable[..., Any], given: dict[str, Any]) -> Any
         raise ConfigurationError(f"{url} could not be called {arguments}: {error}") from error
 
 
-def is_async_store(store: Any, url: str) -> bool:
+def is_async_store(store: Any, url: str | Mapping[str, Any]) -> bool:
     """Whether a store is for `azure.eventhub.aio`.
 
     Raises:
@@ -112,11 +150,16 @@ def known(found: dict[str, Any]) -> str:
     return f"known are {schemes} and package.module:factory"
 
 
-def shown(url: str) -> str:
-    """The URL without its query and user, which may hold a secret.
+def shown(url: str | Mapping[str, Any]) -> str:
+    """The URL without its query and user, which may hold a secret; of a mapping, the store's type.
 
     A connection string in the place of a URL is cut off before its first value.
     """
+    if isinstance(url, Mapping):
+        return str(url.get("backendType"))
     start = re.split("[?;=]", url, maxsplit=1)[0]
     scheme, slashes, rest = start.partition("://")
+    if url.count("@") > rest.count("@"):
+        # It is in the query, or the password has what a query begins with: nobody can tell.
+        return f"{url.partition(':')[0]}:..."
     return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else start

@@ -1,5 +1,6 @@
-"""Stores by URL, for `azure.eventhub.aio`; see `eventhub_checkpoints.registry`."""
+"""Stores by URL or by a mapping, for `azure.eventhub.aio`; see `eventhub_checkpoints.registry`."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from eventhub_checkpoints.aio.base import BaseCheckpointStore
@@ -9,8 +10,10 @@ from eventhub_checkpoints.registry import is_async_store, opened, shown
 GROUP = "eventhub_checkpoints.aio_stores"
 
 
-def open_store(url: str, *, credential: Any = None, **settings: Any) -> BaseCheckpointStore:
-    """Open the store that a URL names; URLs, arguments and errors are those of the sync one."""
+def open_store(
+    url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
+) -> BaseCheckpointStore:
+    """Open the store that a URL or a mapping names; all is as with the sync one."""
     store = opened(GROUP, url, credential, settings)
     if not is_async_store(store, url):
         raise ConfigurationError(

@@ -1,0 +1,235 @@
+"""Configurations that are refused, and what is said of each; never a secret."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints._core.configuration import read_configuration
+from eventhub_checkpoints.errors import ConfigurationError
+
+SECRET = "c2VjcmV0"
+BLOB = {"backendType": "AzureBlob", "namespace": "positions"}
+CASSANDRA = {"backendType": "Cassandra", "cassandra": {"cluster": "localhost:9042"}}
+SQL = {"backendType": "Sql", "sql": {"url": "sqlite:///positions.db"}}
+MEMORY = {"backendType": "Memory"}
+CUSTOM = {"backendType": "my_stores.consul.ConsulStore"}
+
+
+def refused(mapping: Any, credential: Any = None, **keywords: Any) -> str:
+    with pytest.raises(ConfigurationError) as failure:
+        read_configuration(mapping, credential, keywords)
+    assert SECRET not in str(failure.value)
+    return str(failure.value)
+
+
+def with_(base: dict[str, Any], table: str, **values: Any) -> dict[str, Any]:
+    return {**base, table: {**base.get(table, {}), **values}}
+
+
+def test_two_credentials_are_refused() -> None:
+    said = refused(with_(SQL, "sql", password=SECRET), "another")
+    assert said == "there are two credentials: in the mapping, and credential="
+
+
+@pytest.mark.parametrize(
+    ("mapping", "keywords", "said"),
+    [
+        (
+            {**MEMORY, "rwTimeout": "5s"},
+            {"write_timeout": 6},
+            "write_timeout is given twice: in the mapping and as a keyword argument",
+        ),
+        (
+            {**MEMORY, "rwTimeout": "5s", "settings": {"operation_timeout": 6}},
+            {},
+            "operation_timeout is given twice: by rwTimeout and in settings",
+        ),
+        (
+            {**CUSTOM, "namespace": "a", "settings": {"namespace": "b"}},
+            {},
+            "namespace is given twice: in settings and by a key of its own",
+        ),
+    ],
+)
+def test_what_is_said_in_two_ways_is_refused(mapping: Any, keywords: Any, said: str) -> None:
+    assert refused(mapping, **keywords) == said
+
+
+@pytest.mark.parametrize("name", ["frequency", "countThreshold", "timeThreshold"])
+def test_a_setting_of_the_policy_is_refused_with_its_place(name: str) -> None:
+    said = refused({**MEMORY, name: "15s"})
+    assert said == f"{name} belongs to the saving policy, not to the store"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        (
+            {"iothub-react": {"checkpointing": {"storage": BLOB}}},
+            "iothub-react is around the store's table: "
+            "pass mapping['iothub-react']['checkpointing']['storage']",
+        ),
+        (
+            {"checkpointing": {"frequency": "15s", "storage": BLOB}},
+            "checkpointing is around the store's table: pass mapping['checkpointing']['storage']",
+        ),
+        (
+            {"frequency": "15s", "storage": BLOB},
+            "storage is around the store's table: pass mapping['storage']",
+        ),
+    ],
+)
+def test_a_table_around_the_stores_says_which_to_pass(mapping: Any, said: str) -> None:
+    assert refused(mapping) == said
+
+
+TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Class"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        ({}, f"backendType is missing; expected {TYPES}"),
+        ({"backendType": ""}, f"backendType is missing; expected {TYPES}"),
+        (
+            {"backendType": "Casandra"},
+            "backendType is 'Casandra'; expected Cassandra, Memory, AzureBlob, Sql, Redis or the "
+            "path package.module.Class",
+        ),
+        ({"backendType": "CosmosDbSql"}, "backendType is 'CosmosDbSql'; expected Memory, "),
+        ({"backendType": "my store.Class"}, "backendType is 'my store.Class'; expected "),
+        ({"backendType": ".Class"}, "backendType is '.Class'; expected "),
+        ({"backendType": 5}, "backendType is of type int; expected a text"),
+    ],
+)
+def test_a_type_that_is_none_lists_those_that_are(mapping: Any, said: str) -> None:
+    assert refused(mapping).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        (
+            {**MEMORY, "namspace": "x"},
+            "namspace is no setting; known are namespace, backendType, rwTimeout, create, "
+            "settings, azureblob, cassandra, sql, redis",
+        ),
+        (
+            {**MEMORY, "BACKENDTYPE": "x"},
+            "BACKENDTYPE is no setting; known are backendType, namespace, ",
+        ),
+        ({**MEMORY, 5: "x"}, "5 is no setting; known are backendType, "),
+        (
+            with_(CASSANDRA, "cassandra", clustr="x"),
+            "cassandra.clustr is no setting; known are cluster, replicationFactor, username, "
+            "password, datacenter",
+        ),
+        (
+            with_(MEMORY, "azureblob", accountKey=SECRET),
+            "azureblob.accountKey is no setting; known are account, key, ",
+        ),
+        (with_(MEMORY, "redis", ulr=SECRET), "redis.ulr is no setting; known are url, "),
+        (
+            {**MEMORY, "settings": {"write_timout": 5}},
+            "settings.write_timout is no setting; known are write_timeout, operation_timeout, "
+            "keep_unconfirmed, max_concurrency, on_stale",
+        ),
+        (
+            {**MEMORY, "settings": {"name_case": "lower"}},
+            "settings.name_case is no setting; known are ",
+        ),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_first(mapping: Any, said: str) -> None:
+    assert refused(mapping).startswith(said)
+
+
+RW = "expected a duration such as '5s' or '5000ms', from 1s to 60s"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        ({**MEMORY, "rwTimeout": 5}, f"rwTimeout is 5; {RW}"),
+        ({**MEMORY, "rwTimeout": 0.5}, f"rwTimeout is 0.5; {RW}"),
+        ({**MEMORY, "rwTimeout": "5"}, f"rwTimeout is '5'; {RW}"),
+        ({**MEMORY, "rwTimeout": "999ms"}, f"rwTimeout is '999ms'; {RW}"),
+        ({**MEMORY, "rwTimeout": "61s"}, f"rwTimeout is '61s'; {RW}"),
+        ({**MEMORY, "rwTimeout": "9" * 400 + "s"}, "rwTimeout is '999"),
+        ({**MEMORY, "rwTimeout": timedelta(seconds=61)}, f"rwTimeout is of type timedelta; {RW}"),
+        ({**MEMORY, "rwTimeout": ["5s"]}, f"rwTimeout is of type list; {RW}"),
+        ({**MEMORY, "namespace": 5}, "namespace is of type int; expected a text"),
+        ({**MEMORY, "create": "true"}, "create is of type str; expected true or false"),
+        ({**MEMORY, "create": 1}, "create is of type int; expected true or false"),
+        ({**MEMORY, "settings": "x"}, "settings is of type str; expected a table"),
+        ({**MEMORY, "redis": SECRET}, "redis is of type str; expected a table with url, password"),
+        (with_(MEMORY, "azureblob", key=5), "azureblob.key is of type int; expected a text"),
+        (with_(MEMORY, "azureblob", key=[SECRET]), "azureblob.key is of type list; "),
+        (
+            with_(MEMORY, "azureblob", account=SECRET),
+            "azureblob.account cannot be used as it is; expected the name of a storage account",
+        ),
+        (
+            with_(MEMORY, "azureblob", account="evil.example/"),
+            "azureblob.account cannot be used as it is",
+        ),
+        (with_(MEMORY, "azureblob", protocol="ftp"), "azureblob.protocol cannot be used as it is"),
+        (
+            with_(MEMORY, "azureblob", endpoint=f"https://u:{SECRET}@host"),
+            "azureblob.endpoint cannot be used as it is; expected https://HOST, without container",
+        ),
+        (with_(MEMORY, "azureblob", useEmulator="no"), "azureblob.useEmulator is of type str; "),
+        (
+            with_(MEMORY, "cassandra", replicationFactor=0),
+            "cassandra.replicationFactor is 0; expected a whole number, 1 or more",
+        ),
+        (
+            with_(MEMORY, "cassandra", replicationFactor=True),
+            "cassandra.replicationFactor is of type bool; expected a whole number, 1 or more",
+        ),
+        (
+            with_(MEMORY, "cassandra", cluster=f"cassandra:{SECRET}@db"),
+            "cassandra.cluster cannot be used as it is; expected 'host:9042', or several",
+        ),
+        (with_(MEMORY, "cassandra", cluster="a,,b"), "cassandra.cluster cannot be used"),
+        (with_(MEMORY, "cassandra", cluster=["a", "b"]), "cassandra.cluster is of type list; "),
+        (
+            with_(MEMORY, "sql", url=f"redis://:{SECRET}@db"),
+            "sql.url cannot be used as it is; expected postgresql://... or sqlite:///...",
+        ),
+        (
+            with_(MEMORY, "redis", url=f"postgresql://u:{SECRET}@db"),
+            "redis.url cannot be used as it is; expected redis://... or rediss://...",
+        ),
+        (with_(MEMORY, "sql", entra="yes"), "sql.entra is of type str; expected true or false"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_by_its_path(mapping: Any, said: str) -> None:
+    assert refused(mapping).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        (
+            {"backendType": "AzureBlob", "azureblob": {"useEmulator": True}},
+            "namespace is missing; expected the name of the container",
+        ),
+        (BLOB, "azureblob.account is missing; expected the name of a storage account"),
+        (
+            with_(BLOB, "azureblob", endpoint="https://host", key=SECRET),
+            "azureblob.account is missing",
+        ),
+        ({"backendType": "Cassandra"}, "cassandra.cluster is missing; expected 'host:9042'"),
+        (
+            with_(CASSANDRA, "cassandra", username="app"),
+            "cassandra.password is missing; expected a text, for there is a username",
+        ),
+        (with_(CASSANDRA, "cassandra", password=SECRET), "cassandra.username is missing"),
+        ({"backendType": "Sql"}, "sql.url is missing; expected postgresql://..."),
+        ({"backendType": "Redis", "redis": {}}, "redis.url is missing; expected redis://..."),
+    ],
+)
+def test_what_a_backend_needs_is_named(mapping: Any, said: str) -> None:
+    assert refused(mapping).startswith(said)
