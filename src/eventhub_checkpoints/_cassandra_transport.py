@@ -1,0 +1,43 @@
+"""Waiting for the driver, in a thread."""
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from eventhub_checkpoints._cassandra_driver import ResponseFuture, ResultSet, started
+from eventhub_checkpoints._deadline import seconds_left
+
+T = TypeVar("T")
+
+
+def answered(request: ResponseFuture) -> ResultSet:
+    """The first page of the answer.
+
+    The driver's own `result` waits without end where its thread is gone, as in a forked process.
+    """
+    arrival: Future[Any] = Future()
+    request.add_callbacks(arrival.set_result, arrival.set_exception)
+    return ResultSet(request, arrival.result(time_left()))
+
+
+def apart(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+    """The result of what blocks without a bound of its own.
+
+    Raises:
+        TimeoutError: no time is left; `undo` is given the result when it comes after all.
+    """
+    outcome = started(function, undo)
+    try:
+        return outcome.result(time_left())
+    except TimeoutError:
+        if outcome.cancel():
+            raise
+    # It came just now, or the error is its own.
+    return outcome.result()
+
+
+def time_left() -> float | None:
+    """The time that the running call has left, as a thread waits for it."""
+    left = seconds_left()
+    return None if math.isinf(left) else left

@@ -1,0 +1,222 @@
+"""Cassandra: a running one, or an own one from the jars of Maven Central.
+
+The first of these that is there is used:
+
+1. the one that `CASSANDRA_URL` names, `cassandra://[user:password@]host[:port]/any`;
+2. Java 17 with the jars of `cassandra-all`, which `install` fetches once into the cache folder.
+"""
+
+import os
+import shutil
+import tempfile
+import uuid
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import (
+    EXEC_PROFILE_DEFAULT,
+    Cluster,
+    ExecutionProfile,
+    NoHostAvailable,
+    Session,
+)
+from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
+from cassandra.query import dict_factory
+from filelock import FileLock
+
+from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
+from backends.cassandra_node import (
+    DURABLE,
+    HASTY,
+    INSTALL_SECONDS,
+    UNSAFE,
+    VERSION,
+    WAYS,
+    WITH_ROLES,
+    YAML,
+    command,
+    configure,
+    fetch,
+    speaks,
+)
+from eventhub_checkpoints._core.dialects import decimal_int64
+from eventhub_checkpoints._wire.cassandra_url import Address
+from eventhub_checkpoints.cli.azurite_package import cache_folder
+from eventhub_checkpoints.cli.children import Child, free_port
+from eventhub_checkpoints.records import Scope
+
+START_SECONDS = 120
+
+
+class Cassandra(OwnServer):
+    """A server with one node.
+
+    Args:
+        own: start a process in any case, which can be killed and paused.
+        durable: what it confirms is on the disk, so that it can be killed.
+        roles: it asks for a name and a password; it begins with `cassandra` and that password.
+
+    Attributes:
+        port: where the own process listens.
+    """
+
+    name: ClassVar[str] = "cassandra"
+    lacks: ClassVar[tuple[str, ...]] = ("shift_clock",)
+
+    def __init__(self, *, own: bool = False, durable: bool = False, roles: bool = False) -> None:
+        self._given = "" if own or roles else os.environ.get("CASSANDRA_URL", "")
+        self._durable = durable
+        self._roles = roles
+        self._home = cache_folder() / f"cassandra-{VERSION}"
+        self.port = 0
+
+    def install(self) -> str:
+        if self._given:
+            return "the running one that CASSANDRA_URL names"
+        java = shutil.which("java")
+        if java is None:
+            raise ServerMissingError(WAYS)
+        self._home.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{self._home}.lock", timeout=INSTALL_SECONDS):
+            if not self._home.exists():
+                with tempfile.TemporaryDirectory(
+                    dir=self._home.parent, prefix="partial-", ignore_cleanup_errors=True
+                ) as partial:
+                    fetch(Path(partial, "whole"))
+                    # The name appears only with everything in it, even after a kill.
+                    Path(partial, "whole").rename(self._home)
+        return f"the jars in {self._home}, run by {java}"
+
+    def start(self) -> Self:
+        if self._given:
+            self.session.execute("SELECT key FROM system.local")
+            return self
+        if shutil.which("java") is None or not self._home.exists():
+            raise ServerMissingError(WAYS)
+        return super().start()
+
+    def launch(self) -> Child:
+        if not self.port:
+            self.port = free_port()
+            commits = DURABLE if self._durable else HASTY
+            text = YAML.format(native=self.port, storage=free_port(), commits=commits)
+            configure(self.folder, text + (WITH_ROLES if self._roles else ""))
+        words = command(self._home, self.folder, "" if self._durable else UNSAFE)
+        child = Child(words, log=self.folder / "log", name="Cassandra")
+        try:
+            child.wait_ready(self._answers, START_SECONDS)
+            if self._roles:
+                child.wait_ready(self._lets_in, START_SECONDS)
+        except BaseException:
+            child.kill()
+            raise
+        return child
+
+    def _answers(self) -> bool:
+        return speaks(self.port)
+
+    def _lets_in(self) -> bool:
+        """Whether the first role exists already; the node makes it after it has answered."""
+        try:
+            return self.session is not None
+        except NoHostAvailable:
+            return False
+
+    def stop(self) -> None:
+        if "session" in vars(self):
+            self.session.cluster.shutdown()
+            del self.session
+        # Nothing in its folder is wanted any more: half a second instead of three.
+        self.kill()
+        super().stop()
+
+    @property
+    def url(self) -> str:
+        """Its address, up to the keyspace."""
+        if self._given:
+            return self._given.rpartition("/")[0]
+        user = "cassandra:cassandra@" if self._roles else ""
+        return f"cassandra://{user}127.0.0.1:{self.port}"
+
+    @cached_property
+    def session(self) -> Session:
+        """An administrator's, past every store; it finds the server again after a restart."""
+        address = Address.parse(f"{self.url}/any")
+        profile = ExecutionProfile(RoundRobinPolicy(), row_factory=dict_factory, request_timeout=60)
+        cluster = Cluster(
+            address.contact_points,
+            auth_provider=PlainTextAuthProvider(address.username, address.password)
+            if address.username
+            else None,
+            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+            reconnection_policy=ConstantReconnectionPolicy(0.2, None),
+            connect_timeout=20,
+            control_connection_timeout=20,
+            schema_event_refresh_window=-1,
+        )
+        return cluster.connect()
+
+    def place(self) -> "Keyspace":
+        return Keyspace(self)
+
+
+class Keyspace(Place):
+    """A keyspace with a name of its own."""
+
+    def __init__(self, server: Cassandra) -> None:
+        self._server = server
+        self.keyspace = f"test_{uuid.uuid4().hex}"
+        self.url = f"{server.url}/{self.keyspace}"
+
+    def put_raw(self, kind: Kind, scope: Scope, partition_id: str, fields: Fields | None) -> None:
+        names = scope.folded.as_dict()
+        key = [*names.values(), partition_id]
+        where = " AND ".join(f"{name} = %s" for name in [*names, "partition_id"])
+        # Conditional, as the stores write: a plain write could get an older timestamp than theirs.
+        self._execute(f"DELETE FROM {{}}.{kind} WHERE {where} IF EXISTS", key)
+        if fields is not None:
+            columns = self._columns(kind, fields)
+            listed = ", ".join([*names, "partition_id", *columns])
+            marks = ", ".join(["%s"] * (len(key) + len(columns)))
+            self._execute(
+                f"INSERT INTO {{}}.{kind} ({listed}, last_modified_time) "
+                f"VALUES ({marks}, toTimestamp(now())) IF NOT EXISTS",
+                [*key, *columns.values()],
+            )
+
+    @staticmethod
+    def _columns(kind: Kind, fields: Fields) -> dict[str, Any]:
+        """The columns that a stranger's fields go to; one that has no column is left out."""
+        given = {name.lower().replace("_", ""): value for name, value in fields.items()}
+        if kind == "ownership":
+            etag = None if "hdiisfolder" in given else uuid.uuid4().hex
+            return {"owner_id": given.get("ownerid"), "etag": etag}
+        return {
+            "offset": given.get("offset"),
+            "sequence_number": decimal_int64(given.get("sequencenumber") or ""),
+            "version": uuid.uuid4().hex,
+            "writer": "a stranger",
+        }
+
+    def rows(self, kind: Kind) -> dict[str, dict[str, Any]]:
+        found = self._execute(f"SELECT * FROM {{}}.{kind}", [])
+        if kind == "ownership":
+            return {row["partition_id"]: {"ownerid": row["owner_id"]} for row in found}
+        return {
+            row["partition_id"]: {
+                "offset": row["offset"],
+                "sequencenumber": str(row["sequence_number"]),
+            }
+            for row in found
+        }
+
+    def vanish(self) -> None:
+        self._execute("DROP KEYSPACE {}", [])
+
+    def drop(self) -> None:
+        self._execute("DROP KEYSPACE IF EXISTS {}", [])
+
+    def _execute(self, statement: str, values: list[Any]) -> list[dict[str, Any]]:
+        return list(self._server.session.execute(statement.format(self.keyspace), values))
