@@ -1,10 +1,12 @@
 """Process a hub's events and go on where the last run stopped: the asyncio client.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
-    CHECKPOINT_STORE             URL of the store, for example https://ACCOUNT.blob.core.windows.net/CONTAINER
+    CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server, and is
+                                 for consumers on one machine; for more, for example
+                                 https://ACCOUNT.blob.core.windows.net/CONTAINER
 
-The container has to exist; `open_store(..., create_container=True)` makes it. Without Azure:
-`ehcp demo --keep` fills a local hub and a local storage, prints both variables and keeps them up.
+Tables or container are created where they are missing. Without Azure: `ehcp demo --keep` fills a
+local hub and a SQLite file, prints both variables and keeps the hub up.
 Then, in another terminal, set them and run `python samples/consume_aio.py`.
 
 It ends by itself when nothing has come for a while. Run it twice, or two at once.
@@ -39,6 +41,7 @@ async def main() -> None:
         news.set()
 
     async with store, client:
+        await store.create()
         receiving = asyncio.create_task(
             client.receive_batch(on_event_batch, starting_position="-1")
         )

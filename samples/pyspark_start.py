@@ -1,10 +1,11 @@
 """A PySpark job that begins where the consumers of a group stopped.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
-    CHECKPOINT_STORE             URL of the store: https://ACCOUNT.blob.core.windows.net/CONTAINER
+    CHECKPOINT_STORE             URL of the store: https://ACCOUNT.blob.core.windows.net/CONTAINER,
+                                 or sqlite:///checkpoints.db, where Spark runs on this machine
 
-The container has to exist, with the checkpoints of a consumer in it. Without Azure:
-`ehcp demo --keep` fills a local hub and a local storage, prints both variables and keeps them up.
+The checkpoints of a consumer have to be in it. Without Azure: `ehcp demo --keep` fills a local hub
+and a SQLite file, prints both variables and keeps the hub up.
 Then, in another terminal, set them and run `python samples/pyspark_start.py`.
 
 It reads everything from the stored checkpoints to the present end of the hub, prints what it

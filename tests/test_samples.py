@@ -27,6 +27,7 @@ class Place:
         self.hub = hub
         self.container = container
         self.folder = folder
+        self.store_url = container.url
 
     def publish(self, count: int) -> None:
         """So many events in each partition."""
@@ -50,7 +51,7 @@ class Place:
         env = {
             **os.environ,
             "EVENTHUB_CONNECTION_STRING": self.hub.connection_string("orders"),
-            "CHECKPOINT_STORE": self.container.url,
+            "CHECKPOINT_STORE": self.store_url,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
         ran = subprocess.run(
@@ -80,6 +81,12 @@ def consumes(place: Place, sample: Path) -> None:
     assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
 
 
+def consumes_with_a_file(place: Place, sample: Path) -> None:
+    place.store_url = "sqlite:///checkpoints.db"
+    consumes(place, sample)
+    assert (place.folder / "checkpoints.db").exists()
+
+
 def began(printed: str) -> dict[str, int]:
     found = re.findall(r"^partition (\d+): began at (\d+)$", printed, re.MULTILINE)
     return {partition_id: int(number) for partition_id, number in found}
@@ -103,7 +110,7 @@ def starts_spark(place: Place, sample: Path) -> None:
 
 EXPECTED: dict[str, Callable[[Place, Path], None]] = {
     "consume_aio.py": consumes,
-    "consume_sync.py": consumes,
+    "consume_sync.py": consumes_with_a_file,
     "custom_store.py": keeps_files,
     "pyspark_start.py": starts_spark,
 }

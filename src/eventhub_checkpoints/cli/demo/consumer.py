@@ -22,7 +22,8 @@ BALANCING: dict[str, Any] = {
     "load_balancing_interval": 0.5,
     "partition_ownership_expiration_interval": 4,
 }
-"""Seconds. Short, so that a dead consumer is missed soon; storage tells time in whole seconds."""
+"""Seconds. Short, so that a dead consumer is missed soon; not shorter, for Blob storage tells time
+in whole seconds."""
 
 KEEP_UNCONFIRMED = 2.0
 """Seconds; must be below the expiry above."""

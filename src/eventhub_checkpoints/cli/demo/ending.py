@@ -2,14 +2,16 @@
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import typer
 
-from eventhub_checkpoints.cli.demo.place import STORE_VARIABLE, Place
+from eventhub_checkpoints.cli.demo.place import HUB_VARIABLE, STORE_VARIABLE
 from eventhub_checkpoints.cli.demo.screen import Screen
+from eventhub_checkpoints.cli.demo.servers import Servers
 from eventhub_checkpoints.cli.demo.signals import Stopped
 from eventhub_checkpoints.cli.demo.verdict import PartitionOutcome, broken_promises
+from eventhub_checkpoints.registry import shown
 
 
 def report(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
@@ -30,19 +32,32 @@ def report(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
     return 0
 
 
-def keep_up(screen: Screen, place: Place) -> None:
+def keep_up(screen: Screen, servers: Servers) -> None:
     """Say what can be tried, and wait for Ctrl-C."""
-    # In full, for this environment may not be the one of the other terminal.
-    program = f"  {sys.executable} -m eventhub_checkpoints"
-    screen.say("Hub and storage stay up until Ctrl-C. In another terminal:")
-    for name, value in place.variables.items():
-        screen.say(f"  export {name}='{value}'")
-    screen.say(f"{program}.cli.demo.consumer   # goes on from the checkpoints, until Ctrl-C")
-    screen.say(f"{program}.cli.demo.spark_job  # reads what follows the checkpoints")
-    screen.say(f'{program}.conformance "${STORE_VARIABLE}"')
+    screen.say("The hub and the checkpoints stay until Ctrl-C. In another terminal:")
+    for line in what_to_try(servers):
+        screen.say(f"  {line}")
     try:
         while True:
             signal.pause()
     except Stopped:
         # What the user was asked for.
         screen.say("stopping")
+
+
+def what_to_try(servers: Servers) -> Iterator[str]:
+    """Commands for a shell, without a secret of the user's."""
+    # In full, for this environment may not be the one of the other terminal.
+    program = f"{sys.executable} -m eventhub_checkpoints"
+    place, storage = servers.place, servers.storage
+    yield f"export {HUB_VARIABLE}='{place.connection_string}'"
+    # What is cut off may be a password.
+    is_whole = shown(place.store_url) == place.store_url
+    told = f"'{place.store_url}'" if is_whole else "...  # what you gave as --store"
+    yield f"export {STORE_VARIABLE}={told}"
+    yield f"{program}.cli.demo.consumer   # goes on from the checkpoints, until Ctrl-C"
+    yield f"{program}.cli.demo.spark_job  # reads what follows the checkpoints"
+    if storage.is_own:
+        yield f'{program}.conformance "${STORE_VARIABLE}"'
+    if storage.look is not None:
+        yield storage.look

@@ -1,7 +1,7 @@
 """Where hub and checkpoints are, as every program of the demo is told: by its environment."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from eventhub_checkpoints.errors import ConfigurationError
@@ -13,15 +13,15 @@ CONSUMER_GROUP = "$Default"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A hub, and the container with its checkpoints.
+    """A hub, and the store with its checkpoints.
 
     Attributes:
         connection_string: of the hub.
-        store_url: of the container.
+        store_url: of the store; it may hold a password.
     """
 
     connection_string: str
-    store_url: str
+    store_url: str = field(repr=False)
 
     @classmethod
     def from_environment(cls) -> Self:

@@ -89,8 +89,13 @@ class Stage:
             child = Child(
                 [sys.executable, "-m", program, "--journal", journal, *options],
                 log=self.folder / f"{called}.log",
-                env={**self.servers.place.variables, **(environment or {})},
-                cwd=self.folder,
+                # They work where the user is, for a URL may name a file from there, and must not
+                # take the user's files for modules.
+                env={
+                    "PYTHONSAFEPATH": "1",
+                    **self.servers.place.variables,
+                    **(environment or {}),
+                },
                 name=called,
             )
             self._stack.enter_context(child)

@@ -3,19 +3,21 @@
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from eventhub_checkpoints.cli.azurite import Azurite
-from eventhub_checkpoints.cli.demo.place import Place
+from eventhub_checkpoints.cli.demo.plan import Plan
 from eventhub_checkpoints.cli.demo.publisher import Publisher
+from eventhub_checkpoints.cli.demo.requirements import CannotBeginError
 from eventhub_checkpoints.cli.demo.screen import Screen
 from eventhub_checkpoints.cli.demo.servers import Servers
 from eventhub_checkpoints.cli.demo.signals import Signals
 from eventhub_checkpoints.cli.demo.spark_step import read_with_spark
 from eventhub_checkpoints.cli.demo.stage import DemoError, Program, Stage
+from eventhub_checkpoints.cli.demo.storage import Storage, chosen
 from eventhub_checkpoints.cli.demo.verdict import PartitionOutcome
+from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.registry import shown
 
 FOLDER_PREFIX = "eventhub-checkpoints-demo-"
 
@@ -26,66 +28,52 @@ STOP_SECONDS = 60
 """A consumer of the synchronous client takes up to a second for each partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What the user asked for, and how the events are shared out to the parts of the story."""
-
-    consumer: str
-    events: int
-    partitions: int
-
-    @property
-    def sent_at_first(self) -> int:
-        """Sent while the consumers share the partitions."""
-        return self.events // 10
-
-    @property
-    def processed_at_the_kill(self) -> int:
-        """Processed when A dies; it dies while more are being sent."""
-        return self.events * 3 // 10
-
-    @property
-    def sent_at_the_kill(self) -> int:
-        """Sent before the kill at the most."""
-        return self.events // 2
-
-    @property
-    def consumed(self) -> int:
-        """Sent while there is a consumer; the rest is Spark's."""
-        return self.events * 8 // 10
-
-
 def tell(
     plan: Plan, screen: Screen, signals: Signals, stack: ExitStack
-) -> tuple[Place, list[PartitionOutcome]]:
+) -> tuple[Servers, list[PartitionOutcome]]:
     """Let it happen; return where it did, and how each partition came out.
 
     Args:
         stack: ends everything that is started here, in the reverse order.
 
     Raises:
+        CannotBeginError: the storage cannot be used; nothing was started.
         CheckpointStoreError: a part did not start, ended early, or waited in vain.
     """
     stage = set_up(plan, screen, signals, stack)
     share_and_kill(stage, plan)
     take_over_and_stop(stage, plan)
     read = go_on_with_spark(stage, plan)
-    return stage.servers.place, outcomes(stage, read)
+    return stage.servers, outcomes(stage, read)
 
 
 def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> Stage:
     """Start hub, storage and publisher."""
-    azurite = Azurite()
-    screen.step(f"Azurite: {azurite.source}")
-    azurite.install()
     with signals.held_back():
         # Spark's processes may still tidy up in there while it is being removed.
         temporary = TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(temporary))
-    servers = Servers.start(stack, signals, azurite, folder, plan.partitions)
+    storage = prepared_storage(plan, folder, screen)
+    servers = Servers.start(stack, signals, storage, folder, plan.partitions)
     screen.step(f"a local hub with {plan.partitions} partitions is up")
     publisher = stack.enter_context(Publisher(servers.place, plan.partitions))
     return Stage(stack, signals, screen, folder, servers, publisher, plan.events // TICKS)
+
+
+def prepared_storage(plan: Plan, folder: Path, screen: Screen) -> Storage:
+    """What holds the checkpoints, of which is known that it can be used.
+
+    Raises:
+        CannotBeginError: it cannot.
+    """
+    try:
+        storage = chosen(plan.store, plan.consumer, folder)
+        screen.step(f"checkpoints go to {storage.source}")
+        storage.prepare()
+    except CheckpointStoreError as error:
+        place = "a SQLite file" if plan.store is None else repr(shown(plan.store))
+        raise CannotBeginError(f"the checkpoints cannot go to {place}: {error}") from error
+    return storage
 
 
 def share_and_kill(stage: Stage, plan: Plan) -> None:

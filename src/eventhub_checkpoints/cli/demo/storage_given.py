@@ -1,0 +1,128 @@
+"""A store by its URL: one of the user's, or a SQLite file of the demo's own."""
+
+import asyncio
+import sqlite3
+import sys
+import uuid
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from eventhub_checkpoints import aio, open_store
+from eventhub_checkpoints.abilities import Deletes
+from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.errors import ConfigurationError, StoreError, StoreNotReadyError
+from eventhub_checkpoints.memory import MemoryCheckpointStore
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.registry import shown
+
+ANSWER_SECONDS = 15.0
+"""How long a server may be silent before the demo says so; a cluster creates tables slowly."""
+
+ROWS = "SELECT partition_id, sequence_number FROM eventhub_checkpoints_checkpoint"
+OF_SCOPE = "fully_qualified_namespace = ? AND eventhub_name = ? AND consumer_group = ?"
+
+
+class GivenStorage:
+    """A store of the user's, where the demo removes its own rows in the end and nothing else.
+
+    What it had to create stays: containers and tables may be in use by then.
+    """
+
+    look: str | None = None
+    is_own = False
+    _reader: BaseCheckpointStore
+
+    def __init__(self, url: str, consumer: str) -> None:
+        self.source = shown(url)
+        self._url, self._consumer = url, consumer
+
+    def prepare(self) -> None:
+        """Create what is missing, and show that rows can be written, read and deleted there."""
+        rehearsal = Scope("ehcp-demo", f"rehearsal-{uuid.uuid4().hex[:12]}", "$Default")
+        with self._opened() as store:
+            if isinstance(store, MemoryCheckpointStore):
+                raise ConfigurationError("its rows are in one process, and the consumers are two")
+            # First, for who may not delete shall not write either.
+            self._delete_or_create(store, rehearsal)
+            row = {"partition_id": "0", "offset": "", "sequence_number": 0}
+            try:
+                store.update_checkpoint(rehearsal.as_dict() | row)
+            finally:  # Ctrl-C too
+                self._remover(store).delete_scope(*_names(rehearsal))
+        if self._consumer == "aio":
+            asyncio.run(self._ask_as_the_consumers_will(rehearsal))
+
+    def _delete_or_create(self, store: BaseCheckpointStore, scope: Scope) -> None:
+        try:
+            self._remover(store).delete_scope(*_names(scope))
+        except StoreNotReadyError:
+            # Only now: who may not create can use what somebody else has created.
+            store.create()
+            self._remover(store).delete_scope(*_names(scope))
+
+    async def _ask_as_the_consumers_will(self, scope: Scope) -> None:
+        # It has a driver of its own, which may be missing where the other one is not.
+        store = aio.open_store(self._url, operation_timeout=ANSWER_SECONDS)
+        async with store:
+            await store.list_checkpoints(*_names(scope))
+
+    def _opened(self) -> BaseCheckpointStore:
+        return open_store(self._url, operation_timeout=ANSWER_SECONDS)
+
+    def _remover(self, store: BaseCheckpointStore) -> Deletes:
+        if not isinstance(store, Deletes):
+            raise ConfigurationError(
+                f"{type(store).__name__} does not delete (see eventhub_checkpoints.abilities), "
+                "and the demo has to remove its rows in the end"
+            )
+        return store
+
+    def start(self, stack: ExitStack, scope: Scope) -> str:
+        """Open a store to read with, and see to it that the rows are removed."""
+        stack.callback(self._remove, scope)
+        self._reader = stack.enter_context(self._opened())
+        return self._url
+
+    def _remove(self, scope: Scope) -> None:
+        try:
+            # A new one: a signal may have ended the reader's last call in the middle.
+            with self._opened() as store:
+                self._remover(store).delete_scope(*_names(scope))
+        except StoreError as error:
+            raise StoreError(
+                f"the demo's rows are left in {self.source}, under {scope}: {error}"
+            ) from error
+
+    def checkpoints(self, scope: Scope) -> dict[str, int]:
+        """Asked through a second store: how to read past it, each kind of server has its own way.
+
+        It shares no memory with the stores of the consumers, so that what it says is stored.
+        """
+        rows = self._reader.list_checkpoints(*_names(scope))
+        return {row["partition_id"]: row["sequence_number"] for row in rows}
+
+
+class SqliteFile(GivenStorage):
+    """A SQLite file in the demo's own folder: nothing to install, and no server."""
+
+    is_own = True
+
+    def __init__(self, folder: Path, consumer: str) -> None:
+        self._path = folder / "checkpoints.db"
+        super().__init__(f"sqlite:///{self._path}", consumer)
+        self.source = f"the SQLite file {self._path}"
+        rows = f"sqlite3.connect('{self._path}').execute('{ROWS}')"
+        self.look = f"{sys.executable} -c \"import sqlite3; print(*{rows}, sep='\\n')\""
+
+    def checkpoints(self, scope: Scope) -> dict[str, int]:
+        """Read from the file; `docs/sql.md` describes its tables.
+
+        Past our store on purpose: the demo does not ask the witness that is on trial.
+        """
+        read_only = f"{self._path.as_uri()}?mode=ro"
+        with closing(sqlite3.connect(read_only, uri=True)) as connection:
+            return dict(connection.execute(f"{ROWS} WHERE {OF_SCOPE}", _names(scope.folded)))
+
+
+def _names(scope: Scope) -> tuple[str, str, str]:
+    return scope.fully_qualified_namespace, scope.eventhub_name, scope.consumer_group
