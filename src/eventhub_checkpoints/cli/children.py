@@ -6,6 +6,7 @@ when its parent dies, however the parent dies; elsewhere only `stop` and `kill` 
 
 import functools
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -40,6 +41,7 @@ class Child:
         env: variables added to this process's own.
         cwd: working folder.
         name: what errors call it; the program's file name if not given.
+        user: the account to run as, with its group, for servers that refuse to run as root.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Child:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         name: str | None = None,
+        user: str | None = None,
     ) -> None:
         self.name = name or Path(command[0]).name
         self.log = log
@@ -62,6 +65,9 @@ class Child:
                 env={**os.environ, **(env or {})},
                 cwd=cwd,
                 start_new_session=True,
+                user=user,
+                group=user and pwd.getpwnam(user).pw_gid,
+                extra_groups=user and [],
             )
 
     @property

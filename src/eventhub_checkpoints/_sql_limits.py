@@ -1,0 +1,64 @@
+"""How long a connection to PostgreSQL may be silent: until the running call is nearly over.
+
+psycopg waits for its socket in a loop that wakes up ten times a second and tells the operation,
+a generator, that nothing is there. No time-out of libpq or of TCP ends the wait for an answer.
+"""
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+from eventhub_checkpoints._deadline import seconds_left
+
+CANCEL_SHARE = 0.1
+"""The part of the time that is left for telling the server that nobody waits any more."""
+LEAST_CANCEL = 0.02
+"""Seconds; psycopg takes a time-out of 0 for none."""
+LONGEST = 3600.0
+"""Seconds, where a call is not bounded at all."""
+
+
+class CutOffError(Exception):
+    """The server did not answer in time. No OSError: psycopg would take it for a closed socket."""
+
+
+def cut_off(operation: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """An operation of psycopg that ends when it still waits and the time is over.
+
+    Raises:
+        CutOffError: see above.
+    """
+    over = time.monotonic() + (1 - CANCEL_SHARE) * seconds_left()
+    try:
+        wanted = next(operation)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() >= over:
+                raise CutOffError("the server did not answer in time")
+            wanted = operation.send(ready)
+    except StopIteration as end:
+        return end.value
+
+
+def interval() -> float:
+    """How often a wait looks at the time, in seconds."""
+    return min(0.1, max(seconds_left() / 20, 0.005))
+
+
+def cancel_seconds() -> float | None:
+    """How long to wait for a server that is told to end a request; None: there is no time."""
+    return seconds_left() if seconds_left() > LEAST_CANCEL else None
+
+
+def connect_seconds(given: Any) -> int:
+    """The `connect_timeout` of a connect that begins now, if the URL does not ask for less.
+
+    Whole seconds, and 2 at least, to libpq and psycopg alike; the operation itself is cut off.
+    """
+    left = min(seconds_left(), LONGEST)
+    return max(int(min(left, float(given)) if given else left), 2)
+
+
+def busy_milliseconds() -> int:
+    """How long SQLite may wait for another program's lock."""
+    return int(1000 * (1 - CANCEL_SHARE) * min(seconds_left(), LONGEST))

@@ -1,0 +1,126 @@
+"""Where the tables are: what a store of either colour makes of its URL."""
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+
+from eventhub_checkpoints._wire.sql import Tables
+from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+
+try:
+    from sqlalchemy.engine import URL, make_url
+    from sqlalchemy.exc import ArgumentError
+except ImportError as error:
+    raise MissingDriverError.of_extra("the SQL store", "sql") from error
+
+NAMESPACE = "eventhub_checkpoints"
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
+"""So short that PostgreSQL cuts off no table's name (63 bytes)."""
+EXTRAS = {"aiosqlite": "sql", "psycopg": "postgres"}
+
+
+def parsed(url: str | URL) -> URL:
+    """The URL.
+
+    Raises:
+        ConfigurationError: it is none; the message does not repeat it, it may hold a password.
+    """
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise ConfigurationError(
+            "the store URL cannot be read; expected sqlite:///FILE or "
+            "postgresql://USER:PASSWORD@HOST/DATABASE, special characters percent-encoded"
+        ) from (None if isinstance(error, ArgumentError) else error)
+
+
+def tables_of(url: URL, namespace: str | None, schema: str | None) -> Tables:
+    """The tables' names, by arguments or by the URL's query.
+
+    Raises:
+        ConfigurationError: both are given and differ, or a name cannot be a table's.
+    """
+    chosen = {
+        "namespace": chosen_name(url, "namespace", namespace) or NAMESPACE,
+        "schema": chosen_name(url, "schema", schema),
+    }
+    if chosen["schema"] and url.get_backend_name() == "sqlite":
+        raise ConfigurationError("SQLite has no schemas; leave schema out, or use namespace")
+    return Tables(**chosen)  # type: ignore[arg-type]  # the namespace is never None
+
+
+def chosen_name(url: URL, name: str, given: str | None) -> str | None:
+    """A name by its argument or by the URL's query; None where it is in neither."""
+    written = url.query.get(name)
+    if given is not None and written is not None and given != written:
+        raise ConfigurationError(f"{name} is {given!r}, and {written!r} in the URL; give it once")
+    value = given if given is not None else written
+    if value is not None and not (isinstance(value, str) and NAME.fullmatch(value)):
+        raise ConfigurationError(
+            f"{name} is {value!r}; expected letters, digits and _, at most 48, no digit first"
+        )
+    return value
+
+
+def driver_url(url: URL, drivers: Mapping[str, Sequence[str]], colour: str) -> URL:
+    """The URL with a driver of this colour, and without what is ours in its query.
+
+    Raises:
+        ConfigurationError: no such database or driver is supported here, or the rows would be
+            in one connection's memory.
+        MissingDriverError: the driver is not installed.
+    """
+    dialect, _, driver = url.drivername.partition("+")
+    if dialect not in drivers:
+        known = " and ".join(f"{name}://" for name in drivers)
+        raise ConfigurationError(f"{dialect}:// is not supported; the SQL store takes {known}")
+    driver = driver or drivers[dialect][0]
+    if driver not in drivers[dialect]:
+        known = " or ".join(f"{dialect}+{name}://" for name in drivers[dialect])
+        raise ConfigurationError(
+            f"{url.drivername}:// cannot be used by the {colour} store; it takes {known}, "
+            f"or {dialect}:// for the first of these"
+        )
+    check_file(url)
+    if driver != "pysqlite" and find_spec(driver) is None:
+        if driver in EXTRAS:
+            raise MissingDriverError.of_extra(f"{dialect}+{driver}://", EXTRAS[driver])
+        raise MissingDriverError(f"{dialect}+{driver}:// needs: python -m pip install {driver}")
+    return url.set(drivername=f"{dialect}+{driver}").difference_update_query(
+        ["namespace", "schema"]
+    )
+
+
+def check_file(url: URL) -> None:
+    """Refuse a database that is in memory.
+
+    Each connection would have rows of its own, and they would end with it.
+
+    Raises:
+        ConfigurationError: it is one.
+    """
+    in_memory = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
+    if url.get_backend_name() == "sqlite" and in_memory:
+        raise ConfigurationError(
+            "the SQL store keeps rows in a file, sqlite:///FILE; memory: is the store for memory"
+        )
+
+
+def shown(url: URL, tables: Tables) -> str:
+    """The database and the tables' namespace, for a human; no password, no query."""
+    place = url.set(query={}).render_as_string()
+    schema = f"{tables.schema}." if tables.schema else ""
+    return f"{place} ({schema}{tables.namespace}_*)"
+
+
+WAYS_TO_A_TOKEN = (
+    "entra=True takes the default credential of azure-identity, which is not installed: "
+    "python -m pip install azure-identity, or pass a credential"
+)
+TLS = {"psycopg": "sslmode", "asyncpg": "ssl"}
+
+
+def safe_for_tokens(url: URL) -> URL:
+    """The URL with encryption required: the server gets a token as it is."""
+    name = TLS[url.get_driver_name()]
+    return url if name in url.query else url.update_query_dict({name: "require"})

@@ -1,0 +1,125 @@
+"""SQL stores of both colours on real databases, called the same way."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from backends.base import Place, ServerMissingError
+from backends.postgres import Postgres
+from eventhub_checkpoints.conformance.clients import Client, Loop
+from eventhub_checkpoints.records import Scope
+
+OURS = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
+DRIVERS = {
+    "sync": {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"},
+    "aio": {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"},
+}
+
+
+@dataclass
+class Colour:
+    """One of sync and aio: its class, and where its calls run."""
+
+    name: str
+    loop: Loop
+    scope: Scope
+    opened: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def store(self) -> Any:
+        """Our class."""
+        return import_module(f"{OURS[self.name]}.sql").SqlCheckpointStore
+
+    @property
+    def open_store(self) -> Callable[..., Any]:
+        """Our stores by URL."""
+        return import_module(f"{OURS[self.name]}.registry").open_store
+
+    def open(self, place: Any, *, closes: bool = True, **settings: Any) -> Client:
+        """A store over a place, a URL or an engine; closed after the test."""
+        target = place.url if isinstance(place, Place) else place
+        client = Client(self.store(target, **settings), self.scope, self.loop)
+        if closes:
+            self.opened.callback(client.call, "close")
+        return client
+
+    def engine(self, place: Any, **options: Any) -> Any:
+        """A ready engine to a place; disposed after the test. Its store needs the schema."""
+        scheme, _, rest = place.url.partition("?")[0].partition("://")
+        make = create_engine if self.name == "sync" else create_async_engine
+        engine = make(f"{DRIVERS[self.name][scheme]}://{rest}", **options)
+        self.opened.callback(lambda: self.loop.finished(engine.dispose()))
+        return engine
+
+    def finished(self, result: Any) -> Any:
+        """What a call comes to."""
+        return self.loop.finished(result)
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    with Loop() as running:
+        yield running
+
+
+@pytest.fixture
+def scope() -> Scope:
+    return Scope(f"ns-{uuid.uuid4().hex[:8]}.servicebus.windows.net", "orders", "$Default")
+
+
+@pytest.fixture(params=["sync", "aio"])
+def colour(request: pytest.FixtureRequest, loop: Loop, scope: Scope) -> Iterator[Colour]:
+    made = Colour(request.param, loop, scope)
+    with made.opened:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, servers: Callable[[str], Any]) -> Iterator[Any]:
+    """Tables of this test's own, in each database in turn."""
+    with servers(request.param).place() as created:
+        yield created
+
+
+@pytest.fixture
+def sqlite(servers: Callable[[str], Any]) -> Iterator[Any]:
+    """Tables of this test's own in a file."""
+    with servers("sqlite").place() as created:
+        yield created
+
+
+@pytest.fixture
+def postgres(servers: Callable[[str], Any]) -> Iterator[Any]:
+    """Tables of this test's own on PostgreSQL."""
+    with servers("postgres").place() as created:
+        yield created
+
+
+@pytest.fixture(scope="session")
+def own_server() -> Iterator[Postgres]:
+    """A PostgreSQL that may be told anything, and asks the roles `asked` and `meek` to log in."""
+    access = ["host all asked 127.0.0.1/32 scram-sha-256"]
+    try:
+        with Postgres.own(access=access) as running:
+            yield running
+    except ServerMissingError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture
+def own(own_server: Postgres) -> Iterator[Any]:
+    """Tables of this test's own on that server."""
+    with own_server.place() as created:
+        yield created
+
+
+def proposals(client: Client, count: int, owner_id: str = "a") -> list[dict[str, Any]]:
+    """First claims of so many partitions."""
+    return [client.proposal(str(number), owner_id) for number in range(count)]

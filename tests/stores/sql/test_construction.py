@@ -1,0 +1,153 @@
+"""What a SQL store can be made of, and what it says of what it cannot."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, event
+
+from eventhub_checkpoints import ConfigurationError, MissingDriverError, aio, open_store
+from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreNotReadyError
+
+WRONG = {
+    "mysql://u:hush@host/db": "mysql:// is not supported; the SQL store takes sqlite:// and post",
+    "sqlite://": "keeps rows in a file",
+    "sqlite:///:memory:": "keeps rows in a file",
+    "sqlite:///file:x?mode=memory&uri=true": "keeps rows in a file",
+    "postgresql://h:port/db": "cannot be read",
+    "postgresql+psycopg2://h/db": r"cannot be used by the (a?sync) store",
+    "sqlite:///f.db?namespace=a-b": "namespace is 'a-b'; expected letters",
+    "sqlite:///f.db?schema=x": "SQLite has no schemas",
+}
+
+
+@pytest.mark.parametrize("url", WRONG)
+def test_a_url_that_cannot_work_is_refused_in_one_sentence(colour: Any, url: str) -> None:
+    with pytest.raises(ConfigurationError, match=WRONG[url]) as refused:
+        colour.store(url)
+    assert "hush" not in str(refused.value)
+
+
+def test_a_driver_of_the_other_colour_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="takes postgresql\\+psycopg://"):
+        open_store("postgresql+asyncpg://h/db")
+    with pytest.raises(ConfigurationError, match="takes sqlite\\+aiosqlite://"):
+        aio.open_store("sqlite+pysqlite:///f.db")
+
+
+def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.setitem(sys.modules, "aiosqlite", None)
+    with pytest.raises(MissingDriverError, match=r"eventhub-checkpoints\[postgres\]"):
+        open_store("postgresql://h/db")
+    with pytest.raises(MissingDriverError, match=r"eventhub-checkpoints\[sql\]"):
+        aio.open_store("sqlite:///f.db")
+
+
+def test_names_in_the_url_and_by_argument_must_agree(colour: Any) -> None:
+    colour.open("sqlite:///f.db?namespace=mine", namespace="mine")
+    with pytest.raises(ConfigurationError, match="give it once"):
+        colour.store("sqlite:///f.db?namespace=mine", namespace="yours")
+
+
+def test_two_namespaces_keep_apart(colour: Any, place: Any) -> None:
+    one = colour.open(place, namespace="one", create_tables=True)
+    two = colour.open(place, namespace="Two", create_tables=True)
+    one.save("0", 1)
+    two.save("0", 2)
+    assert (one.position("0"), two.position("0")) == (1, 2)
+
+
+def test_a_password_is_never_shown(colour: Any) -> None:
+    client = colour.open("postgresql://me:hush@127.0.0.1:1/db?sslpassword=hush", write_timeout=0.2)
+    with pytest.raises(StoreError) as failed:
+        client.save("0", 1)
+    shown = f"{client.store!r} {failed.value} {failed.value.__cause__!r} {failed.value.__cause__}"
+    assert "hush" not in shown
+    assert "me:***@127.0.0.1:1/db" in shown
+
+
+@pytest.mark.parametrize("settings", [{"credential": "hush"}, {"entra": True}])
+def test_a_credential_that_nobody_asks_for_is_refused(colour: Any, settings: Any) -> None:
+    with pytest.raises(ConfigurationError, match="takes no credential"):
+        colour.store("sqlite:///f.db", **settings)
+
+
+def test_an_engine_of_the_other_colour_is_refused(colour: Any, sqlite: Any) -> None:
+    other = create_engine("sqlite:///f.db") if colour.name == "aio" else object()
+    with pytest.raises(ConfigurationError, match="expected a URL, or an"):
+        colour.store(other)
+
+
+def test_a_ready_engine_is_used_and_not_closed(colour: Any, place: Any) -> None:
+    engine = colour.engine(place)
+    pool = getattr(engine, "sync_engine", engine).pool
+    client = colour.open(engine, schema=place.tables.schema)
+    client.save("0", 1)
+    client.call("close")
+    assert pool.checkedin() == 1  # its connection is still there
+    assert client.position("0") == 1
+
+
+def test_an_engine_that_begins_transactions_by_itself_can_be_used(colour: Any, sqlite: Any) -> None:
+    engine = colour.engine(sqlite)
+
+    @event.listens_for(getattr(engine, "sync_engine", engine), "begin")
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    sqlite.vanish()
+    client = colour.open(engine, create_tables=True)
+    mine = client.take("0", "a")
+    client.save("0", 1)
+    assert client.claim("0", "a", mine["etag"])
+    assert client.position("0") == 1
+
+
+def test_tables_that_are_missing_are_named_with_what_creates_them(colour: Any, place: Any) -> None:
+    client = colour.open(place, namespace="absent")
+    for call in (client.list_ownership, client.list_checkpoints, lambda: client.take("0", "a")):
+        with pytest.raises(StoreNotReadyError, match=r"absent_\*.*create_tables=True"):
+            call()
+
+
+def test_tables_that_vanish_are_missed_and_created_on_request(colour: Any, place: Any) -> None:
+    client = colour.open(place)
+    client.save("0", 1)
+    place.vanish()
+    with pytest.raises(StoreNotReadyError, match="create_tables"):
+        client.save("0", 2)
+    client.call("create")
+    client.save("0", 2)
+    assert client.position("0") == 2
+
+
+def test_a_folder_that_is_missing_is_said(colour: Any, tmp_path: Any) -> None:
+    with pytest.raises(StoreNotReadyError, match="does its folder exist"):
+        colour.open(f"sqlite:///{tmp_path}/none/f.db").list_ownership()
+
+
+def test_a_file_that_is_no_database_is_left_as_it_is(colour: Any, tmp_path: Any) -> None:
+    (tmp_path / "f.db").write_text("minutes of the meeting\n" * 100)
+    with pytest.raises(StoreError, match="no SQLite database"):
+        colour.open(f"sqlite:///{tmp_path}/f.db", create_tables=True).list_ownership()
+    assert (tmp_path / "f.db").read_text() == "minutes of the meeting\n" * 100
+
+
+def test_a_database_that_is_missing_is_said(colour: Any, own_server: Any) -> None:
+    with pytest.raises(StoreNotReadyError, match="the database does not exist"):
+        colour.open(own_server.url.replace("/postgres", "/none")).list_ownership()
+
+
+def test_a_role_that_is_unknown_is_refused_at_once(colour: Any, own_server: Any) -> None:
+    with pytest.raises(StoreAccessError, match="refused the login"):
+        colour.open(own_server.url.replace("//test@", "//nobody_here@")).list_ownership()
+
+
+def test_importing_one_colour_needs_no_driver_of_a_database() -> None:
+    code = (
+        "import sys, eventhub_checkpoints.sql\n"
+        "assert not {'psycopg', 'asyncpg', 'aiosqlite'} & set(sys.modules), sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,199 @@
+"""Databases that end connections, are full, are read-only, or say nothing."""
+
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from eventhub_checkpoints import StoreAccessError, StoreUnavailableError
+from eventhub_checkpoints.errors import StoreError
+
+
+def end_connections(place: Any) -> int:
+    rows = place.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    return len(rows)
+
+
+def test_connections_that_were_ended_are_replaced(colour: Any, own: Any) -> None:
+    drivers = ["postgresql"] if colour.name == "sync" else ["postgresql", "postgresql+asyncpg"]
+    for driver in drivers:
+        client = colour.open(own.url.replace("postgresql", driver, 1))
+        mine = client.take_listed("0", driver)
+        for number in range(3):
+            assert end_connections(own) >= 1
+            mine = client.claim("0", driver, mine["etag"])
+            assert mine, "a renewal over a broken connection was lost"
+            assert end_connections(own) >= 1
+            client.save("0", number)
+        assert client.position("0") == 2
+        client.release(mine)
+
+
+def test_a_request_that_waits_for_a_lock_is_ended_in_time(colour: Any, own: Any) -> None:
+    client = colour.open(own, write_timeout=1.0)
+    client.save("0", 1)
+    with own.engine.begin() as blocking:
+        blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailableError):
+            client.save("0", 2)
+        assert time.monotonic() - began < 2.0
+        # Nobody is left behind on the server who would write it later.
+        assert waiting(blocking) == 0
+    assert client.position("0") == 1
+
+
+def waiting(connection: Any) -> int:
+    for _ in range(50):
+        found = connection.exec_driver_sql(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        ).scalar()
+        if not found:
+            return 0
+        time.sleep(0.02)
+    return int(found)
+
+
+@pytest.fixture
+def demoted(own: Any) -> Iterator[Callable[[], None]]:
+    """The server takes no writes in new connections; gives what heals it."""
+
+    def heal() -> None:
+        with own.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("SET default_transaction_read_only = off")
+            connection.exec_driver_sql("ALTER ROLE test RESET default_transaction_read_only")
+
+    own.execute("ALTER ROLE test SET default_transaction_read_only = on")
+    yield heal
+    heal()
+
+
+def test_a_standby_is_said(colour: Any, own: Any, demoted: Any) -> None:
+    with pytest.raises(StoreUnavailableError, match="takes no writes: it is a standby"):
+        colour.open(own, write_timeout=0.5).save("0", 1)
+
+
+def test_a_new_connection_is_tried_where_the_server_became_a_standby(
+    colour: Any, own: Any, demoted: Any
+) -> None:
+    client = colour.open(own)
+    assert client.position("0") is None  # over a connection that takes no writes
+    demoted()
+    client.save("0", 2)
+    assert client.position("0") == 2
+
+
+def test_all_connections_in_use_is_said(colour: Any, place: Any) -> None:
+    engine = colour.engine(place, pool_size=1, max_overflow=0, pool_timeout=0.1)
+    client = colour.open(engine, schema=place.tables.schema, write_timeout=2.0)
+    client.save("0", 1)
+    taken = colour.finished(start(engine.connect(), colour))
+    client.set(write_timeout=0.5)
+    try:
+        # The last attempt may have had less time than the pool wants to wait.
+        with pytest.raises(StoreUnavailableError, match=r"are in use|no answer in time"):
+            client.save("0", 2)
+    finally:
+        colour.finished(taken.close())
+    client.set(write_timeout=2.0)
+    client.save("0", 3)
+
+
+def start(connection: Any, colour: Any) -> Any:
+    return connection if colour.name == "sync" else connection.start()
+
+
+def test_a_lock_that_another_program_holds_is_waited_for(colour: Any, sqlite: Any) -> None:
+    client = colour.open(sqlite, write_timeout=1.0)
+    client.save("0", 1)
+    with sqlite.engine.connect() as other:
+        other.exec_driver_sql("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailableError, match="another program holds the file's lock"):
+            client.save("0", 2)
+        assert time.monotonic() - began < 2.0
+        assert client.position("0") == 1  # reading goes on
+        other.rollback()
+    client.save("0", 2)
+
+
+def fill(client: Any) -> None:
+    for number in range(10_000):
+        client.save(f"{number:0200}", 1)
+
+
+def test_a_full_disk_is_said_and_loses_nothing(colour: Any, sqlite: Any) -> None:
+    engine = colour.engine(sqlite)
+
+    @event.listens_for(getattr(engine, "sync_engine", engine), "connect")
+    def limit(connection: Any, record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA max_page_count = 40")
+        cursor.close()
+
+    client = colour.open(engine)
+    client.save("first", 1)
+    with pytest.raises(StoreError, match="disk is full; nothing was changed") as full:
+        fill(client)
+    assert type(full.value) is StoreError  # trying again would not help
+    stored = int(sqlite.execute(f"SELECT count(*) FROM {sqlite.tables.checkpoint}")[0][0]) - 1
+    assert stored > 10
+    assert len(client.list_checkpoints()) == stored + 1
+    assert client.position("first") == 1
+    client.save("first", 2)  # a row that needs no room
+
+
+def test_a_limit_of_the_file_size_is_said(colour: Any, sqlite: Any) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    client = colour.open(sqlite)
+    client.save("first", 1)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
+    try:
+        with pytest.raises(StoreError, match="full; nothing was changed"):
+            fill(client)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, old)
+    client.save("first", 2)
+    assert client.position("first") == 2
+
+
+def test_a_file_that_may_not_be_written_is_said(colour: Any, sqlite: Any) -> None:
+    colour.open(sqlite).save("0", 1)
+    file = Path(sqlite.engine.url.database)
+    client = colour.open(f"sqlite:///file:{file}?mode=ro&uri=true")
+    assert client.position("0") == 1
+    with pytest.raises(StoreAccessError, match="may not be written"):
+        client.save("0", 2)
+
+
+def test_a_server_that_is_not_there_is_unavailable(colour: Any) -> None:
+    client = colour.open("postgresql://127.0.0.1:1/db", operation_timeout=0.5)
+    with pytest.raises(StoreUnavailableError, match="connection broke"):
+        client.list_ownership()
+
+
+def test_a_silent_server_is_left_in_time_and_used_again(colour: Any, own_server: Any) -> None:
+    drivers = ["postgresql"] if colour.name == "sync" else ["postgresql", "postgresql+asyncpg"]
+    for driver in drivers:
+        with own_server.place() as own:
+            client = colour.open(own.url.replace("postgresql", driver, 1), write_timeout=1.0)
+            client.save("0", 1)
+            own_server.pause()
+            began = time.monotonic()
+            with pytest.raises(StoreUnavailableError):
+                client.save("0", 2)
+            took = time.monotonic() - began
+            own_server.resume()
+            assert took < 1.8
+            client.save("0", 3)
+            assert client.position("0") == 3

@@ -1,0 +1,162 @@
+"""What a role must be granted, and how it proves who it is."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import StoreAccessError
+from eventhub_checkpoints.errors import ConfigurationError
+
+GRANTS = ("SELECT", "INSERT", "UPDATE")
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "list": lambda client: client.list_ownership(),
+    "claim": lambda client: client.take("9", "a"),
+    "renew": lambda client: client.claim("0", "a", "an etag"),
+    "checkpoint": lambda client: client.save("9", 1),
+    "checkpoint again": lambda client: client.save("9", 2),
+}
+
+
+@pytest.fixture
+def meek(own: Any) -> Iterator[Any]:
+    """A role with the rights that `docs/sql.md` grants, and no other; gives its URL."""
+    schema = own.tables.schema
+    own.execute("CREATE ROLE meek LOGIN")
+    own.execute(f'GRANT USAGE ON SCHEMA "{schema}" TO meek')
+    for table in (own.tables.ownership, own.tables.checkpoint):
+        own.execute(f"GRANT {', '.join(GRANTS)} ON {table} TO meek")
+    yield own.url.replace("//test@", "//meek@")
+    own.execute("DROP OWNED BY meek")
+    own.execute("DROP ROLE meek")
+
+
+def test_the_documented_rights_are_enough(colour: Any, meek: str) -> None:
+    client = colour.open(meek)
+    client.call("verify")
+    mine = client.take_listed("0", "a")
+    client.save("0", 1)
+    client.save("0", 2)
+    client.save("0", 1, force=True)
+    mine = client.claim("0", "a", mine["etag"])
+    assert client.release(mine)
+    assert client.position("0") == 1
+
+
+def test_creating_what_is_there_takes_no_right_to_create(colour: Any, own: Any, meek: str) -> None:
+    own.execute(f"GRANT SELECT ON {own.tables.version} TO meek")
+    colour.open(meek, create_tables=True).save("0", 1)
+
+
+@pytest.mark.parametrize(
+    ("missing", "call"),
+    [
+        ("SELECT", "list"),
+        ("INSERT", "claim"),
+        ("UPDATE", "renew"),
+        ("INSERT", "checkpoint"),
+        ("UPDATE", "checkpoint again"),
+    ],
+)
+def test_a_right_that_is_missing_is_named(
+    colour: Any, own: Any, meek: str, missing: str, call: str
+) -> None:
+    if call == "checkpoint again":
+        colour.open(own).save("9", 1)
+    for table in (own.tables.ownership, own.tables.checkpoint):
+        own.execute(f"REVOKE {missing} ON {table} FROM meek")
+    client = colour.open(meek)
+    with pytest.raises(StoreAccessError, match=f"lacks a right; this takes .*{missing}"):
+        CALLS[call](client)
+
+
+def test_deleting_takes_a_right_of_its_own(colour: Any, own: Any, meek: str) -> None:
+    client = colour.open(meek)
+    with pytest.raises(StoreAccessError, match="this takes SELECT and DELETE"):
+        client.call("delete_scope", *client.scope.as_dict().values())
+    for table in (own.tables.ownership, own.tables.checkpoint):
+        own.execute(f"GRANT DELETE ON {table} TO meek")
+    client.save("0", 1)
+    assert client.call("delete_scope", *client.scope.as_dict().values()) == 1
+
+
+@pytest.fixture
+def asked(own: Any) -> Iterator[str]:
+    """A role that must give its password; gives a URL without one."""
+    own.execute("CREATE ROLE asked LOGIN SUPERUSER PASSWORD 'hush'")
+    yield own.url.replace("//test@", "//asked@")
+    own.execute("DROP ROLE asked")
+
+
+def test_a_password_is_asked_for_at_each_connect(
+    colour: Any, own: Any, asked: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    given: list[str] = []
+
+    def password() -> str:
+        given.append("hush")
+        return given[-1]
+
+    client = colour.open(asked, credential=password)
+    client.save("0", 1)
+    client.save("0", 2)
+    assert len(given) == 1
+    own.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'asked'")
+    client.save("0", 3)
+    assert len(given) == 2
+    assert "hush" not in caplog.text + repr(client.store)
+
+
+def test_an_awaitable_password_is_awaited(colour: Any, asked: str) -> None:
+    if colour.name == "sync":
+        return
+
+    async def password() -> str:
+        await asyncio.sleep(0)
+        return "hush"
+
+    for url in (asked, asked.replace("postgresql://", "postgresql+asyncpg://")):
+        colour.open(url, credential=password).save("0", 1, force=True)
+
+
+def test_a_wrong_password_is_refused_at_once_and_not_shown(colour: Any, asked: str) -> None:
+    drivers = ["postgresql"] if colour.name == "sync" else ["postgresql", "postgresql+asyncpg"]
+    for driver in drivers:
+        client = colour.open(asked.replace("postgresql", driver, 1), credential="whisper")
+        with pytest.raises(StoreAccessError, match="refused the login") as refused:
+            client.list_ownership()
+        assert "whisper" not in f"{refused.value} {refused.value.__cause__!r}"
+
+
+class Token:
+    """A credential of azure-identity, as far as a store sees it."""
+
+    def __init__(self) -> None:
+        self.scopes: list[str] = []
+
+    def get_token(self, *scopes: str) -> Any:
+        self.scopes += scopes
+        return SimpleNamespace(token="hush")
+
+
+def test_a_token_is_the_password_and_goes_over_tls_only(colour: Any, asked: str) -> None:
+    token = Token()
+    client = colour.open(asked, credential=token)
+    with pytest.raises(StoreAccessError, match="no encrypted connection"):  # it has none
+        client.list_ownership()
+    client = colour.open(f"{asked}&sslmode=disable", credential=token)
+    client.save("0", 1)
+    assert set(token.scopes) == {"https://ossrdbms-aad.database.windows.net/.default"}
+
+
+def test_entra_without_azure_identity_says_what_to_do(
+    colour: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
+    monkeypatch.setitem(sys.modules, "azure.identity.aio", None)
+    with pytest.raises(ConfigurationError, match="pip install azure-identity"):
+        colour.store("postgresql://h/db", entra=True)

@@ -1,0 +1,147 @@
+"""What is said to SQL databases, and what their errors mean."""
+
+import re
+
+import pytest
+
+from eventhub_checkpoints._wire.sql import Statement, Tables, columns, row_values, spelled
+from eventhub_checkpoints._wire.sql_errors import postgres_failure, sqlite_failure
+from eventhub_checkpoints._wire.sql_migrations import MIGRATIONS
+from eventhub_checkpoints._wire.sql_statements import statements
+from eventhub_checkpoints.errors import (
+    StoreAccessError,
+    StoreError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.records import Scope
+
+DRIVERS = [
+    ("postgresql", "psycopg"),
+    ("postgresql", "asyncpg"),
+    ("sqlite", "pysqlite"),
+    ("sqlite", "aiosqlite"),
+]
+
+
+@pytest.mark.parametrize(
+    ("driver", "text", "parameters"),
+    [
+        ("psycopg", "a = %(a)s AND b = %(b)s OR a = %(a)s", {"a": 1, "b": 2}),
+        ("asyncpg", "a = $1 AND b = $2 OR a = $1", (1, 2)),
+        ("pysqlite", "a = :a AND b = :b OR a = :a", {"a": 1, "b": 2}),
+    ],
+)
+def test_parameters_are_spelled_as_the_driver_wants(driver, text, parameters) -> None:
+    statement = spelled("a = :a AND b = :b OR a = :a", driver)
+    assert statement.text == text
+    assert statement.filled({"a": 1, "b": 2}) == parameters
+
+
+def test_tables_are_quoted_and_have_a_schema_where_one_is_given() -> None:
+    assert Tables("mine").ownership == '"mine_ownership"'
+    assert Tables("Mine", "there").checkpoint == '"there"."Mine_checkpoint"'
+
+
+def test_names_are_stored_in_lower_case_and_partitions_as_they_are() -> None:
+    scope = Scope("NS.example.net", "Orders", "$Default")
+    assert list(row_values(scope, "A").values()) == ["ns.example.net", "orders", "$default", "A"]
+
+
+def test_a_batch_is_one_array_for_each_column() -> None:
+    assert columns([{"a": "1", "b": None}, {"a": "2", "b": "3"}]) == {
+        "a": ["1", "2"],
+        "b": [None, "3"],
+    }
+
+
+@pytest.mark.parametrize(("dialect", "driver"), DRIVERS)
+def test_every_statement_names_only_parameters_that_are_given(dialect: str, driver: str) -> None:
+    made = statements(Tables("mine"), dialect, driver)
+    known = {
+        *row_values(Scope("a", "b", "c"), "0"),
+        "partition_ids",
+        "owner_id",
+        "etag",
+        "new_etag",
+    }
+    known |= {"offset", "sequence_number", "version", "seen", "expected", "writer"}
+    for name in made.__slots__:
+        found = getattr(made, name)
+        for one in found if isinstance(found, tuple) else (found,):
+            if isinstance(one, Statement):
+                named = set(one.order) | set(re.findall(r"[%:]\(?([a-z_]+)", one.text))
+                assert named <= known, name
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "sqlite"])
+def test_the_first_migration_is_what_it_always_was(dialect: str) -> None:
+    own, held = MIGRATIONS[0](Tables("t"), dialect)
+    text, time = ("text", "double precision") if dialect == "postgresql" else ("TEXT", "REAL")
+    key = "fully_qualified_namespace, eventhub_name, consumer_group, partition_id"
+    names = key.replace(",", f" {text} NOT NULL,") + f" {text} NOT NULL"
+    assert own == (
+        f'CREATE TABLE IF NOT EXISTS "t_ownership" ({names}, owner_id {text} NOT NULL, '
+        f"etag {text} NOT NULL, last_modified_time {time} NOT NULL, PRIMARY KEY ({key}))"
+    )
+    assert held == (
+        f'CREATE TABLE IF NOT EXISTS "t_checkpoint" ({names}, "offset" {text}, sequence_number '
+        f"BIGINT, version {text} NOT NULL, last_modified_time {time} NOT NULL, "
+        f"writer {text} NOT NULL, PRIMARY KEY ({key}))"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "kind"),
+    [
+        ("40001", StoreUnavailableError),
+        ("40P01", StoreUnavailableError),
+        ("57P01", StoreUnavailableError),
+        ("57P03", StoreUnavailableError),
+        ("57014", StoreUnavailableError),
+        ("08006", StoreUnavailableError),
+        ("53300", StoreUnavailableError),
+        ("25006", StoreUnavailableError),
+        ("28P01", StoreAccessError),
+        ("42501", StoreAccessError),
+        ("42P01", StoreNotReadyError),
+        ("3F000", StoreNotReadyError),
+        ("3D000", StoreNotReadyError),
+        ("42703", StoreNotReadyError),
+        ("53100", StoreError),
+        ("23505", StoreError),
+        (None, StoreUnavailableError),
+    ],
+)
+def test_a_sqlstate_is_the_error_that_it_calls_for(sqlstate: str | None, kind: type) -> None:
+    error = postgres_failure(sqlstate, "said\nmore", "here", "")
+    assert type(error) is kind
+    assert str(error).startswith("here: ")
+    assert "more" not in str(error)
+
+
+def test_a_refusal_at_connect_is_known_by_its_words() -> None:
+    said = 'connection failed: FATAL:  password authentication failed for user "me"'
+    assert type(postgres_failure(None, said, "here", "")) is StoreAccessError
+    said = 'connection failed: FATAL:  database "x" does not exist'
+    assert type(postgres_failure(None, said, "here", "")) is StoreNotReadyError
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "kind"),
+    [
+        ("SQLITE_BUSY", "database is locked", StoreUnavailableError),
+        ("SQLITE_BUSY_SNAPSHOT", "database is locked", StoreUnavailableError),
+        ("SQLITE_FULL", "database or disk is full", StoreError),
+        ("SQLITE_IOERR_WRITE", "disk I/O error", StoreError),
+        ("SQLITE_READONLY_DIRECTORY", "attempt to write", StoreAccessError),
+        ("SQLITE_CANTOPEN", "unable to open database file", StoreNotReadyError),
+        ("SQLITE_NOTADB", "file is not a database", StoreError),
+        ("SQLITE_ERROR", "no such table: x", StoreNotReadyError),
+        ("SQLITE_ERROR", "no such column: x", StoreNotReadyError),
+        ("SQLITE_ERROR", "syntax error", StoreError),
+        (None, "anything", StoreError),
+    ],
+)
+def test_a_result_code_is_the_error_that_it_calls_for(name, said: str, kind: type) -> None:
+    assert type(sqlite_failure(name, said, "here")) is kind

