@@ -1,17 +1,16 @@
 """Many claims at once behind a delay, as when a consumer starts, or renews what it owns."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from typing import Any
 
-from benchmarks.measuring import SIDES, Cost, Rounds, cost_of, in_turns, turned
-from benchmarks.sides import Row, aio_sides, ownership, sync_sides
+from benchmarks.measuring import SIDES, Cost, Rounds, cost_of, in_turns, on_a_loop, turned
+from benchmarks.operations import MANY, QUICK_MANY, of_group
+from benchmarks.rows import Row
+from benchmarks.sides import aio_sides, sync_sides
 
 DELAY_MS = 10.0
-BATCH = 1024
-QUICK_BATCH = 64
 
 Claim = Callable[[list[Row]], list[Row]]
 Open = Callable[[], AbstractContextManager[dict[str, Claim]]]
@@ -24,7 +23,7 @@ def first_claims(open_claims: Open, quick: bool) -> Rounds:
     Each side of each round has a server of its own: Azurite looks for a blob among all that it has,
     so it would become slower with every batch. Azure's service does not.
     """
-    size = QUICK_BATCH if quick else BATCH
+    size = QUICK_MANY if quick else MANY
     for number in count():
         yield {
             side: cost_of_first_claims(open_claims, side, size) for side in turned(SIDES, number)
@@ -34,7 +33,7 @@ def first_claims(open_claims: Open, quick: bool) -> Rounds:
 def cost_of_first_claims(open_claims: Open, side: str, size: int) -> Cost:
     """The cost of one batch on a new server."""
     with open_claims() as claims:
-        rows = [ownership(side, partition) for partition in range(size)]
+        rows = of_group(side, size)
 
         def once() -> None:
             assert len(claims[side](rows)) == size
@@ -44,10 +43,10 @@ def cost_of_first_claims(open_claims: Open, side: str, size: int) -> Cost:
 
 def renewals(open_claims: Open, quick: bool) -> Rounds:
     """Renew all partitions of a group."""
-    size = QUICK_BATCH if quick else BATCH
+    size = QUICK_MANY if quick else MANY
 
     def work(name: str, claim: Claim) -> Callable[[], None]:
-        rows = claim([ownership(name, partition) for partition in range(size)])
+        rows = claim(of_group(name, size))
 
         def once() -> None:
             rows[:] = claim(rows)
@@ -71,21 +70,16 @@ def by_threads() -> Iterator[dict[str, Claim]]:
 @contextmanager
 def by_tasks() -> Iterator[dict[str, Claim]]:
     """The claims of the aio sides as plain functions, all on one event loop."""
-    with asyncio.Runner() as runner:
+    with on_a_loop(aio_sides(DELAY_MS)) as (run, sides):
 
         def claim_of(side: Any) -> Claim:
-            return lambda rows: runner.run(side.claim_ownership(rows))
+            return lambda rows: run(side.claim_ownership(rows))
 
-        opened = aio_sides(DELAY_MS)
-        sides = runner.run(opened.__aenter__())
-        try:
-            yield warmed({name: claim_of(side) for name, side in sides.items()})
-        finally:
-            runner.run(opened.__aexit__(None, None, None))
+        yield warmed({name: claim_of(side) for name, side in sides.items()})
 
 
 def warmed(claims: dict[str, Claim]) -> dict[str, Claim]:
     """Claim a few partitions on each side, so that connections are open."""
     for name, claim in claims.items():
-        claim([ownership(f"{name}-warm", partition) for partition in range(32)])
+        claim(of_group(f"{name}-warm", 32))
     return claims

@@ -1,12 +1,18 @@
 """What a piece of work costs, and how the sides take turns at it."""
 
+import asyncio
 import gc
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 SIDES = OURS, OFFICIAL, BARE = "ours", "official", "bare"
+
+T = TypeVar("T")
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+"""Runs a coroutine to its end."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +24,18 @@ class Cost:
             proxy are processes of their own, and do not count.
         wall: seconds on the clock.
         memory: bytes in RAM at the most; only the imports have it, and only on Linux.
+        trips: how often an answer was waited for; only where it was counted.
     """
 
     cpu: float
     wall: float
     memory: float | None = None
+    trips: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Operations in a second."""
+        return 1 / self.wall
 
 
 Round = dict[str, Cost]
@@ -34,13 +47,18 @@ Case = Callable[[bool], Rounds]
 
 
 def in_turns(
-    works: Mapping[str, Callable[[], Any]], number: int, *, turns: int = 1, operations: int = 1
+    works: Mapping[str, Callable[[], Any]],
+    number: int,
+    *,
+    turns: int = 1,
+    operations: int = 1,
+    each: int = 1,
 ) -> Round:
     """Let each side do its work `turns` times, each time so many operations in a row."""
     costs: dict[str, list[Cost]] = {side: [] for side in works}
     for turn in range(number, number + turns):
         for side in turned([*works], turn):
-            costs[side].append(cost_of(works[side], operations))
+            costs[side].append(cost_of(works[side], operations, each))
     return {side: mean(each) for side, each in costs.items()}
 
 
@@ -53,14 +71,14 @@ def turned(sides: Sequence[str], number: int) -> Sequence[str]:
     return [*sides[first:], *sides[:first]]
 
 
-def cost_of(work: Callable[[], Any], operations: int) -> Cost:
-    """The cost of one of so many operations in a row."""
+def cost_of(work: Callable[[], Any], times: int, each: int = 1) -> Cost:
+    """The cost of one operation, of which the work, done so many times in a row, has `each`."""
     gc.collect()  # what the side before has left behind is not this one's to clear away
     wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(operations):
+    for _ in range(times):
         work()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    return Cost(cpu / operations, wall / operations)
+    return Cost(cpu / (times * each), wall / (times * each))
 
 
 def mean(costs: list[Cost]) -> Cost:
@@ -68,3 +86,14 @@ def mean(costs: list[Cost]) -> Cost:
     return Cost(
         sum(cost.cpu for cost in costs) / len(costs), sum(cost.wall for cost in costs) / len(costs)
     )
+
+
+@contextmanager
+def on_a_loop(opened: AbstractAsyncContextManager[T]) -> Iterator[tuple[Run, T]]:
+    """An event loop that a plain function can run something on, and what was opened there."""
+    with asyncio.Runner() as runner:
+        found = runner.run(opened.__aenter__())
+        try:
+            yield runner.run, found
+        finally:
+            runner.run(opened.__aexit__(None, None, None))

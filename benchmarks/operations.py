@@ -1,79 +1,148 @@
-"""One operation at a time, straight to the server: what it costs the client."""
+"""The operations, straight to the server: what each costs the client, on whatever sides."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from benchmarks.batches import BATCH, QUICK_BATCH
-from benchmarks.measuring import OURS, Rounds, in_turns
-from benchmarks.sides import ownership, scope, scope_of, sync_sides
+from benchmarks.measuring import OFFICIAL, Cost, Rounds, cost_of, in_turns, on_a_loop
+from benchmarks.rows import Row, checkpoint, ownership, scope_of
+
+MANY = 1024
+QUICK_MANY = 64
+
+Work = Callable[[], Any]
+Sides = dict[str, Any]
+Open = Callable[[], AbstractContextManager[Sides]]
+"""Gives all sides, each with the SDK's methods of a store."""
+OpenAio = Callable[[], AbstractAsyncContextManager[Sides]]
+OpenCounted = Callable[[], AbstractContextManager[tuple[Sides, Callable[[], int]]]]
+"""Gives all sides, and how often one of them has waited for an answer until now."""
 
 
-def often(works: dict[str, Callable[[], Any]], quick: bool) -> Rounds:
-    """Rounds of an operation that takes milliseconds."""
+def often(works: dict[str, Work], quick: bool, size: int = 1) -> Rounds:
+    """Rounds of an operation that takes milliseconds, or of calls that have `size` of them."""
     in_turns(works, 0, operations=10)  # connections are opened, code is warm
+    row = max((8 if quick else 16) // size, 1)
     for number in count():
-        yield in_turns(works, number, turns=2 if quick else 8, operations=8 if quick else 16)
+        yield in_turns(works, number, turns=2 if quick else 8, operations=row)
 
 
-def renew(quick: bool) -> Rounds:
-    """Renew the ownership of one partition."""
+def renew(open_sides: Open, quick: bool, size: int = 1) -> Rounds:
+    """Renew the ownership of one partition, or of several in one call."""
 
-    def work(name: str, side: Any) -> Callable[[], None]:
-        rows = side.claim_ownership([ownership(name)])
+    def work(name: str, side: Any) -> Work:
+        rows = side.claim_ownership(of_group(name, size))
 
         def once() -> None:
             rows[:] = side.claim_ownership(rows)
+            assert len(rows) == size
 
         return once
 
-    with sync_sides() as found:
-        yield from often({name: work(name, side) for name, side in found.items()}, quick)
+    with open_sides() as found:
+        yield from often({name: work(name, side) for name, side in found.items()}, quick, size)
 
 
-def recheckpoint(quick: bool) -> Rounds:
+def recheckpoint(open_sides: Open, quick: bool) -> Rounds:
     """Write the checkpoint of one partition again, each time one event further."""
 
-    def work(name: str, side: Any) -> Callable[[], None]:
-        numbers = count(1)
-
-        def once() -> None:
-            number = next(numbers)
-            position = {"offset": str(100 * number), "sequence_number": number}
-            side.update_checkpoint(scope(name) | {"partition_id": "0"} | position)
-
-        return once
-
-    with sync_sides() as found:
-        for name in found:  # the bare request needs a blob that is there
-            position = {"partition_id": "0", "offset": "0", "sequence_number": 0}
-            found[OURS].update_checkpoint(scope(name) | position)
-        yield from often({name: work(name, side) for name, side in found.items()}, quick)
-
-
-def first_claim(quick: bool) -> Rounds:
-    """Claim a partition that nobody has owned, each time of another group."""
-
-    def work(name: str, side: Any) -> Callable[[], None]:
+    def work(name: str, side: Any) -> Work:
         numbers = count()
-        return lambda: side.claim_ownership([ownership(f"{name}-{next(numbers)}")])
+        return lambda: side.update_checkpoint(checkpoint(name, 0, next(numbers)))
 
-    with sync_sides() as found:
+    with open_sides() as found:
         yield from often({name: work(name, side) for name, side in found.items()}, quick)
 
 
-def list_many(quick: bool) -> Rounds:
-    """List the ownerships of a group of 1024 partitions."""
-    size = QUICK_BATCH if quick else BATCH
+def first_claims(open_sides: Open, quick: bool, size: int = 1) -> Rounds:
+    """Claim a partition that nobody has owned, or several, each time of another group."""
+    with open_sides() as found:
+        works = {name: claiming(name, side, size) for name, side in found.items()}
+        yield from often(works, quick, size)
 
-    def work(side: Any, names: tuple[str, str, str]) -> Callable[[], None]:
+
+def trips(open_counted: OpenCounted, quick: bool, size: int) -> Rounds:
+    """How often a call that claims several partitions waits for an answer."""
+    with open_counted() as (found, count_now):
+        works = {name: claiming(name, side, size) for name, side in found.items()}
+        # Until statements are prepared; official Blob has none, and takes long.
+        in_turns({name: work for name, work in works.items() if name != OFFICIAL}, 0, operations=10)
+        while True:
+            yield {name: counted(work, count_now) for name, work in works.items()}
+
+
+def claiming(name: str, side: Any, size: int) -> Work:
+    """Claims partitions of a new group, each time that it is called."""
+    numbers = count()
+
+    def once() -> None:
+        assert len(side.claim_ownership(of_group(f"{name}-{next(numbers)}", size))) == size
+
+    return once
+
+
+def counted(work: Work, count_now: Callable[[], int]) -> Cost:
+    """What it cost to do it once."""
+    before = count_now()
+    cost = cost_of(work, 1)
+    return replace(cost, trips=count_now() - before)
+
+
+def list_many(open_sides: Open, quick: bool) -> Rounds:
+    """List the ownerships of a group of 1024 partitions."""
+    size = QUICK_MANY if quick else MANY
+
+    def work(name: str, side: Any) -> Work:
+        for rows in batches(of_group(name, size), 64):
+            side.claim_ownership(rows)
+        names = scope_of(ownership(name))
+
         def once() -> None:
             assert len(side.list_ownership(*names)) == size
 
         return once
 
-    with sync_sides() as found:
-        rows = found[OURS].claim_ownership([ownership("all", number) for number in range(size)])
-        works = {name: work(side, scope_of(rows[0])) for name, side in found.items()}
+    with open_sides() as found:
+        works = {name: work(name, side) for name, side in found.items()}
         for number in count():
             yield in_turns(works, number, turns=3)
+
+
+def writes(open_sides: OpenAio, quick: bool, tasks: int) -> Rounds:
+    """Write checkpoints in so many tasks at once, each those of one partition."""
+    each = 2 if quick else max(512 // tasks, 16)
+
+    def work(run: Any, name: str, side: Any) -> Work:
+        numbers = [count() for _ in range(tasks)]
+
+        async def one(partition: int) -> None:
+            for _ in range(each):
+                number = next(numbers[partition])
+                await side.update_checkpoint(checkpoint(name, partition, number))
+
+        async def all_of_them() -> None:
+            async with asyncio.TaskGroup() as group:
+                for partition in range(tasks):
+                    group.create_task(one(partition))
+
+        return lambda: run(all_of_them())
+
+    with on_a_loop(open_sides()) as (run, found):
+        works = {name: work(run, name, side) for name, side in found.items()}
+        in_turns(works, 0)
+        for number in count():
+            yield in_turns(works, number, turns=1 if quick else 2, each=tasks * each)
+
+
+def of_group(group: str, size: int) -> list[Row]:
+    """Proposals for the partitions of a group."""
+    return [ownership(group, partition) for partition in range(size)]
+
+
+def batches(rows: list[Row], size: int) -> Iterator[list[Row]]:
+    """The rows, so many at a time."""
+    for first in range(0, len(rows), size):
+        yield rows[first : first + size]

@@ -1,4 +1,4 @@
-"""The same operations by each side: our store, the official one, and bare requests."""
+"""The same operations on Blob by each side: our store, the official one, and bare requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -7,6 +7,7 @@ from dataclasses import astuple
 from typing import Any
 
 from azure.core import MatchConditions
+from azure.core.exceptions import ResourceNotFoundError
 from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore as Official
 from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as OfficialAio
 from azure.storage.blob import ContainerClient
@@ -14,26 +15,12 @@ from azure.storage.blob.aio import ContainerClient as ContainerClientAio
 
 from benchmarks.measuring import BARE, OFFICIAL, OURS
 from benchmarks.places import place
+from benchmarks.rows import Row, scope_of
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as OursAio
 from eventhub_checkpoints.blob import BlobCheckpointStore as Ours
 
-Row = dict[str, Any]
 API_VERSION = "2019-07-07"
 """What both stores send."""
-
-
-def ownership(group: str, partition: int = 0, owner: str = "owner") -> Row:
-    """A proposal as the SDK makes it for a partition that nobody has owned yet."""
-    return scope(group) | {"partition_id": str(partition), "owner_id": owner, "etag": None}
-
-
-def scope(group: str) -> dict[str, str]:
-    """A consumer group of the one hub."""
-    return {
-        "fully_qualified_namespace": "orders.servicebus.windows.net",
-        "eventhub_name": "orders",
-        "consumer_group": group,
-    }
 
 
 def blob_name(row: Row, kind: str) -> str:
@@ -41,14 +28,14 @@ def blob_name(row: Row, kind: str) -> str:
     return f"{'/'.join(scope_of(row))}/{kind}/{row['partition_id']}"
 
 
-def scope_of(row: Row) -> tuple[str, str, str]:
-    """The three names of a row."""
-    return row["fully_qualified_namespace"], row["eventhub_name"], row["consumer_group"]
-
-
 def condition(etag: str) -> dict[str, Any]:
     """The keyword arguments of a write over this etag only."""
     return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
+
+
+def position(row: Row) -> dict[str, str]:
+    """The metadata of a checkpoint's blob."""
+    return {"offset": row["offset"], "sequencenumber": str(row["sequence_number"])}
 
 
 class Bare:
@@ -70,8 +57,11 @@ class Bare:
         return {**row, "etag": answer["etag"]}
 
     def update_checkpoint(self, row: Row) -> None:
-        metadata = {"offset": row["offset"], "sequencenumber": str(row["sequence_number"])}
-        self._blob(blob_name(row, "checkpoint")).set_blob_metadata(metadata)
+        blob, metadata = self._blob(blob_name(row, "checkpoint")), position(row)
+        try:
+            blob.set_blob_metadata(metadata)
+        except ResourceNotFoundError:
+            blob.upload_blob(b"", metadata=metadata)
 
     def list_ownership(self, *names: str) -> list[Any]:
         prefix = f"{'/'.join(names)}/ownership/"
@@ -97,17 +87,27 @@ class BareAio:
         return await asyncio.gather(*[self._claim(row) for row in rows])
 
     async def _claim(self, row: Row) -> Row:
-        name, metadata = blob_name(row, "ownership"), {"ownerid": row["owner_id"]}
-        if name not in self._blobs:
-            self._blobs[name] = self._container.get_blob_client(name)
+        blob, metadata = self._blob(blob_name(row, "ownership")), {"ownerid": row["owner_id"]}
         if row["etag"]:
-            answer = await self._blobs[name].set_blob_metadata(metadata, **condition(row["etag"]))
+            answer = await blob.set_blob_metadata(metadata, **condition(row["etag"]))
         else:
-            answer = await self._blobs[name].upload_blob(b"", overwrite=False, metadata=metadata)
+            answer = await blob.upload_blob(b"", overwrite=False, metadata=metadata)
         return {**row, "etag": answer["etag"]}
+
+    async def update_checkpoint(self, row: Row) -> None:
+        blob, metadata = self._blob(blob_name(row, "checkpoint")), position(row)
+        try:
+            await blob.set_blob_metadata(metadata)
+        except ResourceNotFoundError:
+            await blob.upload_blob(b"", metadata=metadata)
 
     async def close(self) -> None:
         await self._container.close()
+
+    def _blob(self, name: str) -> Any:
+        if name not in self._blobs:
+            self._blobs[name] = self._container.get_blob_client(name)
+        return self._blobs[name]
 
 
 @contextmanager

@@ -1,47 +1,84 @@
-"""The benchmark command, as small as it can be asked."""
+"""The benchmark commands, as small as they can be asked."""
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from backends import Backend
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.usefixtures("azurite")
-def test_one_quick_case_prints_its_row_and_writes_its_figures(tmp_path: Path) -> None:
-    """It starts a server of its own, as it does for a user: that of the tests holds their rows."""
-    written = tmp_path / "figures.json"
-    words = ["--quick", "--rounds", "1", "--only", "renew", "--json", str(written)]
-    ran = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *words],
+def benchmark(module: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", module, *words],
         cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tools")},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+def quick_benchmark(module: str, written: Path, *only: str) -> tuple[str, dict[str, Any]]:
+    """What a quick run prints, and the measures of its cases."""
+    words = ["--quick", "--rounds", "1", "--json", str(written)]
+    ran = benchmark(module, *words, *(word for name in only for word in ("--only", name)))
     assert ran.returncode == 0, ran.stderr
-    assert "renew an ownership" in ran.stdout
-    assert "at most 1.1 x bare" in ran.stdout
-    (case,) = json.loads(written.read_text())["cases"]
-    assert case["name"] == "renew"
-    assert {*case["measures"]} == {"cpu", "wall"}
-    for measure in case["measures"].values():
+    cases = json.loads(written.read_text())["cases"]
+    return ran.stdout, {case["name"]: case["measures"] for case in cases}
+
+
+@pytest.mark.usefixtures("azurite")
+def test_one_quick_case_prints_its_row_and_writes_its_figures(tmp_path: Path) -> None:
+    """It starts a server of its own, as it does for a user: that of the tests holds their rows."""
+    printed, cases = quick_benchmark("benchmarks", tmp_path / "figures.json", "renew")
+    assert "renew an ownership" in printed
+    assert "at most 1.1 x bare" in printed
+    assert {*cases} == {"renew"}
+    assert {*cases["renew"]} == {"cpu", "wall"}
+    for measure in cases["renew"].values():
         assert {*measure["median"]} == {"ours", "official", "bare"}
         assert all(value > 0 for value in measure["median"].values())
 
 
-def test_an_unknown_case_is_answered_with_the_known_ones() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--only", "nothing"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_a_backend_is_measured_beside_its_bare_driver(tmp_path: Path) -> None:
+    words = ["sqlite", "renew", "checkpoint", "renew-64", "list", "write-8"]
+    printed, cases = quick_benchmark("benchmarks.backends", tmp_path / "figures.json", *words)
+    assert "at most 0.15 ms above bare" in printed
+    assert {*cases} == {f"{name}-sqlite" for name in words[1:]}
+    assert {*cases["renew-sqlite"]} == {"cpu", "wall"}
+    assert {*cases["write-8-sqlite"]} == {"cpu", "rate"}
+    for measures in cases.values():
+        for measure in measures.values():
+            # Official Blob is beside them where there is an Azurite.
+            assert {"ours", "bare"} <= {*measure["median"]}
+            assert all(value > 0 for value in measure["median"].values())
+
+
+def test_a_batch_of_claims_is_one_round_trip(
+    servers: Callable[[str], Backend], tmp_path: Path
+) -> None:
+    names = "postgres", "redis"
+    for name in names:
+        servers(name)
+    written = tmp_path / "figures.json"
+    _, cases = quick_benchmark("benchmarks.backends", written, *names, "trips-64")
+    for name in names:
+        trips = cases[f"trips-64-{name}"]["trips"]
+        assert trips["median"]["ours"] == 1
+        assert [one["reached"] for one in trips["targets"]] == [True]
+
+
+@pytest.mark.parametrize("module", ["benchmarks", "benchmarks.backends"])
+def test_an_unknown_case_is_answered_with_the_known_ones(module: str) -> None:
+    ran = benchmark(module, "--only", "nothing")
     assert ran.returncode == 2
-    assert "first-claim" in ran.stderr
+    assert "renew" in ran.stderr

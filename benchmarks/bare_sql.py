@@ -1,0 +1,142 @@
+"""The statements of a program that keeps one connection to PostgreSQL or SQLite, and no engine."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Self
+from uuid import uuid4
+
+import aiosqlite
+import psycopg
+from sqlalchemy.engine import URL, make_url
+
+from benchmarks.rows import Row
+from eventhub_checkpoints._wire.sql import Tables, columns, spelled
+from eventhub_checkpoints._wire.sql_statements import CLOCKS, renew_sqlite, statements
+
+CONNECTIONS = 4
+"""To PostgreSQL, for many tasks; as many as the store has."""
+DURABLE = "PRAGMA synchronous = FULL"
+
+
+def with_new_etags(rows: Sequence[Row]) -> list[Row]:
+    """The rows, as parameters of a claim."""
+    return [{**row, "new_etag": uuid4().hex} for row in rows]
+
+
+def with_version(row: Row) -> Row:
+    """A checkpoint as the parameters of a write."""
+    return {**row, "version": uuid4().hex, "writer": "bare"}
+
+
+class BareSql:
+    """One open connection, on which every statement is a transaction of its own."""
+
+    def __init__(self, connection: Any, dialect: str, driver: str, tables: Tables) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._say = statements(tables, dialect, driver)
+        # One row needs no arrays.
+        self._renew = spelled(renew_sqlite(tables.ownership, CLOCKS[dialect]), driver).text
+
+    def claim_ownership(self, rows: Sequence[Row]) -> list[Row]:
+        claims = with_new_etags(rows)
+        renewing = bool(rows[0]["etag"])
+        if renewing and len(rows) == 1:
+            self._cursor.execute(self._renew, claims[0])
+        else:
+            self._claim_together(self._say.renew if renewing else self._say.create, claims)
+        assert self._cursor.rowcount == len(rows)
+        return [{**row, "etag": claim["new_etag"]} for row, claim in zip(rows, claims, strict=True)]
+
+    def update_checkpoint(self, row: Row) -> None:
+        self._cursor.execute(self._say.force_checkpoint.text, with_version(row))
+
+    def list_ownership(self, *names: str) -> list[Any]:
+        keys = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
+        self._cursor.execute(self._say.ownerships.text, dict(zip(keys, names, strict=True)))
+        return list(self._cursor.fetchall())
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _claim_together(self, statement: Any, claims: list[Row]) -> None:
+        raise NotImplementedError
+
+
+class BareSqlite(BareSql):
+    """The module of the standard library."""
+
+    def __init__(self, url: str) -> None:
+        connection = sqlite3.connect(str(make_url(url).database), isolation_level=None)
+        connection.execute(DURABLE)
+        super().__init__(connection, "sqlite", "pysqlite", Tables("eventhub_checkpoints"))
+
+    def _claim_together(self, statement: Any, claims: list[Row]) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._cursor.executemany(statement.text, claims)
+        self._connection.execute("COMMIT")
+
+
+class BarePostgres(BareSql):
+    """Psycopg."""
+
+    def __init__(self, url: str) -> None:
+        address, tables = parted(url)
+        connection = psycopg.connect(address, autocommit=True)
+        super().__init__(connection, "postgresql", "psycopg", tables)
+
+    def _claim_together(self, statement: Any, claims: list[Row]) -> None:
+        self._cursor.execute(statement.text, columns(claims))
+
+
+class BareSqlAio:
+    """Connections that tasks take in turn."""
+
+    def __init__(self, connections: Sequence[Any], statement: str) -> None:
+        self._connections = connections
+        self._statement = statement
+        self._free: asyncio.Queue[Any] = asyncio.Queue()
+        for connection in connections:
+            self._free.put_nowait(connection)
+
+    @classmethod
+    async def sqlite(cls, url: str) -> Self:
+        """One connection to a file: all would wait for its one lock."""
+        path = str(make_url(url).database)
+        connection = await aiosqlite.connect(path, isolation_level=None)
+        await connection.execute(DURABLE)
+        say = statements(Tables("eventhub_checkpoints"), "sqlite", "aiosqlite")
+        return cls([connection], say.force_checkpoint.text)
+
+    @classmethod
+    async def postgres(cls, url: str) -> Self:
+        """Several connections to a server."""
+        address, tables = parted(url)
+        opened = [
+            await psycopg.AsyncConnection.connect(address, autocommit=True)
+            for _ in range(CONNECTIONS)
+        ]
+        say = statements(tables, "postgresql", "psycopg")
+        return cls(opened, say.force_checkpoint.text)
+
+    async def update_checkpoint(self, row: Row) -> None:
+        connection = await self._free.get()
+        try:
+            cursor = await connection.execute(self._statement, with_version(row))
+            await cursor.close()
+        finally:
+            self._free.put_nowait(connection)
+
+    async def close(self) -> None:
+        for connection in self._connections:
+            await connection.close()
+
+
+def parted(url: str) -> tuple[str, Tables]:
+    """What libpq takes of a store's URL, and the tables in its schema."""
+    found: URL = make_url(url)
+    schema = found.query.get("schema")
+    address = found.difference_update_query(["schema"])
+    tables = Tables("eventhub_checkpoints", str(schema) if schema else None)
+    return address.render_as_string(hide_password=False), tables
