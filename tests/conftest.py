@@ -17,11 +17,8 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
 from backends import BACKENDS, Backend, Place, ServerMissingError
-from eventhub_checkpoints.cli.azurite import (
-    Azurite,
-    AzuriteMissingError,
-    connection_string,
-)
+from backends.blob import Blob
+from eventhub_checkpoints.cli.azurite import Azurite, connection_string
 from fault_proxy import FaultProxy
 
 
@@ -43,15 +40,51 @@ def pytest_make_collect_report() -> Any:
     return failed_if_servers_are_required((yield))
 
 
+FINDINGS = pytest.StashKey[dict[str, list[str]]]()
+"""What tests have found on real servers, by title; told at the end of the run."""
+
+
 @pytest.fixture(scope="session")
-def azurite() -> Iterator[Azurite]:
+def tell(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
+    """Adds a line to a title of the run's summary."""
+    findings = pytestconfig.stash.setdefault(FINDINGS, {})
+
+    def add(title: str, line: str) -> None:
+        findings.setdefault(title, []).append(line)
+
+    return add
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    for title, lines in config.stash.get(FINDINGS, {}).items():
+        terminalreporter.section(title)
+        for line in lines:
+            terminalreporter.line(f"{title}: {line}")
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Callable[[str], Backend]]:
+    """Gives the running backend of a name; each is started once, when it is first asked for."""
+    with ExitStack() as started:
+
+        @cache
+        def server(name: str) -> Backend:
+            try:
+                return started.enter_context(BACKENDS[name]())
+            except ServerMissingError as missing:
+                pytest.skip(str(missing))
+
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite(servers: Callable[[str], Backend]) -> Azurite:
     """A running Azurite; prepare it with `python tools/prepare.py`, no test downloads it."""
-    try:
-        running = Azurite().start()
-    except AzuriteMissingError as missing:
-        pytest.skip(str(missing))
-    yield running
-    running.stop()
+    backend = servers("blob")
+    assert isinstance(backend, Blob)
+    return backend.azurite
 
 
 @dataclass(frozen=True)
@@ -94,21 +127,6 @@ def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
     """A proxy in front of Azurite that counts requests and can be told to misbehave."""
     with FaultProxy(azurite.endpoint) as running:
         yield running
-
-
-@pytest.fixture(scope="session")
-def servers() -> Iterator[Callable[[str], Backend]]:
-    """Gives the running backend of a name; each is started once, when it is first asked for."""
-    with ExitStack() as started:
-
-        @cache
-        def server(name: str) -> Backend:
-            try:
-                return started.enter_context(BACKENDS[name]())
-            except ServerMissingError as missing:
-                pytest.skip(str(missing))
-
-        yield server
 
 
 @pytest.fixture(params=BACKENDS)

@@ -58,7 +58,7 @@ PLAIN = {"text", "diff", "sql", "lua"}
 
 
 @pytest.fixture
-def environment(blob_container) -> Iterator[dict[str, str]]:
+def environment(blob_container, servers) -> Iterator[dict[str, str]]:
     """What a reader has set: a hub with events, a storage account, a container."""
     with LocalHub({"orders": 8}) as hub:
         for partition_id in hub.partition_ids("orders"):
@@ -78,6 +78,9 @@ def environment(blob_container) -> Iterator[dict[str, str]]:
             "BLOB_CONTAINER": blob_container.name,
             "BLOB_CONTAINER_URL": blob_container.url,
             "BLOB_CONTAINER_SAS_URL": f"{blob_container.url}?{sas}",
+            "POSTGRES_URL": servers("postgres").url,
+            "REDIS_URL": servers("redis").url,
+            "CASSANDRA_URL": f"{servers('cassandra').url}/eventhub_checkpoints",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "PYTHONUNBUFFERED": "1",

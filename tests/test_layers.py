@@ -266,7 +266,10 @@ def test_what_needs_no_extra_works_without_any(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("module", "extra"),
-    [("blob", "blob"), ("aio.blob", "blob"), ("spark.source", "spark"), ("receive", "spark")],
+    [
+        *(("blob", "blob"), ("aio.blob", "blob"), ("spark.source", "spark"), ("receive", "spark")),
+        *(("redis", "redis"), ("aio.redis", "redis")),
+    ],
 )
 def test_a_missing_driver_is_one_sentence_that_names_the_extra(module: str, extra: str) -> None:
     done = run_blocked(f"import {PACKAGE}.{module}")
@@ -280,7 +283,9 @@ def test_a_missing_driver_is_named_by_the_url_that_needs_it() -> None:
     assert "eventhub-checkpoints[blob]" in done.stderr
 
 
-@pytest.mark.parametrize("store", ["", ".memory", ".aio.memory", ".blob", ".aio.blob"])
+@pytest.mark.parametrize(
+    "store", ["", ".memory", ".aio.memory", ".blob", ".aio.blob", ".redis", ".aio.redis"]
+)
 def test_importing_a_store_costs_no_other_backends_driver(store: str) -> None:
     own = BACKENDS.get(store.rpartition(".")[2], set())
     others = [name for name in DRIVERS if name not in own]

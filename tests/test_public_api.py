@@ -18,7 +18,14 @@ import eventhub_checkpoints
 from eventhub_checkpoints import aio, errors
 
 PACKAGE = Path(eventhub_checkpoints.__file__).parent
-EXTRAS = {"blob": "blob", "aio.blob": "blob", "receive": "spark", "spark": "spark"}
+EXTRAS = {
+    "blob": "blob",
+    "aio.blob": "blob",
+    "receive": "spark",
+    "spark": "spark",
+    "blob_iothub_react": "blob",
+    "cassandra_iothub_react": "cassandra",
+}
 """The extra that a public module and those below it may need."""
 
 

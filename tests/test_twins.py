@@ -85,6 +85,9 @@ def test_every_file_of_both_colours_is_derived_or_written_twice_for_a_reason() -
         "__init__.py": "each exports its colour",
         "_compat.py": "the one place where waiting differs",
         "_blob_transport.py": "each colour has a transport of its own",
+        "_cassandra_transport.py": "a thread and a loop wait for the driver in their own ways",
+        "_redis_transport.py": "a socket is bounded by its own time-out, or by the event loop",
+        "_sql_engine.py": "each colour has engines, and ends a wait, in its own way",
         "registry.py": "the async one calls the sync one",
     }
     assert both - set(twins.DERIVED) <= written_twice.keys()

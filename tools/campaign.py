@@ -2,10 +2,11 @@
 
     python tools/campaign.py forward --rounds 20000
     python tools/campaign.py forward --seed 7 --rounds 1      the round that has failed, again
-    python tools/campaign.py races --rounds 200               on Azurite
+    python tools/campaign.py races --backend redis --rounds 100
 
 `forward`: round number n of seed s is the round of seed s + n, so the seed in a failure runs it
-alone. `races`: the seed says in which order the racers start; who wins is up to the machine.
+alone. `races`: 16 stores claim 64 partitions in each round; the seed says in which order they
+start, and who wins is up to the machine.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from backends import BACKENDS, ServerMissingError
+from claim_races import run_races
 from forward_model import run_round
 
 
@@ -31,18 +34,14 @@ def forward(seed: int, rounds: int, events: int) -> Counter[str]:
     return seen
 
 
-def races(seed: int, rounds: int) -> Counter[str]:
-    """Of 16 stores, sync and aio, that make one first claim, exactly one wins.
+def races(backend: str, seed: int, rounds: int) -> Counter[str]:
+    """Of 16 stores, sync and aio, that claim the same 64 partitions, one wins each.
 
     Raises:
         AssertionError: a race had another outcome.
     """
-    # Imported here: the other campaigns need no Azurite.
-    from claim_races import run_races
-    from eventhub_checkpoints.cli.azurite import Azurite
-
-    with Azurite() as azurite:
-        return run_races(azurite.connection_string, seed, rounds)
+    with BACKENDS[backend]() as running, running.place() as place:
+        return run_races(place, seed, rounds)
 
 
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
@@ -56,11 +55,12 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
     campaigns = parser.add_subparsers(dest="campaign", required=True)
     model = campaigns.add_parser("forward", parents=[common], help="checkpoints go forward")
     model.add_argument("--events", type=int, default=60, help="of a round, without overlaps")
-    campaigns.add_parser("races", parents=[common], help="16 stores race for one first claim")
+    racing = campaigns.add_parser("races", parents=[common], help="16 stores race for claims")
+    racing.add_argument("--backend", choices=BACKENDS, required=True)
     chosen = parser.parse_args(arguments)
     runs: dict[str, Callable[[], Counter[str]]] = {
         "forward": lambda: forward(chosen.seed, chosen.rounds, chosen.events),
-        "races": lambda: races(chosen.seed, chosen.rounds),
+        "races": lambda: races(chosen.backend, chosen.seed, chosen.rounds),
     }
     return chosen.campaign, chosen.seed, chosen.rounds, runs[chosen.campaign]
 
@@ -74,11 +74,11 @@ def main(arguments: list[str] | None = None) -> int:
     began = time.monotonic()
     try:
         seen = run()
-    except AssertionError as error:
+    except (AssertionError, ServerMissingError) as error:
         print(error)
         return 1
     met = ", ".join(f"{count} {kind}" for kind, count in seen.most_common())
-    print(f"no failure in {time.monotonic() - began:.0f} s: {met}")
+    print(f"no failure in {time.monotonic() - began:.1f} s: {met}")
     return 0
 
 

@@ -1,25 +1,23 @@
-"""Races of many Blob stores, sync and aio, for the first claim of one partition."""
+"""Races of many stores, sync and aio, for the first claims of many partitions of one backend."""
 
 import random
 import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 
-from azure.storage.blob import ContainerClient
-
-from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
-from eventhub_checkpoints.blob import BlobCheckpointStore
+from backends import COLOURS, Colour, Place
 from eventhub_checkpoints.conformance.clients import Client, Loop, Row
 from eventhub_checkpoints.records import Scope
 
 RACERS = 16
+PARTITIONS = [str(number) for number in range(64)]
 BARRIER_SECONDS = 60.0
 HANDICAP_SECONDS = 0.03
-"""At most, of a sync store: without it an aio store, which is slower to begin, never wins."""
+"""At most, of a sync store: without it an aio store, which is slower to begin, seldom wins."""
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
 
@@ -27,76 +25,80 @@ class RaceError(AssertionError):
     """A race that had no winner, or more than one."""
 
 
-@contextmanager
-def fresh_container(connection_string: str) -> Iterator[str]:
-    """The name of a container that is deleted in the end."""
-    name = f"races-{uuid.uuid4().hex}"
-    with ContainerClient.from_connection_string(connection_string, name) as container:
-        container.create_container()
-        try:
-            yield name
-        finally:
-            container.delete_container()
+@dataclass(frozen=True)
+class Racer:
+    """A store with connections of its own, in the hands of an owner."""
+
+    client: Client
+    colour: Colour
+    owner_id: str
+
+    def claim_all(self, scope: Scope, partition_ids: Sequence[str]) -> dict[str, Row]:
+        """Claim every partition in one batch; what was won, by partition."""
+        client = self.client.within(scope)
+        batch = [client.proposal(partition_id, self.owner_id) for partition_id in partition_ids]
+        return {row["partition_id"]: row for row in client.claim_ownership(batch)}
 
 
 @contextmanager
-def racers(connection_string: str, container: str) -> Iterator[list[Client]]:
-    """As many stores as race, every second one an aio store, each with connections of its own."""
+def racers(place: Place) -> Iterator[list[Racer]]:
+    """As many stores as race, every second one an aio store."""
     with ExitStack() as opened:
         loop = opened.enter_context(Loop())
-        clients = []
+        made = []
         for number in range(RACERS):
-            kind = AioBlobCheckpointStore if number % 2 else BlobCheckpointStore
-            store = kind.from_connection_string(connection_string, container)
-            clients.append(Client(store, SCOPE, loop))
-            opened.callback(clients[-1].close)
-        yield clients
+            colour = COLOURS[number % 2]
+            client = Client(place.open(colour), SCOPE, loop)
+            opened.callback(client.close)
+            client.list_ownership()  # connected before the start
+            made.append(Racer(client, colour, f"owner-{number}"))
+        yield made
 
 
-def is_aio(client: Client) -> bool:
-    """Whether the store is for asyncio."""
-    return isinstance(client.store, AioBlobCheckpointStore)
+def race(started: Sequence[Racer], scope: Scope, order: random.Random) -> list[dict[str, Row]]:
+    """All claim all partitions at the same moment; what each has won, in their order."""
+    barrier = threading.Barrier(len(started))
+    handicap = order.uniform(0.0, HANDICAP_SECONDS)
+    # In the same order, whoever is first with the first partition would be with all.
+    batches = [order.sample(PARTITIONS, len(PARTITIONS)) for _ in started]
 
-
-def race(clients: Sequence[Client], partition_id: str, handicap: float) -> list[Row | None]:
-    """All claim the partition at the same moment; what each was given, in their order."""
-    barrier = threading.Barrier(len(clients))
-
-    def claim(client: Client) -> Row | None:
+    def claim(racer: Racer, batch: Sequence[str]) -> dict[str, Row]:
         barrier.wait(BARRIER_SECONDS)
-        time.sleep(0.0 if is_aio(client) else handicap)
-        return client.claim(partition_id, f"owner-{clients.index(client)}")
+        time.sleep(0.0 if racer.colour == "aio" else handicap)
+        return racer.claim_all(scope, batch)
 
-    with ThreadPoolExecutor(len(clients)) as pool:
-        return list(pool.map(claim, clients))
+    with ThreadPoolExecutor(len(started)) as pool:
+        return list(pool.map(claim, started, batches))
 
 
-def run_races(connection_string: str, seed: int, rounds: int) -> Counter[str]:
-    """Run so many races, each for a partition of its own; who won, by colour.
+def run_races(place: Place, seed: int, rounds: int) -> Counter[str]:
+    """Run so many rounds, each in a group of its own; how many claims won, by colour.
 
     Raises:
-        RaceError: a race did not have exactly one winner, or storage does not name the winner.
+        RaceError: a partition did not have exactly one winner, or it is not the stored owner.
     """
     order = random.Random(seed)
     seen: Counter[str] = Counter()
-    with (
-        fresh_container(connection_string) as container,
-        racers(connection_string, container) as clients,
-    ):
+    with racers(place) as all_racers:
         for number in range(rounds):
-            started = order.sample(clients, len(clients))
-            given = race(started, str(number), order.uniform(0.0, HANDICAP_SECONDS))
-            seen[judged(started, number, given)] += 1
+            scope = replace(SCOPE, consumer_group=f"round-{number}")
+            started = order.sample(all_racers, len(all_racers))
+            won = race(started, scope, order)
+            seen.update(judged(started, scope, won))
     return seen
 
 
-def judged(clients: Sequence[Client], number: int, given: Sequence[Row | None]) -> str:
-    """The colour of the one winner."""
-    winners = [row for row in given if row is not None]
-    if len(winners) != 1:
-        raise RaceError(f"race {number}: {len(winners)} of {len(clients)} have won")
-    stored = clients[0].row(str(number))
-    if stored is None or stored["owner_id"] != winners[0]["owner_id"]:
-        raise RaceError(f"race {number}: {winners[0]} has won, and {stored} is stored")
-    winner = next(client for client, row in zip(clients, given, strict=True) if row is not None)
-    return "won by aio stores" if is_aio(winner) else "won by sync stores"
+def judged(started: Sequence[Racer], scope: Scope, won: Sequence[dict[str, Row]]) -> Iterator[str]:
+    """The colour of each partition's one winner."""
+    listed = started[0].client.within(scope).list_ownership()
+    stored = {row["partition_id"]: (row["owner_id"], row["etag"]) for row in listed}
+    for partition_id in PARTITIONS:
+        where = f"{scope}, partition {partition_id}"
+        given = zip(started, won, strict=True)
+        pairs = [(one, rows[partition_id]) for one, rows in given if partition_id in rows]
+        if len(pairs) != 1:
+            raise RaceError(f"{where}: {len(pairs)} of {len(started)} have won")
+        [(winner, row)] = pairs
+        if stored.get(partition_id) != (winner.owner_id, row["etag"]):
+            raise RaceError(f"{where}: {row} has won, and {stored.get(partition_id)} is stored")
+        yield f"won by {winner.colour} stores"

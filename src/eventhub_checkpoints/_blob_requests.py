@@ -3,18 +3,19 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from eventhub_checkpoints._deadline import seconds_left
-from eventhub_checkpoints._wire.blob import (
-    Verdict,
-    bare_etag,
-    failure,
-    redacted,
-    server_time,
-    verdict,
+from eventhub_checkpoints._blob_answers import (
+    error_code,
+    expected,
+    may_be_absent,
+    new_etag,
+    operation_of,
 )
+from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._wire.blob import Verdict, failure, redacted, server_time
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     MissingDriverError,
@@ -35,13 +36,7 @@ try:
 except ImportError as error:
     raise MissingDriverError.of_extra("the Blob store", "blob") from error
 
-__all__ = [
-    "BlobProperties",
-    "BlobRequests",
-    "ContainerClient",
-    "HttpResponseError",
-    "error_code",
-]
+__all__ = ["BlobProperties", "BlobRequests", "ContainerClient"]
 
 Hook = Callable[[Any], Any]
 CONNECT_SECONDS = 10.0
@@ -125,6 +120,16 @@ class BlobRequests:
                 return None
             raise
 
+    def delete(self, name: str) -> bool:
+        """Delete Blob; whether there was one."""
+        try:
+            self._blob(name).delete_blob(**self._bounds())
+        except HttpResponseError as error:
+            if expected(error) is not Verdict.ABSENT:
+                raise
+            return False
+        return True
+
     def list_blobs(self, prefix: str) -> tuple[list[BlobProperties], float | None]:
         """List Blobs with their metadata, and the service's clock at the last page."""
         dates: list[str | None] = []
@@ -134,21 +139,26 @@ class BlobRequests:
                 self._hook(response)
             dates.append(response.http_response.headers.get("Date"))
 
-        blobs: list[BlobProperties] = []
+        ask = partial(self.container.list_blobs, name_starts_with=prefix, include=["metadata"])
+        blobs = self._paged(partial(ask, raw_response_hook=on_page))
+        return blobs, server_time(dates[-1] if dates else None)
+
+    def list_below(self, prefix: str) -> list[str]:
+        """List Blobs by one level of their names: each beginning up to the next `/`."""
+        found = self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
+        return [one.name for one in found if not isinstance(one, BlobProperties)]
+
+    def _paged(self, ask: Callable[..., Any]) -> list[Any]:
+        found: list[Any] = []
         marker: str | None = ""
         while marker is not None:
-            pages: Any = self.container.list_blobs(
-                name_starts_with=prefix,
-                include=["metadata"],
-                raw_response_hook=on_page,
-                **self._bounds(),
-            ).by_page(marker or None)
+            pages = ask(**self._bounds()).by_page(marker or None)
             for page in pages:
-                for blob in page:
-                    blobs.append(blob)
+                for one in page:
+                    found.append(one)
                 break  # the next page is asked for with the time that is left then
             marker = pages.continuation_token or None
-        return blobs, server_time(dates[-1] if dates else None)
+        return found
 
     def close(self) -> None:
         """Close the client, unless it is the parent process's."""
@@ -191,46 +201,3 @@ class BlobRequests:
             "connection_timeout": min(left, CONNECT_SECONDS),
             "read_timeout": left,
         }
-
-
-def expected(error: HttpResponseError) -> Verdict:
-    """The verdict of an answer that a conditional write may get; any other is raised."""
-    found = verdict(error.status_code, error_code(error))
-    if found is Verdict.FAILED:
-        raise error
-    return found
-
-
-def new_etag(answer: Mapping[str, Any]) -> str:
-    """The etag of a write that was confirmed; without one, somebody else has answered."""
-    etag = answer.get("etag")
-    if not etag:
-        raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
-    return bare_etag(str(etag))
-
-
-def error_code(error: HttpResponseError) -> str:
-    """The service's own code for the error; `""` if there is none."""
-    code = getattr(error, "error_code", None)
-    return str(getattr(code, "value", code) or "")
-
-
-def operation_of(error: HttpResponseError) -> str:
-    """What was asked for, by the request that was refused."""
-    request = cast("Any", error.response).request
-    if request.method == "GET":
-        return "list"
-    if request.method == "HEAD":
-        return "read"
-    if "restype=container" in request.url:
-        return "create the container"
-    return "write" if "comp=metadata" in request.url else "create"
-
-
-def may_be_absent(error: HttpResponseError) -> bool:
-    """Whether this server says "condition not met" of a blob that is not there.
-
-    Azure answers 404; Azurite 3.35 answers 412, and is told by its `Server` header.
-    """
-    headers = cast("Any", error.response).headers
-    return str(headers.get("Server", "")).startswith("Azurite")

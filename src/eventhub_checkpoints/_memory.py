@@ -97,6 +97,28 @@ class MemoryRows:
                 self._put("checkpoint", scope, partition_id, fields, answer.version)
             return answer
 
+    def raw(self, kind: Kind) -> dict[str, dict[str, str | None]]:
+        """The fields of every row of a kind, by partition: of one scope, where there is one."""
+        with self._lock:
+            tables = [table for (_, here), table in self._rows.items() if here == kind]
+            return {key: dict(row.fields) for table in tables for key, row in table.items()}
+
+    def scopes(self) -> list[Scope]:
+        """Every scope that has a row."""
+        with self._lock:
+            return list({scope for (scope, _), table in self._rows.items() if table})
+
+    def delete(self, scope: Scope, partition_id: str | None) -> int:
+        """Remove one partition's rows of both kinds, or all of the scope; how many there were."""
+        with self._lock:
+            tables = self._table("ownership", scope), self._table("checkpoint", scope)
+            doomed = [
+                (table, key) for table in tables for key in table if partition_id in (None, key)
+            ]
+            for table, key in doomed:
+                del table[key]
+            return len(doomed)
+
     def _table(self, kind: Kind, scope: Scope) -> dict[str, RawRow]:
         return self._rows.setdefault((scope.folded, kind), {})
 

@@ -5,7 +5,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
+from azure.core.exceptions import HttpResponseError
+
 from eventhub_checkpoints._asking import log
+from eventhub_checkpoints._blob_abilities import BlobAbilities
+from eventhub_checkpoints._blob_answers import error_code
 from eventhub_checkpoints._blob_options import (
     check_client,
     connection_string_for,
@@ -14,13 +18,7 @@ from eventhub_checkpoints._blob_options import (
     version_arguments,
     ways_to_a_credential,
 )
-from eventhub_checkpoints._blob_requests import (
-    BlobProperties,
-    BlobRequests,
-    ContainerClient,
-    HttpResponseError,
-    error_code,
-)
+from eventhub_checkpoints._blob_requests import BlobProperties, BlobRequests, ContainerClient
 from eventhub_checkpoints._blob_rows import (
     Row,
     checkpoint_row,
@@ -55,7 +53,7 @@ OTHERS_POOL = 10
 """Connections that a client made elsewhere keeps. Source: requests, `DEFAULT_POOLSIZE`."""
 
 
-class BlobCheckpointStore(BaseCheckpointStore):
+class BlobCheckpointStore(BaseCheckpointStore, BlobAbilities):
     """Keeps ownerships and checkpoints as metadata of empty blobs in one container.
 
     Takes the arguments of azure-eventhub-checkpointstoreblob, and reads and writes its blobs.

@@ -1,16 +1,18 @@
 # Derived from aio/memory.py by tools/twins.py; edit that file.
 """Checkpoints in this process's memory: for tests, for trying, and as the readable backend."""
 
+from collections.abc import Sequence
 from typing import Self, Unpack
 
 from eventhub_checkpoints._core.answers import Conflict, Listing, Lost, Seen, Won, Written
 from eventhub_checkpoints._core.settings import StoreSettings
 from eventhub_checkpoints._memory import MemoryRows, rows_named
+from eventhub_checkpoints.abilities import Deletes, ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 
-class MemoryCheckpointStore(BaseCheckpointStore):
+class MemoryCheckpointStore(BaseCheckpointStore, ListsScopes, Deletes):
     """Keeps ownerships and checkpoints in memory; they end with the process.
 
     Args:
@@ -41,3 +43,9 @@ class MemoryCheckpointStore(BaseCheckpointStore):
 
     def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
         return self.rows.write(checkpoint, seen)
+
+    def read_scopes(self) -> Sequence[Scope]:
+        return self.rows.scopes()
+
+    def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
+        return self.rows.delete(scope, partition_id)

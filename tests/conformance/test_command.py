@@ -97,7 +97,7 @@ def test_the_list_has_every_sentence(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nonsense://x"], "known are http:, https:, memory:"),
+        (["nonsense://x"], "known are cassandra:, http:, https:, memory:"),
         (["no_such_module:factory"], "cannot be imported"),
         (["memory:", "--only", "G99"], "'G99' is no check and no guarantee"),
         (["memory:", "--accessors", "nothing"], "expected package.module:function"),

@@ -14,9 +14,8 @@ from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore
 from azure.eventhub.extensions.checkpointstoreblobaio import (
     BlobCheckpointStore as AioBlobCheckpointStore,
 )
-from blob_accessors import put_raw
 
-from eventhub_checkpoints.cli.azurite import connection_string
+from backends.blob import BlobPlace
 from eventhub_checkpoints.conformance import CHECKS, Accessors, Verdict, certify
 
 PAGE = Path(__file__).parents[2] / "docs" / "compared.md"
@@ -72,12 +71,13 @@ def test_the_clients_own_store_behaves_as_the_page_says(column: str, kind: Any) 
     [("Blob, sync", BlobCheckpointStore), ("Blob, aio", AioBlobCheckpointStore)],
 )
 def test_the_official_blob_store_behaves_as_the_page_says(
-    column: str, kind: Any, azurite: Any, shared_container: Any
+    column: str, kind: Any, blob_container: Any
 ) -> None:
-    name = shared_container.container_name
-    make_store = partial(kind.from_connection_string, connection_string(azurite.endpoint), name)
-    accessors = Accessors(put_raw=partial(put_raw, shared_container))
-    is_as_the_page_says(column, failed(lambda: make_store, accessors))
+    text = blob_container.connection_string
+    make_store = partial(kind.from_connection_string, text, blob_container.name)
+    with BlobPlace(blob_container.url) as place:
+        found = failed(lambda: make_store, Accessors(put_raw=place.put_raw))
+    is_as_the_page_says(column, found)
 
 
 def test_the_pages_table_names_checks_by_their_guarantee() -> None:

@@ -1,4 +1,4 @@
-"""Real consumers, sync and aio, on a local hub, with stores on Azurite."""
+"""Real consumers, sync and aio, on a local hub, most of them with stores on Azurite."""
 
 import asyncio
 import threading
@@ -14,6 +14,7 @@ from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 from azure.storage.blob import ContainerClient
 
+from backends import Place
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
@@ -197,6 +198,10 @@ class Site:
         """A store of ours."""
         kind = AioBlobCheckpointStore if self.is_aio else BlobCheckpointStore
         return kind.from_connection_string(container.connection_string, container.name, **settings)
+
+    def open(self, place: Place) -> Any:
+        """A store of ours on any backend."""
+        return place.open("aio" if self.is_aio else "sync")
 
     def start(self, store: Any, **settings: Any) -> Consumer:
         """A consumer over a store; it is closed after the test, if the test does not."""

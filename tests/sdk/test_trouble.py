@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.errors import StoreNotReadyError, StoreUnavailableError
+from eventhub_checkpoints.errors import StoreUnavailableError
 
 ALL = ["0", "1"]
 SHORT = {"operation_timeout": 0.5, "write_timeout": 0.5}
@@ -39,25 +39,6 @@ def test_a_stolen_partition_is_given_up_and_taken_back_when_the_thief_is_gone(
     wait(lambda: stored.checkpoints() == dict.fromkeys(ALL, 9))
     assert "thief" not in stored.owners().values()
     assert every_event(consumer) == {key: list(range(10)) for key in ALL}
-
-
-def test_a_container_that_is_deleted_stops_no_processing(
-    site, blob_container, stored, wait
-) -> None:
-    consumer = site.start(site.store(blob_container))
-    wait(lambda: consumer.owned == set(ALL))
-    stored.raw.delete_container()
-    wait(lambda: consumer.saw(StoreNotReadyError))
-    site.publish(5)
-    wait(lambda: consumer.total == 10)
-    assert consumer.closed == []
-    stored.raw.create_container()
-    wait(lambda: set(stored.owners()) == set(ALL))
-    consumer.saves = lambda event: True
-    site.publish(1)
-    wait(lambda: stored.checkpoints() == dict.fromkeys(ALL, 5))
-    assert every_event(consumer) == {key: list(range(6)) for key in ALL}
-    assert consumer.closed == []
 
 
 def test_storage_that_is_down_for_a_while_stops_no_processing(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventhub_checkpoints._wire.names import blob_name, checked_name_case, prefix
+from eventhub_checkpoints._wire.names import blob_name, checked_name_case, prefix, scope_of
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.records import Scope
 
@@ -64,3 +64,14 @@ def test_both_cases_are_known(name_case: str) -> None:
 def test_any_other_case_is_refused(name_case: str) -> None:
     with pytest.raises(ConfigurationError, match="expected 'lower' or 'as-typed'"):
         checked_name_case(name_case)
+
+
+@pytest.mark.parametrize("name_case", ["lower", "as-typed"])
+def test_the_beginning_of_a_name_tells_its_scope(name_case: str) -> None:
+    beginning = prefix(SCOPE, "checkpoint", name_case).removesuffix("checkpoint/")
+    assert scope_of(beginning) == (SCOPE if name_case == "as-typed" else SCOPE.folded)
+
+
+@pytest.mark.parametrize("beginning", ["", "/", "a/", "a/b/", "a//c/", "a/b/c/d/", "a/b/c\n/"])
+def test_a_beginning_that_no_scope_has_is_none(beginning: str) -> None:
+    assert scope_of(beginning) is None

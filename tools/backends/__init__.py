@@ -1,7 +1,20 @@
 """The backends by name; each in a file of its own."""
 
 from backends.base import COLOURS, Backend, Colour, OwnServer, Place, ServerMissingError
+from backends.blob import Blob
+from backends.cassandra import Cassandra
+from backends.memory import Memory
+from backends.postgres import Postgres
+from backends.redis import RedisServer
+from backends.sqlite import Sqlite
 
 __all__ = ["BACKENDS", "COLOURS", "Backend", "Colour", "OwnServer", "Place", "ServerMissingError"]
 
-BACKENDS: dict[str, type[Backend]] = {}
+BACKENDS: dict[str, type[Backend]] = {
+    "memory": Memory,
+    "blob": Blob,
+    "sqlite": Sqlite,
+    "postgres": Postgres,
+    "redis": RedisServer,
+    "cassandra": Cassandra,
+}

@@ -86,6 +86,13 @@ class Backend(ABC):
     """A package that brings the server, for a machine that has none."""
     lacks: ClassVar[tuple[str, ...]] = ()
     """Accessors that this backend cannot give, for the conformance suite's report."""
+    reaches_processes: ClassVar[bool] = True
+    """Whether the stores of several processes can share a place."""
+
+    @property
+    def lacks_here(self) -> frozenset[str]:
+        """What it lacks on this machine."""
+        return frozenset(self.lacks)
 
     @abstractmethod
     def install(self) -> str:
@@ -130,8 +137,20 @@ class Backend(ABC):
 class OwnServer(Backend):
     """A server process of our own, with its data in a folder: it can be killed and come back."""
 
+    why_not_killed: ClassVar[str] = ""
+    """Why killing it would say nothing about a store; `""` where it can be killed."""
+
     _child: Child | None = None
     _resuming: Timer | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it runs as a process of our own, so that it can be paused."""
+        return self._child is not None
+
+    @property
+    def lacks_here(self) -> frozenset[str]:
+        return super().lacks_here | (frozenset() if self.is_own else {"stall"})
 
     @cached_property
     def folder(self) -> Path:
@@ -188,7 +207,7 @@ class OwnServer(Backend):
         self._signal(signal.SIGCONT)
 
     def accessors(self, place: Place) -> Accessors:
-        return Accessors(put_raw=place.put_raw, stall=self.stall)
+        return Accessors(put_raw=place.put_raw, stall=self.stall if self.is_own else None)
 
     def stall(self, seconds: float) -> None:
         """Answer nothing for so long from now; 0 ends it."""

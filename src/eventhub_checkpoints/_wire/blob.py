@@ -24,6 +24,7 @@ RIGHTS = {
     "read": "Read on its blobs",
     "create": "Create or Write on its blobs",
     "write": "Write on its blobs",
+    "delete": "Delete on its blobs",
     "create the container": "Create on containers, which no SAS of a container has",
 }
 ROLE = "the role 'Storage Blob Data Contributor' has all that is needed"

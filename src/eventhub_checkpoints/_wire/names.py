@@ -10,6 +10,7 @@ from eventhub_checkpoints.records import Scope
 
 Kind = Literal["ownership", "checkpoint"]
 NameCase = Literal["lower", "as-typed"]
+KINDS: tuple[Kind, ...] = ("ownership", "checkpoint")
 
 LONGEST_NAME = 1024
 """Characters in a blob's name. Source: Azure Storage, "Naming and Referencing Containers"."""
@@ -32,6 +33,14 @@ def prefix(scope: Scope, kind: Kind, name_case: NameCase) -> str:
     """What the names of a scope's blobs of one kind begin with."""
     spelled = scope.folded if name_case == "lower" else scope
     return f"{spelled}/{kind}/"
+
+
+def scope_of(beginning: str) -> Scope | None:
+    """The scope of the blobs whose names begin so; None where it is no scope's `a/b/c/`."""
+    try:
+        return Scope.checked(*beginning.removesuffix("/").split("/"))
+    except (InvalidRecordError, TypeError):
+        return None
 
 
 def blob_name(scope: Scope, kind: Kind, partition_id: str, name_case: NameCase) -> str:

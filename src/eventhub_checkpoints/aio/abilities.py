@@ -11,6 +11,7 @@ from typing import Any
 from eventhub_checkpoints._deadline import deadline
 from eventhub_checkpoints._fields import checked_name
 from eventhub_checkpoints.aio._asking import Asking
+from eventhub_checkpoints.aio.base import PROBE
 from eventhub_checkpoints.records import Checkpoint, Scope
 
 __all__ = ["ANY", "AnyNumber", "Deletes", "ListsScopes", "WritesInTransaction"]
@@ -37,6 +38,9 @@ class ListsScopes(Asking):
     async def list_scopes(self) -> list[Scope]:
         """Every consumer group with an ownership or a checkpoint, sorted by its names.
 
+        The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`: as
+        they were given). What `verify` has written is left out.
+
         Raises:
             StoreUnavailableError: no answer within `operation_timeout`.
             StoreAccessError: the backend refused.
@@ -45,7 +49,8 @@ class ListsScopes(Asking):
         seconds = self.settings.operation_timeout
         with deadline(seconds):
             await self._ready()
-            return sorted(await self._retried(seconds, self.read_scopes), key=str)
+            found = await self._retried(seconds, self.read_scopes)
+        return sorted((scope for scope in found if scope != PROBE), key=str)
 
 
 class Deletes(Asking):
@@ -64,7 +69,7 @@ class Deletes(Asking):
         the group first.
 
         Returns:
-            How many rows were removed.
+            How many rows were removed; fewer where an answer was lost and it was asked again.
 
         Raises:
             InvalidRecordError: a name is empty or holds `/` or a control character.

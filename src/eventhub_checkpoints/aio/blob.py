@@ -4,6 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
+from azure.core.exceptions import HttpResponseError
+
+from eventhub_checkpoints._blob_answers import error_code
 from eventhub_checkpoints._blob_options import (
     check_client,
     connection_string_for,
@@ -38,13 +41,8 @@ from eventhub_checkpoints._wire.blob_url import (
 )
 from eventhub_checkpoints._wire.names import Kind, blob_name, checked_name_case, prefix
 from eventhub_checkpoints.aio._asking import log
-from eventhub_checkpoints.aio._blob_requests import (
-    BlobProperties,
-    BlobRequests,
-    ContainerClient,
-    HttpResponseError,
-    error_code,
-)
+from eventhub_checkpoints.aio._blob_abilities import BlobAbilities
+from eventhub_checkpoints.aio._blob_requests import BlobProperties, BlobRequests, ContainerClient
 from eventhub_checkpoints.aio._blob_transport import pooled
 from eventhub_checkpoints.aio.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError
@@ -54,7 +52,7 @@ OTHERS_POOL = 10
 """Connections that a client made elsewhere keeps. Source: requests, `DEFAULT_POOLSIZE`."""
 
 
-class BlobCheckpointStore(BaseCheckpointStore):
+class BlobCheckpointStore(BaseCheckpointStore, BlobAbilities):
     """Keeps ownerships and checkpoints as metadata of empty blobs in one container.
 
     Takes the arguments of azure-eventhub-checkpointstoreblob, and reads and writes its blobs.

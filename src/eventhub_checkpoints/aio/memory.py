@@ -1,15 +1,17 @@
 """Checkpoints in this process's memory: for tests, for trying, and as the readable backend."""
 
+from collections.abc import Sequence
 from typing import Self, Unpack
 
 from eventhub_checkpoints._core.answers import Conflict, Listing, Lost, Seen, Won, Written
 from eventhub_checkpoints._core.settings import StoreSettings
 from eventhub_checkpoints._memory import MemoryRows, rows_named
+from eventhub_checkpoints.aio.abilities import Deletes, ListsScopes
 from eventhub_checkpoints.aio.base import BaseCheckpointStore
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 
-class MemoryCheckpointStore(BaseCheckpointStore):
+class MemoryCheckpointStore(BaseCheckpointStore, ListsScopes, Deletes):
     """Keeps ownerships and checkpoints in memory; they end with the process.
 
     Args:
@@ -42,3 +44,9 @@ class MemoryCheckpointStore(BaseCheckpointStore):
         self, checkpoint: Checkpoint, seen: str | Seen
     ) -> Written | Conflict:
         return self.rows.write(checkpoint, seen)
+
+    async def read_scopes(self) -> Sequence[Scope]:
+        return self.rows.scopes()
+
+    async def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
+        return self.rows.delete(scope, partition_id)

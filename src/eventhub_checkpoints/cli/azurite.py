@@ -20,6 +20,7 @@ from typing import Any, Protocol, Self
 
 from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.cli.azurite_package import AzuritePackage, find_node
+from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.cli.emulator import (
     AZURITE_VERSION,
     OPTIONS,
@@ -61,6 +62,11 @@ class Azurite:
         return str(self._way)
 
     @property
+    def child(self) -> Child | None:
+        """The process, where it was started here and is no container."""
+        return self._way.child
+
+    @property
     def connection_string(self) -> str:
         """For the constructors of azure-storage-blob and of the blob store."""
         return connection_string(self.endpoint)
@@ -95,6 +101,9 @@ class Azurite:
 
 
 class _Way(Protocol):
+    @property
+    def child(self) -> Child | None: ...
+
     def install(self) -> None: ...
     def start(self) -> str: ...
     def stop(self) -> None: ...
@@ -116,6 +125,8 @@ def _first_way() -> _Way:
 
 class _Running:
     """One that somebody else runs and stops."""
+
+    child = None
 
     def __init__(self, address: str) -> None:
         address = address.rstrip("/")
@@ -140,6 +151,7 @@ class _Running:
 class _Container:
     """A container of the published image, through testcontainers."""
 
+    child = None
     _container: Any = None
 
     def __str__(self) -> str:

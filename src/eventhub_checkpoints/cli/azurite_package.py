@@ -41,7 +41,7 @@ class AzuritePackage:
         self._node = node
         self._home = cache_folder() / f"azurite-{AZURITE_VERSION}"
         self._main = self._home / "node_modules/azurite/dist/src/blob/main.js"
-        self._child: Child | None = None
+        self.child: Child | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __str__(self) -> str:
@@ -96,9 +96,9 @@ class AzuritePackage:
         log = Path(self._folder.name, "log")
         command = [str(self._node.program), str(self._main), "--blobHost", "127.0.0.1"]
         command += ["--blobPort", "0", *OPTIONS.split()]
-        self._child = Child(command, log=log, name="Azurite")
+        self.child = Child(command, log=log, name="Azurite")
         try:
-            found = self._child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
+            found = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
         except BaseException:  # Ctrl-C too: what was started ends with the attempt
             self.stop()
             raise
@@ -106,8 +106,8 @@ class AzuritePackage:
 
     def stop(self) -> None:
         """End the process and remove its log."""
-        if self._child is not None:
-            self._child.stop()
+        if self.child is not None:
+            self.child.stop()
         if self._folder is not None:
             self._folder.cleanup()
 

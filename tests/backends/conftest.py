@@ -1,0 +1,53 @@
+"""Stores of both colours on every backend, called the same way."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+
+import pytest
+
+from backends import COLOURS, Backend, Colour, Place
+from eventhub_checkpoints.conformance.clients import Client, Loop
+from eventhub_checkpoints.records import Scope
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    with Loop() as running:
+        yield running
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    return request.param
+
+
+@pytest.fixture
+def opened(shared_place: Place, colour: Colour, loop: Loop) -> Iterator[Callable[..., Client]]:
+    """Opens stores over the place that all tests share; they are closed after the test."""
+    with ExitStack() as opening:
+
+        def open_one(scope: Scope) -> Client:
+            client = Client(shared_place.open(colour), scope, loop)
+            opening.callback(client.close)
+            return client
+
+        yield open_one
+
+
+@pytest.fixture(scope="session")
+def shared_places(servers: Callable[[str], Backend]) -> Iterator[Callable[[str], Place]]:
+    """Gives one place on each backend, for tests that use names of their own."""
+    with ExitStack() as created:
+
+        @cache
+        def place(name: str) -> Place:
+            return created.enter_context(servers(name).place())
+
+        yield place
+
+
+@pytest.fixture
+def shared_place(backend: Backend, shared_places: Callable[[str], Place]) -> Place:
+    """The backend's place that all tests share."""
+    return shared_places(backend.name)

@@ -1,0 +1,108 @@
+"""Two processes with the real client share a hub on every backend; one is killed."""
+
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends import BACKENDS, Colour, Place
+from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.localhub import LocalHub
+
+PROGRAMS = Path(__file__).parents[1] / "sdk"
+IMPORT = re.compile(r"^from azure\.eventhub\.extensions\.\w+ import BlobCheckpointStore$", re.M)
+OPENING = re.compile(r"BlobCheckpointStore\.from_connection_string\([^)]*\)", re.S)
+PACKAGES = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
+SHARED = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
+FOREVER = 10**9
+EXPIRY = 2.5
+"""Seconds: short, because the killed one's partition is waited for."""
+EVENTS = 200
+DEADLINE = 60.0
+
+
+def eventually(predicate: Callable[[], Any]) -> Any:
+    """What the predicate gives as soon as it is true."""
+    deadline = time.monotonic() + DEADLINE
+    while not (found := predicate()):
+        assert time.monotonic() < deadline, f"not in {DEADLINE:g} s"
+        time.sleep(0.02)
+    return found
+
+
+@pytest.fixture
+def program(colour: Colour, tmp_path: Path) -> Path:
+    """The program of `tests/sdk`, with any store by its URL in the place of the official one."""
+    text = (PROGRAMS / f"program_{colour}.py").read_text()
+    text, imports = IMPORT.subn(f"from {PACKAGES[colour]} import open_store", text)
+    text, openings = OPENING.subn('open_store(os.environ["STORE_URL"])', text)
+    assert (imports, openings) == (1, 1)
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def start(program: Path, place: Place, tmp_path: Path) -> Callable[..., Child]:
+    def started(name: str, hub: LocalHub) -> Child:
+        return Child(
+            [sys.executable, "-W", "error::RuntimeWarning", program, str(FOREVER)],
+            log=tmp_path / f"{name}.log",
+            env={
+                "EVENTHUB_CONNECTION_STRING": hub.connection_string("orders"),
+                "STORE_URL": place.url,
+                "EXPIRY": str(EXPIRY),
+            },
+        )
+
+    return started
+
+
+def processed(child: Child) -> dict[str, list[int]]:
+    """Sequence numbers that a program has printed, by partition."""
+    found: dict[str, list[int]] = {}
+    for key, number in re.findall(r"^(\d+) (\d+)\n", child.log.read_text(), re.M):
+        found.setdefault(key, []).append(int(number))
+    return found
+
+
+def owners(place: Place) -> dict[str, str]:
+    return {key: row["ownerid"] for key, row in place.rows("ownership").items()}
+
+
+def sole_owner(place: Place) -> str:
+    """Who owns both partitions; `""` where nobody does yet."""
+    found = owners(place)
+    return "".join({*found.values()}) if len(found) == 2 and len({*found.values()}) == 1 else ""
+
+
+def saved(place: Place) -> dict[str, int]:
+    return {key: int(row["sequencenumber"]) for key, row in place.rows("checkpoint").items()}
+
+
+@pytest.mark.parametrize("backend", SHARED, indirect=True)
+def test_what_a_killed_process_owned_is_taken_over_and_every_event_is_processed(
+    place: Place, start: Callable[..., Child]
+) -> None:
+    with LocalHub({"orders": 2}) as hub, start("victim", hub) as victim:
+        owner = eventually(lambda: sole_owner(place))
+        with start("heir", hub) as heir:
+            eventually(lambda: len({*owners(place).values()} - {""}) == 2)
+            lost, kept = sorted(owners(place), key=lambda key: owners(place)[key] != owner)
+            hub.publish("orders", lost, ["event"] * EVENTS)
+            eventually(lambda: len(processed(victim).get(lost, [])) > EVENTS / 20)
+            victim.kill()
+            hub.publish("orders", kept, ["event"] * 5)
+            eventually(lambda: saved(place) == {lost: EVENTS - 1, kept: 4})
+            eventually(lambda: processed(heir).get(lost, [])[-1:] == [EVENTS - 1])
+            eventually(lambda: processed(heir).get(kept) == list(range(5)))
+            before, after = processed(victim), processed(heir)[lost]
+            assert before == {lost: list(range(len(before[lost])))}
+            # Killed between saving and printing, it has saved one more than it could print.
+            assert after[0] in (len(before[lost]), len(before[lost]) + 1)
+            assert after == list(range(after[0], EVENTS))
+            assert owner not in owners(place).values()

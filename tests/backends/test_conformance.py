@@ -1,0 +1,67 @@
+"""Every store keeps the contract, on its real server and in both colours."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from backends import COLOURS, Backend, Colour, Place
+from eventhub_checkpoints.conformance import CHECKS, Outcome, Report, Verdict, certify
+
+ONE_TRIP = "the store claims a batch in one trip"
+"""Nothing that is missing: checks of claims side by side have nothing to say of such a store."""
+RACES = [check for check in CHECKS if check.function.__module__.endswith(".races")]
+
+
+def test_the_store_keeps_the_contract(
+    backend: Backend, shared_place: Place, colour: Colour, tell: Callable[[str, str], None]
+) -> None:
+    accessors = backend.accessors(shared_place)
+    name = f"{backend.name} {colour}"
+    report = certify(partial(shared_place.open, colour), accessors, name=name)
+    tell("conformance", f"{name}: {in_one_line(report)}")
+    assert not report.failed, report.text()
+    silent = [one for one in report.outcomes if is_silent(one) and one.reason != ONE_TRIP]
+    unexpected = [one for one in silent if not backend.lacks_here & {*one.check.needs}]
+    assert not unexpected, report.text()
+
+
+def test_what_a_backend_is_said_to_lack_is_lacking(backend: Backend, shared_place: Place) -> None:
+    assert not backend.lacks_here & backend.accessors(shared_place).given
+
+
+def test_stores_of_both_colours_race_each_other(backend: Backend, shared_place: Place) -> None:
+    colours = cycle(COLOURS)
+
+    def make_store() -> Any:
+        return shared_place.open(next(colours))
+
+    report = certify(make_store, checks=RACES)
+    assert not report.failed, report.text()
+
+
+def in_one_line(report: Report) -> str:
+    counts = [
+        f"{sum(one.verdict is verdict for one in report.outcomes)} {verdict.value.lower()}"
+        for verdict in Verdict
+    ]
+    reasons = dict.fromkeys(one.reason for one in report.outcomes if is_silent(one))
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    return f"{', '.join(counts)}{why}, in {sum(one.seconds for one in report.outcomes):.1f} s"
+
+
+def is_silent(one: Outcome) -> bool:
+    return one.verdict is Verdict.NOT_SHOWN
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_the_line_of_a_report_tells_what_failed_and_why_what_was_not_shown(failed: bool) -> None:
+    verdicts = [Verdict.PASSED, Verdict.FAILED if failed else Verdict.PASSED, Verdict.NOT_SHOWN]
+    outcomes = [
+        Outcome(check, verdict, "needs stall" if verdict is Verdict.NOT_SHOWN else "", 0.5)
+        for check, verdict in zip(CHECKS, verdicts, strict=False)
+    ]
+    counts = "1 passed, 1 failed" if failed else "2 passed, 0 failed"
+    assert in_one_line(Report("it", outcomes)) == f"{counts}, 1 not shown (needs stall), in 1.5 s"
