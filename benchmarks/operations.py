@@ -25,9 +25,11 @@ OpenCounted = Callable[[], AbstractContextManager[tuple[Sides, Callable[[], int]
 def often(works: dict[str, Work], quick: bool, size: int = 1) -> Rounds:
     """Rounds of an operation that takes milliseconds, or of calls that have `size` of them."""
     in_turns(works, 0, operations=10)  # connections are opened, code is warm
-    row = max((8 if quick else 16) // size, 1)
+    turns, operations = (2, 8) if quick else (8, 16)
+    if size > 1:
+        turns, operations = turns // 2, 1
     for number in count():
-        yield in_turns(works, number, turns=2 if quick else 8, operations=row)
+        yield in_turns(works, number, turns=turns, operations=operations)
 
 
 def renew(open_sides: Open, quick: bool, size: int = 1) -> Rounds:

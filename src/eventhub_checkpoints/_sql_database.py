@@ -148,9 +148,10 @@ class SqlDatabase:
                     pragma = f"PRAGMA busy_timeout = {busy_milliseconds()}"
                     connection.exec_driver_sql(pragma)
                 answer = work(connection, *args)
-            except DBAPIError as error:
-                if sqlstate(error) == READ_ONLY:
-                    # A new connection may find the primary; this one never will.
+            except Exception as error:
+                # Of a standby, a new connection may find the primary. What is no error of the
+                # database is a driver that has lost the thread; its connection is not kept.
+                if sqlstate(error) == READ_ONLY or not isinstance(error, DBAPIError):
                     connection.invalidate()
                 raise
             if not self._is_own:
@@ -209,7 +210,8 @@ class SqlDatabase:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if self.dialect == "sqlite" and isinstance(error, DBAPIError):
             return sqlite_failure(getattr(cause, "sqlite_errorname", None), str(cause), self.shown)
-        if isinstance(error, DBAPIError) or sqlstate(error):
+        of_asyncpg = type(error).__module__.startswith("asyncpg.")
+        if isinstance(error, DBAPIError) or of_asyncpg:
             said = getattr(error, "statement", None) or ""
             return postgres_failure(sqlstate(error), str(cause), self.shown, said)
         return None
