@@ -25,6 +25,8 @@ DERIVED = [
     "_cassandra_schema.py",
     "_checkpointing.py",
     "_claiming.py",
+    "_hooks.py",
+    "_redis_requests.py",
     "_sql_database.py",
     "_sql_transactions.py",
     "abilities.py",
@@ -32,7 +34,6 @@ DERIVED = [
     "blob.py",
     "cassandra.py",
     "memory.py",
-    "_redis_requests.py",
     "redis.py",
     "sql.py",
 ]

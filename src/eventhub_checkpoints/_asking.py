@@ -1,5 +1,5 @@
 # Derived from aio/_asking.py by tools/twins.py; edit that file.
-"""A backend's hooks, and how they are asked: bounded in time, with one kind of error."""
+"""How a backend's hooks are asked: bounded in time, with one kind of error."""
 
 import logging
 import os
@@ -8,34 +8,28 @@ import socket
 import threading
 import time
 import uuid
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from eventhub_checkpoints._compat import Lock, for_each, holding, place, sleep, within
 from eventhub_checkpoints._core.answers import (
-    Conflict,
-    Listing,
     Lost,
     Remembered,
-    Seen,
     Won,
-    Written,
 )
 from eventhub_checkpoints._core.ledger import Ledger
 from eventhub_checkpoints._core.retry import attempt_limit, pause
 from eventhub_checkpoints._core.settings import Settings, StoreSettings
 from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._hooks import Hooks
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
-    StoreAccessError,
-    StoreError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
+from eventhub_checkpoints.records import Checkpoint, Proposal, Scope
 
 log = logging.getLogger("eventhub_checkpoints")
 T = TypeVar("T")
@@ -49,11 +43,8 @@ def fresh_etag() -> str:
     return uuid.uuid4().hex
 
 
-class Asking(ABC):
-    """The four hooks that a backend fills in, and the few that it may."""
-
-    makes_own_etags: ClassVar[bool] = False
-    """Whether the server chooses etags and versions, so that those proposed are ignored."""
+class Asking(Hooks):
+    """Asks a backend's hooks: bounded in time, again where it helps, with our errors only."""
 
     def __init__(
         self,
@@ -90,31 +81,6 @@ class Asking(ABC):
         self._writing: dict[tuple[Scope, str], Lock] = {}
         self._is_open = False
 
-    @abstractmethod
-    def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
-        """All ownership rows of a scope; none is no error."""
-
-    @abstractmethod
-    def try_claim(self, proposal: Proposal) -> Won | Lost:
-        """Claim one partition in one atomic step.
-
-        The claim wins if the stored row carries `proposal.etag`. If no row is stored it is
-        created, exclusively: of several who try, one wins. The row then carries
-        `proposal.new_etag`. Anything but a certain answer is raised.
-        """
-
-    @abstractmethod
-    def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
-        """All checkpoint rows of a scope, each with its version; none is no error."""
-
-    @abstractmethod
-    def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
-        """Store one checkpoint in one atomic step, if the stored row is the one that was seen.
-
-        `seen` is a version; `ABSENT`: no row may exist; `UNKNOWN`: treat it as `ABSENT`;
-        `FORCE`: whatever is stored. The row then carries `checkpoint.version`.
-        """
-
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         """Claim several partitions, each for itself; answers in the order of the proposals.
 
@@ -124,43 +90,6 @@ class Asking(ABC):
         # All end before the batch is cut off, or its winners would not be known.
         with deadline(0.9 * seconds_left()):
             return for_each(self._try_one, proposals, self.settings.max_concurrency)
-
-    def open(self) -> None:
-        """Connect; where `creates` is set, create what is missing: a container, tables, a keyspace.
-
-        Called once before the first use, again in a forked process or another event loop, and
-        again by `create`.
-        """
-
-    def close(self) -> None:
-        """Close what the store opened. May be called twice."""
-
-    def drop_connections(self) -> None:
-        """Use no connection that is open, and close none; `open` is called again.
-
-        They belong to the parent of this forked process, or to an event loop that was left.
-        """
-
-    def identity(self, scope: Scope) -> Scope:
-        """The spelling under which two scopes are the same rows."""
-        return scope.folded
-
-    def map_error(self, error: Exception) -> CheckpointStoreError:
-        """The driver's error as one of ours.
-
-        `StoreUnavailableError` says that the outcome is unknown: the request may have been
-        carried out, and it is tried again. Every other kind is final.
-        """
-        kind = StoreError
-        if isinstance(error, PermissionError):
-            kind = StoreAccessError
-        elif isinstance(error, OSError):
-            kind = StoreUnavailableError
-        return kind(f"{type(error).__name__}: {error}")
-
-    def hides(self, error: Exception) -> bool:
-        """Whether the driver's error holds a secret, so that it must not be chained."""
-        return False
 
     def create(self) -> None:
         """Create what the store needs and what is missing: a container, tables, a keyspace.

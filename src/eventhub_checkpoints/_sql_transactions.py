@@ -14,9 +14,6 @@ from eventhub_checkpoints.abilities import ANY, AnyNumber, WritesInTransaction
 from eventhub_checkpoints.errors import CheckpointStoreError, StaleCheckpointError
 from eventhub_checkpoints.records import Checkpoint, Scope
 
-NOTHING_STORED = -1
-"""The `newest` of a `StaleCheckpointError` where a row was expected and there is none."""
-
 
 class SqlTransactions(Asking, WritesInTransaction):
     """Reads and writes on a connection that the caller has, commits, or rolls back.
@@ -65,11 +62,11 @@ class SqlTransactions(Asking, WritesInTransaction):
             found = all_rows(connection, say.checkpoint, key)
         except Exception as error:
             raise self._ours(error) from error
-        newest = checkpoint_of(checkpoint.scope, found[0]).sequence_number if found else None
         raise StaleCheckpointError(
             checkpoint.partition_id,
             checkpoint.sequence_number or 0,
-            NOTHING_STORED if newest is None else newest,
+            checkpoint_of(checkpoint.scope, found[0]).sequence_number if found else None,
+            "roll the transaction back",
         )
 
     def _ours(self, error: Exception) -> CheckpointStoreError:

@@ -60,26 +60,36 @@ class InvalidRecordError(CheckpointStoreError, ValueError):
 
 
 class StaleCheckpointError(CheckpointStoreError):
-    """A checkpoint older than one that somebody else has stored; nothing was written.
+    """A checkpoint that may not replace what is stored; nothing was written.
 
     Attributes:
         partition_id: the partition.
         sequence_number: of the refused checkpoint.
-        newest: the highest sequence number known to be stored by another writer.
+        newest: the highest sequence number known to be stored by another writer; None where one
+            was expected and nothing is stored.
+        way_out: what to do.
     """
 
-    def __init__(self, partition_id: str, sequence_number: int, newest: int) -> None:
+    def __init__(
+        self,
+        partition_id: str,
+        sequence_number: int,
+        newest: int | None,
+        way_out: str = "pass force=True to go back on purpose",
+    ) -> None:
+        found = "nothing is stored" if newest is None else f"another writer has stored {newest}"
         super().__init__(
-            f"checkpoint {sequence_number} of partition {partition_id!r} was not stored: another "
-            f"writer has stored {newest}; pass force=True to go back on purpose"
+            f"checkpoint {sequence_number} of partition {partition_id!r} was not stored: {found}; "
+            f"{way_out}"
         )
         self.partition_id = partition_id
         self.sequence_number = sequence_number
         self.newest = newest
+        self.way_out = way_out
 
     def __reduce__(self) -> Any:
-        """Pickle by the three arguments, not by the finished message."""
-        return type(self), (self.partition_id, self.sequence_number, self.newest)
+        """Pickle by the four arguments, not by the finished message."""
+        return type(self), (self.partition_id, self.sequence_number, self.newest, self.way_out)
 
 
 class DataLossError(CheckpointStoreError):

@@ -89,7 +89,8 @@ def test_a_number_that_is_expected_is_compared(client: Any, begin: Any) -> None:
             assert stale.value.newest == 9
         with pytest.raises(StaleCheckpointError) as stale:
             work.write(12, "1", expected_sequence_number=5)
-        assert stale.value.newest == -1
+        assert stale.value.newest is None
+        assert "nothing is stored; roll the transaction back" in str(stale.value)
         work.write(3, expected_sequence_number=9)  # going back is what was asked for
         work.end("commit")
     assert client.position("0") == 3
