@@ -3,9 +3,11 @@
 The map of the package:
 
 - `records`, `errors`: what is stored, and what can go wrong.
-- `memory`, `blob`: the stores; `aio` has the same names for `azure.eventhub.aio`.
+- `memory`, `blob`, `sql`, `redis`, `cassandra`: the stores; `aio` has the same names for
+  `azure.eventhub.aio`.
+- `abilities`: what a store can do besides: list groups, delete, write in a transaction.
 - `base`: the base class of every store, and the four hooks that a new backend fills in.
-- `registry`: stores by URL.
+- `registry`: stores by URL, or by a mapping of settings.
 - `conformance`: the checks that certify a store.
 - `spark`, `receive`: where a PySpark job starts, and how it reads the hub.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
