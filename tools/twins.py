@@ -27,6 +27,7 @@ DERIVED = [
     "_claiming.py",
     "_hooks.py",
     "_redis_requests.py",
+    "_sql_calls.py",
     "_sql_database.py",
     "_sql_transactions.py",
     "abilities.py",

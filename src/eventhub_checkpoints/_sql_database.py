@@ -1,10 +1,11 @@
 # Derived from aio/_sql_database.py by tools/twins.py; edit that file.
 """One database as the SQL store uses it: its engine, its tables, its errors."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
+from eventhub_checkpoints._sql_calls import wait_for_locks, write_ahead
 from eventhub_checkpoints._sql_engine import (
     COLOUR,
     DRIVERS,
@@ -23,7 +24,6 @@ from eventhub_checkpoints._sql_places import (
     shown,
     tables_of,
 )
-from eventhub_checkpoints._wire.sql import Statement
 from eventhub_checkpoints._wire.sql_errors import READ_ONLY, postgres_failure, sqlite_failure
 from eventhub_checkpoints._wire.sql_migrations import (
     MIGRATIONS,
@@ -145,8 +145,7 @@ class SqlDatabase:
                 connection.execution_options(isolation_level=isolation_level)
             try:
                 if self.dialect == "sqlite":
-                    pragma = f"PRAGMA busy_timeout = {busy_milliseconds()}"
-                    connection.exec_driver_sql(pragma)
+                    wait_for_locks(connection, busy_milliseconds())
                 answer = work(connection, *args)
             except Exception as error:
                 # Of a standby, a new connection may find the primary. What is no error of the
@@ -227,22 +226,3 @@ def flush_each_commit(connection: Any, record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
-
-
-def write_ahead(connection: Connection) -> None:
-    """Let readers go on while another program writes; the file keeps this setting."""
-    connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-
-
-def count(connection: Connection, statement: Statement, values: Mapping[str, Any]) -> int:
-    """Say it; how many rows it wrote."""
-    result = connection.exec_driver_sql(statement.text, statement.filled(values))
-    return result.rowcount
-
-
-def all_rows(
-    connection: Connection, statement: Statement, values: Mapping[str, Any]
-) -> Sequence[Any]:
-    """Ask it; the rows."""
-    result = connection.exec_driver_sql(statement.text, statement.filled(values))
-    return result.all()

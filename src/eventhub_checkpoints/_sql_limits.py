@@ -60,5 +60,10 @@ def connect_seconds(given: Any) -> int:
 
 
 def busy_milliseconds() -> int:
-    """How long SQLite may wait for another program's lock."""
-    return int(1000 * (1 - CANCEL_SHARE) * min(seconds_left(), LONGEST))
+    """How long SQLite may wait for another program's lock.
+
+    Only the first digit counts: a connection that is told the same again need not be told.
+    """
+    left = int(1000 * (1 - CANCEL_SHARE) * min(seconds_left(), LONGEST))
+    step = int("1".ljust(len(str(left)), "0"))
+    return left // step * step

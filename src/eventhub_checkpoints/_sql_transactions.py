@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eventhub_checkpoints._asking import Asking, fresh_etag
-from eventhub_checkpoints._sql_database import SqlDatabase, all_rows, count
+from eventhub_checkpoints._sql_calls import all_rows, count
+from eventhub_checkpoints._sql_database import SqlDatabase
 from eventhub_checkpoints._sql_engine import Connection
 from eventhub_checkpoints._sql_rows import checkpoint_of
 from eventhub_checkpoints._wire.sql import checkpoint_values, row_values, scope_values

@@ -19,7 +19,8 @@ from eventhub_checkpoints._core.answers import (
 )
 from eventhub_checkpoints._core.settings import StoreSettings
 from eventhub_checkpoints._deadline import deadline, seconds_left
-from eventhub_checkpoints._sql_database import SqlDatabase, all_rows, count
+from eventhub_checkpoints._sql_calls import all_rows, count
+from eventhub_checkpoints._sql_database import SqlDatabase
 from eventhub_checkpoints._sql_engine import Connection, Engine
 from eventhub_checkpoints._sql_rows import checkpoint_of, listing, ownership_of, readable_checkpoint
 from eventhub_checkpoints._sql_transactions import SqlTransactions
@@ -112,20 +113,26 @@ class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointSt
         )
 
     def try_claim(self, proposal: Proposal) -> Won | Lost:
-        (answer,) = self.try_claims([proposal])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return self._database.transact(self._claim_row, proposal)
+
+    def _claim_row(self, connection: Connection, proposal: Proposal) -> Won | Lost:
+        row = proposal_values(proposal)
+        if proposal.etag is not None and count(connection, self._say.renew_row, row):
+            return Won(proposal.won(0.0))
+        # A renewal that lost may have met no row at all; creating it is exclusive.
+        created = count(connection, self._say.create_row, row)
+        return Won(proposal.won(0.0)) if created else LOST
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
         # Both statements end before the batch is cut off, or its winners would not be known.
         with deadline(0.9 * seconds_left()):
+            if len(proposals) == 1:
+                return [self._try_one(proposals[0])]
             if self._say.stored_etags is not None:
                 answers = self._answers(self._claim_together, self._say.stored_etags, proposals)
             else:
                 renewals = [one for one in proposals if one.etag is not None]
                 answers = self._answers(self._claim, self._say.renew, renewals)
-                # A renewal that lost may have met no row at all; creating it is exclusive.
                 others = [one for one in proposals if isinstance(answers.get(one, LOST), Lost)]
                 answers |= self._answers(self._claim, self._say.create, others)
         return [answers[one] for one in proposals]

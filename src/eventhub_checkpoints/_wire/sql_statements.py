@@ -21,6 +21,7 @@ class Statements:
     """One store's statements.
 
     Attributes:
+        renew_row, create_row: `renew` and `create` for a single claim.
         renew: claims with an etag; the stored one is compared.
         create: claims where no row may exist.
         stored_etags: how the winners are known; None where the two above answer with them.
@@ -31,6 +32,8 @@ class Statements:
     """
 
     ownerships: Statement
+    renew_row: Statement
+    create_row: Statement
     renew: Statement
     create: Statement
     stored_etags: Statement | None
@@ -64,8 +67,10 @@ def statements(tables: Tables, dialect: str, driver: str) -> Statements:
             f"SELECT partition_id, owner_id, etag, last_modified_time, {now} FROM {own} "
             f"WHERE {IN_SCOPE}"
         ),
-        renew=say(renew_postgres(own, now) if is_postgres else renew_sqlite(own, now)),
-        create=say(create_postgres(own, now) if is_postgres else create_sqlite(own, now)),
+        renew_row=say(renew_row(own, now)),
+        create_row=say(create_row(own, now)),
+        renew=say(renew_postgres(own, now) if is_postgres else renew_row(own, now)),
+        create=say(create_postgres(own, now) if is_postgres else create_row(own, now)),
         stored_etags=None if is_postgres else say(f"SELECT etag FROM {own} WHERE {IN_SCOPE}"),
         checkpoints=say(read),
         checkpoint=say(one),
@@ -155,15 +160,15 @@ def create_postgres(table: str, now: str) -> str:
     )
 
 
-def renew_sqlite(table: str, now: str) -> str:
-    """Atomic by the write lock that the transaction of the batch holds."""
+def renew_row(table: str, now: str) -> str:
+    """Atomic by the row's lock, or on SQLite by the write lock of its transaction."""
     return (
         f"UPDATE {table} SET owner_id = :owner_id, etag = :new_etag, last_modified_time = {now} "
         f"WHERE {THIS_ROW} AND etag = :etag"
     )
 
 
-def create_sqlite(table: str, now: str) -> str:
+def create_row(table: str, now: str) -> str:
     """The same; a row that is there stays as it is."""
     values = ", ".join(f":{name}" for name in (*NAMES, "partition_id"))
     return (

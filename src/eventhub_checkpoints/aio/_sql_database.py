@@ -1,6 +1,6 @@
 """One database as the SQL store uses it: its engine, its tables, its errors."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
@@ -13,7 +13,6 @@ from eventhub_checkpoints._sql_places import (
     shown,
     tables_of,
 )
-from eventhub_checkpoints._wire.sql import Statement
 from eventhub_checkpoints._wire.sql_errors import READ_ONLY, postgres_failure, sqlite_failure
 from eventhub_checkpoints._wire.sql_migrations import (
     MIGRATIONS,
@@ -23,6 +22,7 @@ from eventhub_checkpoints._wire.sql_migrations import (
     preparations,
 )
 from eventhub_checkpoints._wire.sql_statements import Statements, statements
+from eventhub_checkpoints.aio._sql_calls import wait_for_locks, write_ahead
 from eventhub_checkpoints.aio._sql_engine import (
     COLOUR,
     DRIVERS,
@@ -146,8 +146,7 @@ class SqlDatabase:
                 await connection.execution_options(isolation_level=isolation_level)
             try:
                 if self.dialect == "sqlite":
-                    pragma = f"PRAGMA busy_timeout = {busy_milliseconds()}"
-                    await connection.exec_driver_sql(pragma)
+                    await wait_for_locks(connection, busy_milliseconds())
                 answer = await work(connection, *args)
             except Exception as error:
                 # Of a standby, a new connection may find the primary. What is no error of the
@@ -228,22 +227,3 @@ def flush_each_commit(connection: Any, record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
-
-
-async def write_ahead(connection: Connection) -> None:
-    """Let readers go on while another program writes; the file keeps this setting."""
-    await connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-
-
-async def count(connection: Connection, statement: Statement, values: Mapping[str, Any]) -> int:
-    """Say it; how many rows it wrote."""
-    result = await connection.exec_driver_sql(statement.text, statement.filled(values))
-    return result.rowcount
-
-
-async def all_rows(
-    connection: Connection, statement: Statement, values: Mapping[str, Any]
-) -> Sequence[Any]:
-    """Ask it; the rows."""
-    result = await connection.exec_driver_sql(statement.text, statement.filled(values))
-    return result.all()

@@ -7,7 +7,8 @@ from dataclasses import replace
 from eventhub_checkpoints._sql_rows import checkpoint_of
 from eventhub_checkpoints._wire.sql import checkpoint_values, row_values, scope_values
 from eventhub_checkpoints.aio._asking import Asking, fresh_etag
-from eventhub_checkpoints.aio._sql_database import SqlDatabase, all_rows, count
+from eventhub_checkpoints.aio._sql_calls import all_rows, count
+from eventhub_checkpoints.aio._sql_database import SqlDatabase
 from eventhub_checkpoints.aio._sql_engine import Connection
 from eventhub_checkpoints.aio.abilities import ANY, AnyNumber, WritesInTransaction
 from eventhub_checkpoints.errors import CheckpointStoreError, StaleCheckpointError

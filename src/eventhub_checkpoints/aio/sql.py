@@ -27,7 +27,8 @@ from eventhub_checkpoints._wire.sql import (
 )
 from eventhub_checkpoints.aio._asking import Answer
 from eventhub_checkpoints.aio._compat import place
-from eventhub_checkpoints.aio._sql_database import SqlDatabase, all_rows, count
+from eventhub_checkpoints.aio._sql_calls import all_rows, count
+from eventhub_checkpoints.aio._sql_database import SqlDatabase
 from eventhub_checkpoints.aio._sql_engine import Connection, Engine
 from eventhub_checkpoints.aio._sql_transactions import SqlTransactions
 from eventhub_checkpoints.aio.abilities import Deletes, ListsScopes
@@ -111,14 +112,21 @@ class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointSt
         )
 
     async def try_claim(self, proposal: Proposal) -> Won | Lost:
-        (answer,) = await self.try_claims([proposal])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return await self._database.transact(self._claim_row, proposal)
+
+    async def _claim_row(self, connection: Connection, proposal: Proposal) -> Won | Lost:
+        row = proposal_values(proposal)
+        if proposal.etag is not None and await count(connection, self._say.renew_row, row):
+            return Won(proposal.won(0.0))
+        # A renewal that lost may have met no row at all; creating it is exclusive.
+        created = await count(connection, self._say.create_row, row)
+        return Won(proposal.won(0.0)) if created else LOST
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
         # Both statements end before the batch is cut off, or its winners would not be known.
         with deadline(0.9 * seconds_left()):
+            if len(proposals) == 1:
+                return [await self._try_one(proposals[0])]
             if self._say.stored_etags is not None:
                 answers = await self._answers(
                     self._claim_together, self._say.stored_etags, proposals
@@ -126,7 +134,6 @@ class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointSt
             else:
                 renewals = [one for one in proposals if one.etag is not None]
                 answers = await self._answers(self._claim, self._say.renew, renewals)
-                # A renewal that lost may have met no row at all; creating it is exclusive.
                 others = [one for one in proposals if isinstance(answers.get(one, LOST), Lost)]
                 answers |= await self._answers(self._claim, self._say.create, others)
         return [answers[one] for one in proposals]
