@@ -11,8 +11,8 @@ import psycopg
 from sqlalchemy.engine import URL, make_url
 
 from benchmarks.rows import Row
-from eventhub_checkpoints._wire.sql import Tables, columns, spelled
-from eventhub_checkpoints._wire.sql_statements import CLOCKS, renew_sqlite, statements
+from eventhub_checkpoints._wire.sql import Tables, columns
+from eventhub_checkpoints._wire.sql_statements import statements
 
 CONNECTIONS = 4
 """To PostgreSQL, for many tasks; as many as the store has."""
@@ -37,7 +37,7 @@ class BareSql:
         self._cursor = connection.cursor()
         self._say = statements(tables, dialect, driver)
         # One row needs no arrays.
-        self._renew = spelled(renew_sqlite(tables.ownership, CLOCKS[dialect]), driver).text
+        self._renew = self._say.renew_row.text
 
     def claim_ownership(self, rows: Sequence[Row]) -> list[Row]:
         claims = with_new_etags(rows)
