@@ -16,6 +16,10 @@ except ImportError as error:
 NAMESPACE = "eventhub_checkpoints"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
 """So short that PostgreSQL cuts off no table's name (63 bytes)."""
+UNREADABLE = (
+    "the store URL cannot be read; expected sqlite:///FILE or "
+    "postgresql://USER:PASSWORD@HOST/DATABASE, special characters percent-encoded"
+)
 EXTRAS = {"aiosqlite": "sql", "psycopg": "postgres"}
 
 
@@ -26,12 +30,15 @@ def parsed(url: str | URL) -> URL:
         ConfigurationError: it is none; the message does not repeat it, it may hold a password.
     """
     try:
-        return make_url(url)
+        found = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise ConfigurationError(
-            "the store URL cannot be read; expected sqlite:///FILE or "
-            "postgresql://USER:PASSWORD@HOST/DATABASE, special characters percent-encoded"
-        ) from (None if isinstance(error, ArgumentError) else error)
+        raise ConfigurationError(UNREADABLE) from (
+            None if isinstance(error, ArgumentError) else error
+        )
+    if found.get_backend_name() != "sqlite" and "@" in f"{found.host}{found.database}":
+        # A password with a slash ends the host there, and its rest would be shown.
+        raise ConfigurationError(UNREADABLE)
+    return found
 
 
 def tables_of(url: URL, namespace: str | None, schema: str | None) -> Tables:

@@ -142,7 +142,9 @@ def test_an_address_may_be_ipv6() -> None:
     assert RedisUrl.parse("redis://:pw@[::1]:6379").address == "redis://[::1]:6379"
 
 
-@pytest.mark.parametrize("url", ["", "redis:", "redis://h:port", "unix:///s", None, 7])
+@pytest.mark.parametrize(
+    "url", ["", "redis:", "redis://h:port", "redis://h/name", "unix:///s", None, 7]
+)
 def test_what_is_no_url_is_refused(url) -> None:
     with pytest.raises(ConfigurationError, match="no URL of a Redis server"):
         RedisUrl.parse(url)

@@ -143,7 +143,10 @@ def failure(code: str, said: str, what: str, namespace: str) -> StoreError:
         namespace: what the keys of the store begin with.
     """
     if code == "NOPERM":
-        needed = f"{COMMANDS} (to list groups and to delete, also {OPERATOR_COMMANDS})"
+        needed = (
+            f"{COMMANDS} (to list groups and to delete, also {OPERATOR_COMMANDS}; for a database "
+            "other than 0, +select)"
+        )
         return StoreAccessError(
             f"{what}: the user lacks a right ({said}); it needs {needed}, on the keys "
             f"~{all_keys(namespace)}"

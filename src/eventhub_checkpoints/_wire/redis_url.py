@@ -36,9 +36,11 @@ class RedisUrl(NamedTuple):
         try:
             parts = urlsplit(url)
             host, port, query = parts.hostname or "", parts.port, parse_qsl(parts.query)
+            database = parts.path.strip("/")
         except (ValueError, AttributeError, TypeError):
             raise wrong_url() from None  # its text repeats the URL
-        if parts.scheme not in ("redis", "rediss") or not host or parts.fragment:
+        is_place = host and not parts.fragment and (not database or database.isdecimal())
+        if parts.scheme not in ("redis", "rediss") or not is_place:
             raise wrong_url()
         given = [value for key, value in query if key == "namespace"]
         rest = urlencode([pair for pair in query if pair[0] != "namespace"])
@@ -60,8 +62,8 @@ def wrong_url() -> ConfigurationError:
     """The error for what is no URL of a Redis server."""
     return ConfigurationError(
         "this is no URL of a Redis server; expected "
-        "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS; characters such as "
-        f"# / ? @ in a password are written as {quote('#/?@', safe='')}"
+        "redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER OF DATABASE], or rediss:// for TLS; "
+        f"characters such as # / ? @ in a password are written as {quote('#/?@', safe='')}"
     )
 
 

@@ -1,5 +1,6 @@
 """How a backend's hooks are asked: bounded in time, with one kind of error."""
 
+import inspect
 import logging
 import os
 import random
@@ -20,6 +21,7 @@ from eventhub_checkpoints._core.answers import (
 from eventhub_checkpoints._core.ledger import Ledger
 from eventhub_checkpoints._core.retry import attempt_limit, pause
 from eventhub_checkpoints._core.settings import Settings, StoreSettings
+from eventhub_checkpoints._core.tables import nearest_first
 from eventhub_checkpoints._deadline import deadline, seconds_left
 from eventhub_checkpoints.aio._compat import Lock, for_each, holding, place, sleep, within
 from eventhub_checkpoints.aio._hooks import Hooks
@@ -56,7 +58,7 @@ class Asking(Hooks):
         **unknown: object,
     ) -> None:
         for name in unknown:
-            kind, known = type(self).__name__, ", ".join(StoreSettings.__annotations__)
+            kind, known = type(self).__name__, ", ".join(nearest_first(name, self._known()))
             raise ConfigurationError(f"{name} is no setting of {kind}; known are {known}")
         self.settings = Settings(
             operation_timeout, write_timeout, keep_unconfirmed, max_concurrency, on_stale
@@ -66,6 +68,13 @@ class Asking(Hooks):
         self._moving: dict[int, threading.Lock] = {}
         self._place: object = None
         self._begin_anew()
+
+    @classmethod
+    def _known(cls) -> Iterable[str]:
+        """What the constructor takes by name."""
+        parameters = inspect.signature(cls).parameters.values()
+        own = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+        return dict.fromkeys([*own, *StoreSettings.__annotations__])
 
     def _begin_anew(self) -> None:
         self._process_id = os.getpid()

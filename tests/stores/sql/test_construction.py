@@ -16,6 +16,7 @@ WRONG = {
     "sqlite:///:memory:": "keeps rows in a file",
     "sqlite:///file:x?mode=memory&uri=true": "keeps rows in a file",
     "postgresql://h:port/db": "cannot be read",
+    "postgresql://u:p@hush/w@host/db": "special characters percent-encoded",
     "postgresql+psycopg2://h/db": r"cannot be used by the (a?sync) store",
     "sqlite:///f.db?namespace=a-b": "namespace is 'a-b'; expected letters",
     "sqlite:///f.db?schema=x": "SQLite has no schemas",
@@ -34,6 +35,12 @@ def test_a_driver_of_the_other_colour_is_refused() -> None:
         open_store("postgresql+asyncpg://h/db")
     with pytest.raises(ConfigurationError, match="takes sqlite\\+aiosqlite://"):
         aio.open_store("sqlite+pysqlite:///f.db")
+
+
+def test_a_misspelt_setting_is_answered_with_those_of_this_store(colour: Any) -> None:
+    with pytest.raises(ConfigurationError, match="known are create_tables, ") as refused:
+        colour.store("sqlite:///f.db", create_table=True)
+    assert {"namespace", "schema", "entra", "write_timeout"} <= {*str(refused.value).split(", ")}
 
 
 def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
