@@ -121,7 +121,7 @@ def test_expired_events_fail_with_partition_wanted_and_first(hub, address):
 
 def test_expired_events_are_passed_over_when_that_is_wanted(hub, address, caplog):
     hub.trim("orders", "0", before=30)
-    settings = ReadSettings(receiver_timeout=1.0, fail_on_data_loss=False)
+    settings = ReadSettings(receiver_timeout=5.0, fail_on_data_loss=False)
     assert numbers(address, 10, 50, settings) == list(range(30, 50))
     assert "20 events are lost" in caplog.text
 
@@ -139,7 +139,7 @@ def test_a_hub_that_was_created_again_is_told_from_an_outage(hub, address):
     hub.publish("orders", "0", ["new"] * 5)
     with pytest.raises(DataLossError, match="deleted and created again"):
         numbers(address, 50, 60)
-    settings = ReadSettings(receiver_timeout=1.0, fail_on_data_loss=False)
+    settings = ReadSettings(receiver_timeout=3.0, fail_on_data_loss=False)
     assert numbers(address, 3, 60, settings) == [3, 4]
 
 
