@@ -68,8 +68,6 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
 def main(arguments: list[str] | None = None) -> int:
     """Run the campaign that was named; the exit status."""
     name, seed, rounds, run = parsed(arguments)
-    # A refused checkpoint is a warning to a user; here it is what the model is after.
-    logging.getLogger("eventhub_checkpoints").setLevel(logging.ERROR)
     print(f"{name}: seed {seed}, {rounds} rounds", flush=True)
     began = time.monotonic()
     try:
@@ -83,4 +81,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # A refused checkpoint is a warning to a user; here it is what the model is after.
+    logging.getLogger("eventhub_checkpoints").setLevel(logging.ERROR)
     sys.exit(main())
