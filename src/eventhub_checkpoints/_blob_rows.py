@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from eventhub_checkpoints._core.answers import Listing
-from eventhub_checkpoints._core.dialects import StoredPosition, is_row, owner_of, position_of
+from eventhub_checkpoints._core.dialects import checkpoint_of, is_row, owner_of
 from eventhub_checkpoints._wire.blob import bare_etag
 from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
@@ -49,10 +49,7 @@ def ownership_row(scope: Scope, partition_id: str, blob: BlobProperties) -> Owne
 
 def checkpoint_row(scope: Scope, partition_id: str, blob: BlobProperties) -> Checkpoint:
     """The checkpoint that a blob holds, without a position where it holds none."""
-    position = position_of(blob.metadata or {}) or StoredPosition("", None)
-    return Checkpoint(
-        scope, partition_id, position.offset, position.sequence_number, bare_etag(blob.etag)
-    )
+    return checkpoint_of(scope, partition_id, blob.metadata or {}, bare_etag(blob.etag))
 
 
 def readable_checkpoint(scope: Scope, partition_id: str, blob: BlobProperties) -> Checkpoint | None:

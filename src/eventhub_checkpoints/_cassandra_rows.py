@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from eventhub_checkpoints._core import dialects
 from eventhub_checkpoints._core.answers import Listing
-from eventhub_checkpoints._core.dialects import StoredPosition, is_row, owner_of, position_of
+from eventhub_checkpoints._core.dialects import is_row, owner_of, position_fields
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 Row = Mapping[str, Any]
@@ -46,15 +47,8 @@ def checkpoints(scope: Scope, rows: Sequence[Row]) -> Listing[Checkpoint]:
 
 def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
     """The checkpoint of a row, without a position where it has none."""
-    number = row["sequence_number"]
-    fields = {
-        "offset": row["offset"],
-        "sequencenumber": None if number is None else str(number),
-    }
-    position = position_of(fields) or StoredPosition("", None)
-    return Checkpoint(
-        scope, row["partition_id"], position.offset, position.sequence_number, row["version"] or ""
-    )
+    fields = position_fields(row["offset"], row["sequence_number"])
+    return dialects.checkpoint_of(scope, row["partition_id"], fields, row["version"] or "")
 
 
 def skipped(scope: Scope, kind: str, rows: Iterable[Row], readable: Sequence[Row]) -> list[str]:

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from eventhub_checkpoints._core import claims
 from eventhub_checkpoints._core.answers import Conflict, Listing, Lost, Seen, Won, Written
-from eventhub_checkpoints._core.dialects import is_row, owner_of, position_of
+from eventhub_checkpoints._core.dialects import checkpoint_of, is_row, owner_of
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 Kind = Literal["ownership", "checkpoint"]
@@ -152,7 +152,4 @@ def ownership(scope: Scope, partition_id: str, row: RawRow) -> Ownership:
 
 def checkpoint(scope: Scope, partition_id: str, row: RawRow) -> Checkpoint:
     """The row as a checkpoint, without a position where it has none."""
-    position = position_of(row.fields)
-    if position is None:
-        return Checkpoint(scope, partition_id, "", None, row.etag)
-    return Checkpoint(scope, partition_id, position.offset, position.sequence_number, row.etag)
+    return checkpoint_of(scope, partition_id, row.fields, row.etag)

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 from eventhub_checkpoints._core.answers import Listing
 from eventhub_checkpoints._core.dialects import (
     Fields,
-    StoredPosition,
+    checkpoint_of,
     field,
     is_row,
     owner_of,
-    position_of,
 )
 from eventhub_checkpoints._wire.redis import seconds
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
@@ -66,8 +65,7 @@ def ownership_row(scope: Scope, partition_id: str, value: Value) -> Ownership:
 
 def checkpoint_row(scope: Scope, partition_id: str, value: Value) -> Checkpoint:
     """The checkpoint that a value holds, without a position where it holds none."""
-    position = position_of(value.fields or {}) or StoredPosition("", None)
-    return Checkpoint(scope, partition_id, *position, value.etag)
+    return checkpoint_of(scope, partition_id, value.fields or {}, value.etag)
 
 
 def stored_ownership(scope: Scope, partition_id: str, raw: bytes) -> Ownership:

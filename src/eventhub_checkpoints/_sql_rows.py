@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from typing import Any, TypeVar
 
+from eventhub_checkpoints._core import dialects
 from eventhub_checkpoints._core.answers import Listing
-from eventhub_checkpoints._core.dialects import StoredPosition, is_row, owner_of, position_of
+from eventhub_checkpoints._core.dialects import is_row, owner_of, position_fields
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
 
 Row = Sequence[Any]
@@ -38,9 +39,8 @@ def ownership_of(scope: Scope, row: Row) -> Ownership | None:
 def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
     """The checkpoint in a row, without a position where it has none."""
     partition_id, offset, number, version = row
-    fields = {"offset": offset, "sequencenumber": None if number is None else str(number)}
-    position = position_of(fields) or StoredPosition("", None)
-    return Checkpoint(scope, partition_id, position.offset, position.sequence_number, str(version))
+    fields = position_fields(offset, number)
+    return dialects.checkpoint_of(scope, partition_id, fields, str(version))
 
 
 def readable_checkpoint(scope: Scope, row: Row) -> Checkpoint | None:

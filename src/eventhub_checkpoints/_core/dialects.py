@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from eventhub_checkpoints._fields import INT64
-from eventhub_checkpoints.records import RELEASED
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
 
 NO_OFFSET = frozenset({"", "no offset", "None"})
 """Texts that stand where no offset was known: .NET 5.11 wrote the first two, Python the third."""
@@ -48,6 +48,18 @@ def position_of(fields: Fields) -> StoredPosition | None:
         "" if offset in NO_OFFSET else offset, decimal_int64(field(fields, "sequencenumber"))
     )
     return None if position == StoredPosition("", None) else position
+
+
+def checkpoint_of(scope: Scope, partition_id: str, fields: Fields, version: str) -> Checkpoint:
+    """The checkpoint that a row holds, without a position where it holds none."""
+    offset, sequence_number = position_of(fields) or StoredPosition("", None)
+    return Checkpoint(scope, partition_id, offset, sequence_number, version)
+
+
+def position_fields(offset: str | None, sequence_number: int | None) -> Fields:
+    """The fields of a backend that keeps a position in columns of their own types."""
+    number = None if sequence_number is None else str(sequence_number)
+    return {"offset": offset, "sequencenumber": number}
 
 
 def field(fields: Fields, name: str) -> str:
