@@ -36,14 +36,13 @@ class BareSql:
         self._connection = connection
         self._cursor = connection.cursor()
         self._say = statements(tables, dialect, driver)
-        # One row needs no arrays.
-        self._renew = self._say.renew_row.text
 
     def claim_ownership(self, rows: Sequence[Row]) -> list[Row]:
         claims = with_new_etags(rows)
         renewing = bool(rows[0]["etag"])
         if renewing and len(rows) == 1:
-            self._cursor.execute(self._renew, claims[0])
+            # One row needs no arrays.
+            self._cursor.execute(self._say.renew_row.text, claims[0])
         else:
             self._claim_together(self._say.renew if renewing else self._say.create, claims)
         assert self._cursor.rowcount == len(rows)

@@ -22,8 +22,7 @@ from eventhub_checkpoints._core.answers import (
 )
 from eventhub_checkpoints._core.ledger import Ledger
 from eventhub_checkpoints._core.retry import attempt_limit, pause
-from eventhub_checkpoints._core.settings import Settings, StoreSettings
-from eventhub_checkpoints._core.tables import nearest_first
+from eventhub_checkpoints._core.settings import Settings, StoreSettings, nearest_first
 from eventhub_checkpoints._deadline import deadline, seconds_left
 from eventhub_checkpoints._hooks import Hooks
 from eventhub_checkpoints.errors import (
@@ -75,7 +74,7 @@ class Asking(Hooks):
         """What the constructor takes by name."""
         parameters = inspect.signature(cls).parameters.values()
         own = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
-        return dict.fromkeys([*own, *StoreSettings.__annotations__])
+        return [*own, *StoreSettings.__annotations__]
 
     def _begin_anew(self) -> None:
         self._process_id = os.getpid()
@@ -96,9 +95,7 @@ class Asking(Hooks):
         An exception in the place of an answer, one of ours, concerns that claim only. The default
         claims in parallel; a backend that can do it in one trip overrides this.
         """
-        # All end before the batch is cut off, or its winners would not be known.
-        with deadline(0.9 * seconds_left()):
-            return for_each(self._try_one, proposals, self.settings.max_concurrency)
+        return for_each(self._try_one, proposals, self.settings.max_concurrency)
 
     def create(self) -> None:
         """Create what the store needs and what is missing: a container, tables, a keyspace.

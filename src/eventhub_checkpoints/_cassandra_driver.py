@@ -7,7 +7,7 @@ from ssl import SSLContext
 from threading import Thread
 from typing import Self, TypeVar
 
-from eventhub_checkpoints._core.settings import is_number, require
+from eventhub_checkpoints._core.settings import is_number, nearest_first, require
 from eventhub_checkpoints._wire.cassandra_url import contact_point
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 
@@ -21,6 +21,7 @@ try:
         EXEC_PROFILE_DEFAULT,
         Cluster,
         ExecutionProfile,
+        NoHostAvailable,
         ResponseFuture,
         ResultSet,
         Session,
@@ -103,19 +104,41 @@ class Login:
     def __repr__(self) -> str:
         return f"Login({self.contact_points})"
 
+    @property
+    def address(self) -> str:
+        """Where it goes, for people."""
+        hosts = [(f"[{host}]" if ":" in host else host, port) for host, port in self.contact_points]
+        points = [f"{host}:{port}" for host, port in hosts]
+        datacenter = f" (datacenter {self.datacenter!r})" if self.datacenter else ""
+        return f"Cassandra at {shortened(points)}{datacenter}"
+
     def connected(self, seconds: float) -> Session:
         """A session of a new cluster; blocks.
 
         Args:
             seconds: the time that is left, of which no node that is silent may take all.
+
+        Raises:
+            ConfigurationError: the cluster has no such datacenter.
         """
         each = min(self.connect_timeout, max(seconds / len(self.contact_points), 0.1))
         cluster = self._cluster(each)
         try:
             return cluster.connect()
-        except BaseException:
+        except BaseException as error:
             cluster.shutdown()
+            if isinstance(error, NoHostAvailable):
+                self._check_datacenter(cluster, error)
             raise
+
+    def _check_datacenter(self, cluster: Cluster, error: Exception) -> None:
+        """Tell a name that is wrong from nodes that are away, of which the driver says the same."""
+        found = {one.datacenter for one in cluster.metadata.all_hosts() if one.datacenter}
+        if found and self.datacenter and self.datacenter not in found:
+            names = ", ".join(nearest_first(self.datacenter, sorted(found)))
+            raise ConfigurationError(
+                f"{self.address}: the cluster has no such datacenter; known are {names}"
+            ) from error
 
     def _cluster(self, seconds: float) -> Cluster:
         profile = ExecutionProfile(
@@ -140,6 +163,12 @@ class Login:
         # Where to begin to negotiate, downwards: the driver would try two of another product first.
         cluster.protocol_version = ProtocolVersion.V5
         return cluster
+
+
+def shortened(texts: Sequence[str], most: int = 3) -> str:
+    """The first of many, for people."""
+    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + rest
 
 
 EMPTY = Login((), None, None, None, None, CONNECT_SECONDS)

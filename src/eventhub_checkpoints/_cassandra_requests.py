@@ -1,7 +1,6 @@
 # Derived from aio/_cassandra_requests.py by tools/twins.py; edit that file.
 """The requests to Cassandra: prepared once, and asked with the time that the call has left."""
 
-import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,10 +26,8 @@ from eventhub_checkpoints._cassandra_statements import (
     write_of,
 )
 from eventhub_checkpoints._cassandra_transport import answered, apart
-from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._deadline import bound
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreError
-
-LONGEST_SECONDS = 60.0
 
 
 class CassandraRequests:
@@ -40,11 +37,16 @@ class CassandraRequests:
         login: how to connect, or the caller's session, which is never closed.
         keyspace: whose replicas are asked first.
         probe: a statement that fails where the keyspace or its tables do not exist.
+
+    Attributes:
+        where: what is reached, for people.
     """
 
     def __init__(self, login: Login | Session, keyspace: str, probe: str) -> None:
         self._login = login
         self._keyspace = keyspace
+        reached = login.address if isinstance(login, Login) else "Cassandra by a ready session"
+        self.where = f"{reached}, keyspace {keyspace!r}"
         self._probe = probe
         self._inherited: list[Session] = []
         self._session: Session | None = None
@@ -130,12 +132,12 @@ class CassandraRequests:
         if is_absent(error):
             # Created again, the tables have other identities.
             self._statements.clear()
-        return mapped(error, self._keyspace)
+        return mapped(error, self.where)
 
     @property
     def _open_session(self) -> Session:
         if self._session is None:
-            raise StoreError(f"keyspace {self._keyspace!r}: the store was closed")
+            raise StoreError(f"{self.where}: the store was closed")
         return self._session
 
     def _prepared(self, text: str) -> PreparedStatement:
@@ -151,15 +153,3 @@ class CassandraRequests:
         session = self._open_session
         request = session.execute_async(statement, timeout=bound(), paging_state=page)
         return answered(request)
-
-
-def bound() -> float:
-    """The time that the driver may take for the request that is about to be made.
-
-    Raises:
-        TimeoutError: there is none.
-    """
-    left = seconds_left()
-    if left <= 0:
-        raise TimeoutError("no time was left for this request")
-    return LONGEST_SECONDS if math.isinf(left) else left

@@ -17,6 +17,7 @@ from cassandra.query import (
 from eventhub_checkpoints.errors import ConfigurationError
 
 Row = dict[str, Any]
+NO_RETRIES = FallthroughRetryPolicy()
 
 
 def read_of(prepared: PreparedStatement, values: Sequence[object]) -> Statement:
@@ -53,7 +54,7 @@ def write_of(statements: Iterable[tuple[PreparedStatement, Sequence[object]]]) -
 
 def retried_by_base(statement: Statement, is_idempotent: bool) -> Statement:
     """The statement, without the driver's own retries: it would meet its own first attempt."""
-    statement.retry_policy = FallthroughRetryPolicy()
+    statement.retry_policy = NO_RETRIES
     statement.is_idempotent = is_idempotent
     return statement
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from concurrent.futures import Future
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._cassandra_driver import ResponseFuture, ResultSet, started
@@ -16,9 +16,15 @@ def answered(request: ResponseFuture) -> ResultSet:
 
     The driver's own `result` waits without end where its thread is gone, as in a forked process.
     """
-    arrival: Future[Any] = Future()
-    request.add_callbacks(arrival.set_result, arrival.set_exception)
-    return ResultSet(request, arrival.result(time_left()))
+    arrival: SimpleQueue[Any] = SimpleQueue()
+    request.add_callbacks(arrival.put, arrival.put)
+    try:
+        answer = arrival.get(timeout=time_left())
+    except Empty:
+        raise TimeoutError("no answer in time") from None
+    if isinstance(answer, Exception):
+        raise answer
+    return ResultSet(request, answer)
 
 
 def apart(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:

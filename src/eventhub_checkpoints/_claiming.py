@@ -154,11 +154,16 @@ class Claiming(Asking):
     def _ask_all(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
         asked = time.time()
         try:
-            answers = self._attempt(2 * seconds_left(), self.try_claims, pending)
+            answers = self._attempt(2 * seconds_left(), self._try_all, pending)
         except Exception as error:
             answers = [error] * len(pending)
         pairs = zip(pending, answers, strict=True)
         return {one: self._remembered(one, answer, asked) for one, answer in pairs}
+
+    def _try_all(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
+        # All end before the batch is cut off, or its winners would not be known.
+        with deadline(0.9 * seconds_left()):
+            return self.try_claims(pending)
 
     def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
         """Whether a conflict was met with an own claim whose answer was lost.

@@ -10,12 +10,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+LONGEST_SECONDS = 60.0
+"""For one request of a call that is not bounded."""
+
 _deadline: ContextVar[float] = ContextVar("eventhub_checkpoints_deadline", default=math.inf)
 
 
 def seconds_left() -> float:
     """Seconds until the running call must have ended; `inf` outside of one, 0 when it is over."""
     return max(_deadline.get() - time.monotonic(), 0.0)
+
+
+def bound() -> float:
+    """The seconds that a driver may take for the request that is about to be made.
+
+    Raises:
+        TimeoutError: there are none.
+    """
+    left = seconds_left()
+    if left <= 0:
+        raise TimeoutError("no time was left for this request")
+    return LONGEST_SECONDS if math.isinf(left) else left
 
 
 @contextmanager

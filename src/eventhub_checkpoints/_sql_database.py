@@ -16,6 +16,7 @@ from eventhub_checkpoints._sql_engine import (
     make_engine,
 )
 from eventhub_checkpoints._sql_limits import busy_milliseconds
+from eventhub_checkpoints._sql_options import check_options
 from eventhub_checkpoints._sql_places import (
     WAYS_TO_A_TOKEN,
     driver_url,
@@ -76,6 +77,7 @@ class SqlDatabase:
             url = parsed(url_or_engine)
             self.tables = tables_of(url, namespace, schema)
             url = driver_url(url, DRIVERS, COLOUR)
+            check_options(url.query, url.get_driver_name())
             self._engine = self._made(url, credential, entra, pool_timeout)
         else:
             self._engine = self._checked(url_or_engine, credential, entra)
@@ -98,6 +100,8 @@ class SqlDatabase:
             url,
             secret_source(credential, POSTGRES_TOKENS),
             isolation_level=OWN_LEVEL,
+            # On SQLite a batch of claims is a transaction, begun by hand.
+            skip_autocommit_rollback=dialect == "postgresql",
             pool_size=POOL_SIZE[dialect],
             max_overflow=0,
             pool_timeout=pool_timeout,

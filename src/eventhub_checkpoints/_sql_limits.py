@@ -65,5 +65,5 @@ def busy_milliseconds() -> int:
     Only the first digit counts: a connection that is told the same again need not be told.
     """
     left = int(1000 * (1 - CANCEL_SHARE) * min(seconds_left(), LONGEST))
-    step = int("1".ljust(len(str(left)), "0"))
-    return left // step * step
+    digits = str(left)
+    return int(digits[0].ljust(len(digits), "0"))

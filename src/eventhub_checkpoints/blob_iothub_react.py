@@ -70,5 +70,5 @@ class _Container(BlobCheckpointStore):
     def _text(self, blob: BlobProperties) -> str | None:
         if blob.size > LONGEST:
             return None
-        body = self._requests.container.download_blob(blob.name, **self._requests._bounds())
+        body = self._requests.container.download_blob(blob.name, **self._requests.bounds())
         return bytes(body.readall()).decode("utf-8", "replace")

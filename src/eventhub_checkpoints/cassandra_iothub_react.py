@@ -61,4 +61,4 @@ def _selected(session: Session, keyspace: str) -> list[dict[str, Any]]:
         if is_absent(error):
             text = f"keyspace {keyspace!r} has no table {TABLE!r} of iothub-react ({error})"
             raise StoreNotReadyError(text) from error
-        raise mapped(error, keyspace) from error
+        raise mapped(error, f"keyspace {keyspace!r}") from error

@@ -18,7 +18,6 @@ from eventhub_checkpoints._core.answers import (
     Written,
 )
 from eventhub_checkpoints._core.settings import StoreSettings
-from eventhub_checkpoints._deadline import deadline, seconds_left
 from eventhub_checkpoints._sql_calls import all_rows, count
 from eventhub_checkpoints._sql_database import SqlDatabase
 from eventhub_checkpoints._sql_engine import Connection, Engine
@@ -124,17 +123,15 @@ class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointSt
         return Won(proposal.won(0.0)) if created else LOST
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
-        # Both statements end before the batch is cut off, or its winners would not be known.
-        with deadline(0.9 * seconds_left()):
-            if len(proposals) == 1:
-                return [self._try_one(proposals[0])]
-            if self._say.stored_etags is not None:
-                answers = self._answers(self._claim_together, self._say.stored_etags, proposals)
-            else:
-                renewals = [one for one in proposals if one.etag is not None]
-                answers = self._answers(self._claim, self._say.renew, renewals)
-                others = [one for one in proposals if isinstance(answers.get(one, LOST), Lost)]
-                answers |= self._answers(self._claim, self._say.create, others)
+        if len(proposals) == 1:
+            return [self._try_one(proposals[0])]
+        if self._say.stored_etags is not None:
+            answers = self._answers(self._claim_together, self._say.stored_etags, proposals)
+        else:
+            renewals = [one for one in proposals if one.etag is not None]
+            answers = self._answers(self._claim, self._say.renew, renewals)
+            others = [one for one in proposals if isinstance(answers.get(one, LOST), Lost)]
+            answers |= self._answers(self._claim, self._say.create, others)
         return [answers[one] for one in proposals]
 
     def _answers(

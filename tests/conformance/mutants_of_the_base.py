@@ -205,7 +205,7 @@ class WaitsForEver(Sound):
     """Its driver is never told how much time is left."""
 
     def _attempt(self, seconds: float, function: Any, *args: Any) -> Any:
-        if function == self.try_claims:
+        if function == self._try_all:
             return super()._attempt(seconds, function, *args)
         token = _deadline._deadline.set(float("inf"))
         try:

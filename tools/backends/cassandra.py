@@ -8,10 +8,8 @@ The first of these that is there is used:
 
 import os
 import shutil
-import tempfile
 import uuid
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from cassandra.auth import PlainTextAuthProvider
@@ -24,13 +22,11 @@ from cassandra.cluster import (
 )
 from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
 from cassandra.query import dict_factory
-from filelock import FileLock
 
 from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
 from backends.cassandra_node import (
     DURABLE,
     HASTY,
-    INSTALL_SECONDS,
     UNSAFE,
     VERSION,
     WAYS,
@@ -43,7 +39,7 @@ from backends.cassandra_node import (
 )
 from eventhub_checkpoints._core.dialects import decimal_int64
 from eventhub_checkpoints._wire.cassandra_url import Address
-from eventhub_checkpoints.cli.azurite_package import cache_folder
+from eventhub_checkpoints.cli.cache import cache_folder, install_once
 from eventhub_checkpoints.cli.children import Child, free_port
 from eventhub_checkpoints.records import Scope
 
@@ -78,15 +74,7 @@ class Cassandra(OwnServer):
         java = shutil.which("java")
         if java is None:
             raise ServerMissingError(WAYS)
-        self._home.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{self._home}.lock", timeout=INSTALL_SECONDS):
-            if not self._home.exists():
-                with tempfile.TemporaryDirectory(
-                    dir=self._home.parent, prefix="partial-", ignore_cleanup_errors=True
-                ) as partial:
-                    fetch(Path(partial, "whole"))
-                    # The name appears only with everything in it, even after a kill.
-                    Path(partial, "whole").rename(self._home)
+        install_once(self._home, fetch)
         return f"the jars in {self._home}, run by {java}"
 
     def start(self) -> Self:

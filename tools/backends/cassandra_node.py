@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 from backends.base import ServerMissingError
+from eventhub_checkpoints.cli.cache import INSTALL_SECONDS
 
 VERSION = "5.0.9"
-INSTALL_SECONDS = 600
 WAYS = (
     "Cassandra needs one of two: CASSANDRA_URL with the address of a running one; or Java 17 "
     "on the PATH, and for the first time Maven (mvn) and `python tools/prepare.py`"

@@ -7,16 +7,15 @@ that is what a variable that is not set leaves in a file.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from eventhub_checkpoints._core.durations import seconds_of
+from eventhub_checkpoints._core.settings import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 Check = Callable[[str, object], Any]
 """Takes a path and the value there; gives what the value means, or raises ConfigurationError."""
 Keys = Mapping[str, Check]
-ALIKE = 0.5
 
 
 def checked_table(path: str, value: object, keys: Keys) -> dict[str, Any]:
@@ -43,13 +42,6 @@ def check_names(path: str, table: Iterable[object], known: Iterable[str]) -> Non
         if name not in names:
             listed = ", ".join(nearest_first(str(name), names))
             raise ConfigurationError(f"{joined(path, name)} is no setting; known are {listed}")
-
-
-def nearest_first(name: str, known: Iterable[str]) -> list[str]:
-    """The names that are known, and before all others the one that was probably meant."""
-    names = {each.lower(): each for each in known}
-    nearest = get_close_matches(name.lower(), names, 1, ALIKE)
-    return [names[each] for each in (*nearest, *(each for each in names if each not in nearest))]
 
 
 def joined(path: str, name: object) -> str:

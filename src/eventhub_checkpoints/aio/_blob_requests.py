@@ -1,7 +1,5 @@
 """The requests to Azure Blob Storage: one method, one request, without the driver's retries."""
 
-import math
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,7 +11,8 @@ from eventhub_checkpoints._blob_answers import (
     new_etag,
     operation_of,
 )
-from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._deadline import bound
+from eventhub_checkpoints._own_client import OwnClient
 from eventhub_checkpoints._wire.blob import Verdict, failure, redacted, server_time
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -40,38 +39,30 @@ __all__ = ["BlobProperties", "BlobRequests", "ContainerClient"]
 
 Hook = Callable[[Any], Any]
 CONNECT_SECONDS = 10.0
-LONGEST_SECONDS = 60.0
 
 
 class BlobRequests:
     """One container, asked with the time that the running call has left.
 
     Args:
-        connect: makes the client; called again in a forked child, which must not use the
-            parent's connections, and in another event loop.
+        connect: makes the client; see `OwnClient`.
         hook: the caller's own `raw_response_hook`, called before ours.
     """
 
     def __init__(self, connect: Callable[[], ContainerClient], hook: Hook | None = None) -> None:
-        self._connect = connect
+        self._client = OwnClient(connect)
         self._hook = hook
-        self._inherited: list[ContainerClient] = []
-        self._begin()
+        self._blobs: dict[str, BlobClient] = {}
 
     def begin_anew(self) -> None:
-        """Use a new client.
+        """Use a new client."""
+        self._client.begin_anew()
+        self._blobs = {}
 
-        The parent process's client is kept: a forked child that let go of it would take its
-        connections out of the parent's event loop, whose epoll instance the two share.
-        """
-        if self._process_id != os.getpid():
-            self._inherited.append(self.container)
-        self._begin()
-
-    def _begin(self) -> None:
-        self._process_id = os.getpid()
-        self.container = self._connect()
-        self._blobs: dict[str, BlobClient] = {}
+    @property
+    def container(self) -> ContainerClient:
+        """The client of this process and event loop."""
+        return self._client.now
 
     @property
     def address(self) -> str:
@@ -81,7 +72,7 @@ class BlobRequests:
     async def create_container(self) -> None:
         """Create the container, unless it is there."""
         try:
-            await self.container.create_container(**self._bounds())
+            await self.container.create_container(**self.bounds())
         except ResourceExistsError as error:
             if error_code(error) != "ContainerAlreadyExists":
                 raise
@@ -92,7 +83,7 @@ class BlobRequests:
         """Put Blob: the new etag, or why there is none."""
         try:
             answer = await self._blob(name).upload_blob(
-                b"", overwrite=overwrite, metadata=metadata, **self._bounds()
+                b"", overwrite=overwrite, metadata=metadata, **self.bounds()
             )
         except HttpResponseError as error:
             return expected(error)
@@ -105,7 +96,7 @@ class BlobRequests:
             condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
         try:
             answer = await self._blob(name).set_blob_metadata(
-                metadata, **condition, **self._bounds()
+                metadata, **condition, **self.bounds()
             )
         except HttpResponseError as error:
             found = expected(error)
@@ -117,7 +108,7 @@ class BlobRequests:
     async def read(self, name: str) -> BlobProperties | None:
         """Get Blob Properties; None if there is no blob."""
         try:
-            return await self._blob(name).get_blob_properties(**self._bounds())
+            return await self._blob(name).get_blob_properties(**self.bounds())
         except HttpResponseError as error:
             # An answer without a body carries no error code, but a missing container does.
             if error.status_code == 404 and error_code(error) in {"BlobNotFound", ""}:
@@ -127,7 +118,7 @@ class BlobRequests:
     async def delete(self, name: str) -> bool:
         """Delete Blob; whether there was one."""
         try:
-            await self._blob(name).delete_blob(**self._bounds())
+            await self._blob(name).delete_blob(**self.bounds())
         except HttpResponseError as error:
             if expected(error) is not Verdict.ABSENT:
                 raise
@@ -156,7 +147,7 @@ class BlobRequests:
         found: list[Any] = []
         marker: str | None = ""
         while marker is not None:
-            pages = ask(**self._bounds()).by_page(marker or None)
+            pages = ask(**self.bounds()).by_page(marker or None)
             async for page in pages:
                 async for one in page:
                     found.append(one)
@@ -166,7 +157,7 @@ class BlobRequests:
 
     async def close(self) -> None:
         """Close the client, unless it is the parent process's."""
-        if self._process_id == os.getpid():
+        if self._client.is_of_this_process:
             await self.container.close()
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
@@ -193,11 +184,9 @@ class BlobRequests:
         return blob
 
     @staticmethod
-    def _bounds() -> dict[str, Any]:
-        left = seconds_left()
-        left = LONGEST_SECONDS if math.isinf(left) else left
-        if left <= 0:
-            raise TimeoutError("no time was left for this request")
+    def bounds() -> dict[str, Any]:
+        """The options of a request: cut off in time, and sent once."""
+        left = bound()
         return {
             "retry_total": 0,
             # A redirected request is sent with the driver's own retries, and its credential.

@@ -153,11 +153,16 @@ class Claiming(Asking):
     async def _ask_all(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
         asked = time.time()
         try:
-            answers = await self._attempt(2 * seconds_left(), self.try_claims, pending)
+            answers = await self._attempt(2 * seconds_left(), self._try_all, pending)
         except Exception as error:
             answers = [error] * len(pending)
         pairs = zip(pending, answers, strict=True)
         return {one: self._remembered(one, answer, asked) for one, answer in pairs}
+
+    async def _try_all(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
+        # All end before the batch is cut off, or its winners would not be known.
+        with deadline(0.9 * seconds_left()):
+            return await self.try_claims(pending)
 
     async def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
         """Whether a conflict was met with an own claim whose answer was lost.

@@ -1,6 +1,5 @@
 """Requests to Redis: the client they go through, scripts, and errors as ours."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ from azure.core.exceptions import ClientAuthenticationError
 from eventhub_checkpoints._core.retry import attempt_limit
 from eventhub_checkpoints._core.settings import Settings
 from eventhub_checkpoints._credentials import REDIS_TOKENS, default_credential, secret_source
+from eventhub_checkpoints._own_client import OwnClient
 from eventhub_checkpoints._wire.redis import Script, code_of, failure
 from eventhub_checkpoints._wire.redis_url import RedisUrl
 from eventhub_checkpoints.aio._asking import log
@@ -75,7 +75,7 @@ class RedisRequests:
     """What is asked of one server or cluster, in one place after another.
 
     Args:
-        make: gives the client; called again in a forked process or another event loop.
+        make: gives the client; see `OwnClient`.
         address: of the server, for people.
         namespace: what the keys of the store begin with.
     """
@@ -83,23 +83,16 @@ class RedisRequests:
     def __init__(self, make: Callable[[], Client], address: str, namespace: str) -> None:
         self.address = address
         self.namespace = namespace
-        self._make = make
-        self._inherited: list[Any] = []
-        self._begin()
+        self._client = OwnClient(make)
+
+    @property
+    def client(self) -> Client:
+        """The client of this process and event loop."""
+        return self._client.now
 
     def begin_anew(self) -> None:
-        """Use a new client, if it is ours to make.
-
-        The parent process's client is kept: a forked child that let go of it would take its
-        connections out of the parent's event loop, whose epoll instance the two share.
-        """
-        if self._process_id != os.getpid():
-            self._inherited.append(self.client)
-        self._begin()
-
-    def _begin(self) -> None:
-        self._process_id = os.getpid()
-        self.client = self._make()
+        """Use a new client, if it is ours to make."""
+        self._client.begin_anew()
 
     async def close(self) -> None:
         """A ready client is its owner's to close."""
@@ -145,7 +138,8 @@ class RedisRequests:
         try:
             answer = await self.client.info("memory", **nodes)
         except ResponseError as error:
-            if code_of(error) != "NOPERM":
+            # The right to SELECT a database may be missing, too.
+            if code_of(error) != "NOPERM" or "'info" not in str(error).lower():
                 raise
             return []
         answers = [answer] if "maxmemory_policy" in answer else answer.values()

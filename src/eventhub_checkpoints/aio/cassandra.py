@@ -21,7 +21,6 @@ from eventhub_checkpoints._cassandra_rows import (
 )
 from eventhub_checkpoints._core.answers import FORCE, Conflict, Listing, Lost, Seen, Won, Written
 from eventhub_checkpoints._core.settings import StoreSettings
-from eventhub_checkpoints._deadline import deadline, seconds_left
 from eventhub_checkpoints._wire.cassandra import (
     APPLIED,
     BATCH_LIMIT,
@@ -111,6 +110,9 @@ class CassandraCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
         address = Address.parse(url)
         return cls(address.contact_points, **address.settings(credential, settings))
 
+    def __repr__(self) -> str:
+        return f"CassandraCheckpointStore({self._requests.where})"
+
     async def open(self) -> None:
         await self._requests.connect()
         if self.creates:
@@ -139,9 +141,8 @@ class CassandraCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
         # One transaction for all: each alone, they would hold each other up, for the rows of a
         # scope are one partition of the table, and that is what a transaction locks.
         answers: dict[Proposal, Answer] = {}
-        with deadline(0.9 * seconds_left()):
-            scopes = [(batches, answers) for batches in in_batches(proposals, BATCH_LIMIT)]
-            await for_each(self._claim_scope, scopes, self.settings.max_concurrency)
+        scopes = [(batches, answers) for batches in in_batches(proposals, BATCH_LIMIT)]
+        await for_each(self._claim_scope, scopes, self.settings.max_concurrency)
         return [answers[one] for one in proposals]
 
     async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:

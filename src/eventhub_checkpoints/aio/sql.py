@@ -15,7 +15,6 @@ from eventhub_checkpoints._core.answers import (
     Written,
 )
 from eventhub_checkpoints._core.settings import StoreSettings
-from eventhub_checkpoints._deadline import deadline, seconds_left
 from eventhub_checkpoints._sql_rows import checkpoint_of, listing, ownership_of, readable_checkpoint
 from eventhub_checkpoints._wire.sql import (
     Statement,
@@ -123,19 +122,15 @@ class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointSt
         return Won(proposal.won(0.0)) if created else LOST
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
-        # Both statements end before the batch is cut off, or its winners would not be known.
-        with deadline(0.9 * seconds_left()):
-            if len(proposals) == 1:
-                return [await self._try_one(proposals[0])]
-            if self._say.stored_etags is not None:
-                answers = await self._answers(
-                    self._claim_together, self._say.stored_etags, proposals
-                )
-            else:
-                renewals = [one for one in proposals if one.etag is not None]
-                answers = await self._answers(self._claim, self._say.renew, renewals)
-                others = [one for one in proposals if isinstance(answers.get(one, LOST), Lost)]
-                answers |= await self._answers(self._claim, self._say.create, others)
+        if len(proposals) == 1:
+            return [await self._try_one(proposals[0])]
+        if self._say.stored_etags is not None:
+            answers = await self._answers(self._claim_together, self._say.stored_etags, proposals)
+        else:
+            renewals = [one for one in proposals if one.etag is not None]
+            answers = await self._answers(self._claim, self._say.renew, renewals)
+            others = [one for one in proposals if isinstance(answers.get(one, LOST), Lost)]
+            answers |= await self._answers(self._claim, self._say.create, others)
         return [answers[one] for one in proposals]
 
     async def _answers(

@@ -1,7 +1,6 @@
 """Azurite's npm package: installed once into a cache folder, run by Node."""
 
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
@@ -9,10 +8,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
-from platformdirs import user_cache_path
-
 from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT
+from eventhub_checkpoints.cli.cache import INSTALL_SECONDS, cache_folder, install_once
 from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.cli.emulator import (
     AZURITE_VERSION,
@@ -22,7 +19,6 @@ from eventhub_checkpoints.cli.emulator import (
     AzuriteMissingError,
 )
 
-INSTALL_SECONDS = 600
 LISTENS = re.compile(r"successfully listens on (http://\S+)")
 
 
@@ -48,20 +44,12 @@ class AzuritePackage:
         return f"the npm package in {self._home}, run by {self._node.program}"
 
     def install(self) -> None:
-        """Install it, unless it is there; two processes at once do not meet.
+        """Install it, unless it is there.
 
         Raises:
             AzuriteError: npm failed; carries what it printed.
         """
-        self._home.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{self._home}.lock", timeout=INSTALL_SECONDS):
-            if not self._home.exists():
-                with tempfile.TemporaryDirectory(
-                    dir=self._home.parent, prefix="partial-", ignore_cleanup_errors=True
-                ) as partial:
-                    self._npm_install(Path(partial, "whole"))
-                    # The name appears only with everything in it, even after a kill.
-                    Path(partial, "whole").rename(self._home)
+        install_once(self._home, self._npm_install)
 
     def _npm_install(self, prefix: Path) -> None:
         prefix.mkdir()
@@ -110,12 +98,6 @@ class AzuritePackage:
             self.child.stop()
         if self._folder is not None:
             self._folder.cleanup()
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: `EVENTHUB_CHECKPOINTS_CACHE`, else the user's cache folder."""
-    given = os.environ.get("EVENTHUB_CHECKPOINTS_CACHE")
-    return Path(given) if given else user_cache_path("eventhub-checkpoints", appauthor=False)
 
 
 def find_node() -> Node | None:
