@@ -70,6 +70,7 @@ DRIVERS = [
 LAZY = {
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
+    "_sql_options": "the driver that a URL names is known only then",
     "_credentials": "azure-identity is no dependency; it is used where it is installed",
     "localhub.local": "only who has the client asks for the client's arguments",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
@@ -256,7 +257,7 @@ def run_blocked(code: str, blocked: list[str] = DRIVERS) -> subprocess.Completed
 
 @pytest.mark.parametrize(
     "name",
-    ["", ".aio", ".base", ".aio.base", ".memory", ".registry", ".spark", ".localhub"],
+    ["", ".aio", ".base", ".aio.base", ".memory", ".registry", ".spark", ".receive", ".localhub"],
 )
 def test_what_needs_no_extra_works_without_any(name: str) -> None:
     code = f"import {PACKAGE}{name} as it; [getattr(it, n) for n in getattr(it, '__all__', [])]"
@@ -267,7 +268,8 @@ def test_what_needs_no_extra_works_without_any(name: str) -> None:
 @pytest.mark.parametrize(
     ("module", "extra"),
     [
-        *(("blob", "blob"), ("aio.blob", "blob"), ("spark.source", "spark"), ("receive", "spark")),
+        *(("blob", "blob"), ("aio.blob", "blob"), ("spark.source", "spark")),
+        ("receive.batches", "spark"),
         *(("redis", "redis"), ("aio.redis", "redis")),
     ],
 )

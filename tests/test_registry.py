@@ -146,7 +146,7 @@ def test_an_unknown_setting_is_refused_with_the_known_ones(open_it: Open) -> Non
 
 
 @pytest.mark.parametrize("open_it", BOTH)
-@pytest.mark.parametrize("url", [None, 5, SECRET.encode()])
+@pytest.mark.parametrize("url", [None, "", 5, SECRET.encode()])
 def test_a_url_that_is_no_text_asks_for_the_variable(open_it: Open, url: Any) -> None:
     said = "^the store URL is .*; expected a text such as .*environment variable set"
     with pytest.raises(ConfigurationError, match=said) as failure:
@@ -192,14 +192,35 @@ def test_a_store_of_the_other_colour_names_the_other_function() -> None:
 
 
 @pytest.mark.parametrize("open_it", BOTH)
-@pytest.mark.parametrize(
-    "url", ["gopher://host/x", "memory", "", ":", "no-module:factory", "https"]
-)
+@pytest.mark.parametrize("url", ["gopher://host/x", ":", "no-module:factory"])
 def test_an_unknown_scheme_lists_the_known_ones(open_it: Open, url: str) -> None:
     with pytest.raises(ConfigurationError) as failure:
         open_it(url)
     assert "known are cassandra:, http:, https:, memory:, postgresql:, " in str(failure.value)
     assert str(failure.value).endswith(" and package.module:factory")
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+@pytest.mark.parametrize(
+    ("url", "nearest"),
+    [
+        (f"postgres://me:{SECRET}@host/db", "postgresql"),
+        ("postgesql://host/db", "postgresql"),
+        ("postgresql+psycopgg://host/db", "postgresql+psycopg"),
+        ("redis-s://host:6379", "rediss"),
+        ("sqlite3:///file.db", "sqlite"),
+        ("casandra://host/keyspace", "cassandra"),
+        ("memory", "memory"),
+        ("https", "https"),
+    ],
+)
+def test_a_scheme_with_a_typing_error_is_answered_with_the_nearest_first(
+    open_it: Open, url: str, nearest: str
+) -> None:
+    with pytest.raises(ConfigurationError) as failure:
+        open_it(url)
+    assert f"names no store; known are {nearest}:, " in str(failure.value)
+    assert SECRET not in str(failure.value)
 
 
 @pytest.mark.parametrize("open_it", BOTH)

@@ -5,13 +5,16 @@ from typing import Any
 
 from eventhub_checkpoints._credentials import Secret
 from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._redis_options import check_options
 from eventhub_checkpoints._wire.redis_url import login
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 
 try:
     from redis import BlockingConnectionPool, Connection
+    from redis.connection import URL_QUERY_ARGUMENT_PARSERS
     from redis.credentials import CredentialProvider
     from redis.exceptions import ConnectionError as DriverConnectionError
+    from redis.exceptions import RedisError
 except ImportError as error:
     raise MissingDriverError.of_extra("the Redis store", "redis") from error
 
@@ -84,9 +87,17 @@ def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
         url: for redis-py.
         seconds: how long waiting for a free connection may take.
         **options: for the pool and its connections.
+
+    Raises:
+        ValueError: the URL has an option that cannot be used.
     """
     pool = BlockingConnectionPool.from_url(url, timeout=seconds, **options)
+    check_options(url, URL_QUERY_ARGUMENT_PARSERS, pool)
     pool.connection_class = bounded(pool.connection_class)
+    try:
+        pool.connection_class(**pool.connection_kwargs)  # it does not connect yet
+    except (TypeError, RedisError) as error:
+        raise ValueError(str(error)) from error
     return pool
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
+from eventhub_checkpoints._sql_options import OURS
 from eventhub_checkpoints._wire.sql import Tables
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 
@@ -20,6 +21,10 @@ UNREADABLE = (
     "the store URL cannot be read; expected sqlite:///FILE or "
     "postgresql://USER:PASSWORD@HOST/DATABASE, special characters percent-encoded"
 )
+NO_PORT = (
+    "the port in the store URL is no number from 1 to 65535; expected "
+    "postgresql://USER:PASSWORD@HOST:5432/DATABASE, special characters percent-encoded"
+)
 EXTRAS = {"aiosqlite": "sql", "psycopg": "postgres"}
 
 
@@ -31,10 +36,13 @@ def parsed(url: str | URL) -> URL:
     """
     try:
         found = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise ConfigurationError(UNREADABLE) from (
-            None if isinstance(error, ArgumentError) else error
-        )
+    except ArgumentError:
+        raise ConfigurationError(UNREADABLE) from None
+    except ValueError:
+        # It shows what stands there, which is part of the password where that has an @.
+        raise ConfigurationError(NO_PORT) from None
+    if found.port is not None and not 0 < found.port < 65536:
+        raise ConfigurationError(NO_PORT)
     if found.get_backend_name() != "sqlite" and "@" in f"{found.host}{found.database}":
         # A password with a slash ends the host there, and its rest would be shown.
         raise ConfigurationError(UNREADABLE)
@@ -93,9 +101,7 @@ def driver_url(url: URL, drivers: Mapping[str, Sequence[str]], colour: str) -> U
         if driver in EXTRAS:
             raise MissingDriverError.of_extra(f"{dialect}+{driver}://", EXTRAS[driver])
         raise MissingDriverError(f"{dialect}+{driver}:// needs: python -m pip install {driver}")
-    return url.set(drivername=f"{dialect}+{driver}").difference_update_query(
-        ["namespace", "schema"]
-    )
+    return url.set(drivername=f"{dialect}+{driver}").difference_update_query(OURS)
 
 
 def check_file(url: URL) -> None:

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from eventhub_checkpoints._asking import log
 from eventhub_checkpoints._core.configuration import expected_types, read_configuration
+from eventhub_checkpoints._core.settings import nearest_first
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -59,10 +60,10 @@ def opened(
     # A fifth of what this package adds to the start of a program, and only needed for a URL.
     from importlib.metadata import entry_points
 
-    if not isinstance(url, str):
+    if not isinstance(url, str) or url == "":
         found_type = "None" if url is None else f"of type {type(url).__name__}"
         raise ConfigurationError(
-            f"the store URL is {found_type}; expected a text such as "
+            f"the store URL is {'empty' if url == '' else found_type}; expected a text such as "
             "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
             "is the environment variable set?"
         )
@@ -73,9 +74,9 @@ def opened(
         return factory(url, credential=credential, **settings)
     if all(part.isidentifier() for path in (scheme, rest) for part in path.split(".")):
         given = {} if credential is None else {"credential": credential}
-        factory = _factory(scheme, rest, repr(url), known(found))
+        factory = _factory(scheme, rest, repr(url), known(found, scheme))
         return _called(url, factory, given | settings)
-    raise ConfigurationError(f"{shown(url)!r} names no store; {known(found)}")
+    raise ConfigurationError(f"{shown(url)!r} names no store; {known(found, scheme)}")
 
 
 def configured(
@@ -144,9 +145,9 @@ def is_async_store(store: Any, url: str | Mapping[str, Any]) -> bool:
     return iscoroutinefunction(store.list_ownership)
 
 
-def known(found: dict[str, Any]) -> str:
-    """What a URL may begin with."""
-    schemes = ", ".join(f"{name}:" for name in sorted(found))
+def known(found: dict[str, Any], scheme: str) -> str:
+    """What a URL may begin with, the nearest first."""
+    schemes = ", ".join(f"{name}:" for name in nearest_first(scheme, sorted(found)))
     return f"known are {schemes} and package.module:factory"
 
 

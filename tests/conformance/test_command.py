@@ -127,7 +127,7 @@ def test_a_missing_container_is_said_once_and_created_on_request(
     with blob_container.client() as client:
         client.delete_container()
     assert main([blob_container.url]) == 2
-    assert "create_container=True, or give --create" in capsys.readouterr().err
+    assert "create = true in a configuration, or give --create" in capsys.readouterr().err
     assert main([blob_container.url, "--create", "--only", "G7"]) == 0
 
 

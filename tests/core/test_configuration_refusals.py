@@ -78,10 +78,23 @@ def test_a_setting_of_the_policy_is_refused_with_its_place(name: str) -> None:
             {"frequency": "15s", "storage": BLOB},
             "storage is around the store's table: pass mapping['storage']",
         ),
+        (
+            {"title": "orders", "hub": {"name": "orders"}, "checkpoints": BLOB},
+            "checkpoints is around the store's table: pass mapping['checkpoints']",
+        ),
+        (
+            {"tool": {"consumer": {"key": SECRET}, "my-app": {"store": {"backendType": ""}}}},
+            "tool is around the store's table: pass mapping['tool']['my-app']['store']",
+        ),
     ],
 )
 def test_a_table_around_the_stores_says_which_to_pass(mapping: Any, said: str) -> None:
     assert refused(mapping) == said
+
+
+def test_a_table_beside_the_stores_keys_is_an_unknown_key() -> None:
+    said = refused({**MEMORY, "checkpoints": BLOB})
+    assert said.startswith("checkpoints is no setting; known are ")
 
 
 TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Class"

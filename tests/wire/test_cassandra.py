@@ -60,6 +60,7 @@ def test_a_url_is_taken_apart(url, expected) -> None:
         f"cassandra://a/ks?password={QUOTED}",
         "cassandra://a/ks?datacenter=a&datacenter=b",
         "cassandra://a/ks?namespace=other",
+        f"cassandra://me:9?{QUOTED}@a/ks",
     ],
 )
 def test_what_is_no_such_url_is_refused_without_its_secret(url) -> None:
@@ -67,6 +68,16 @@ def test_what_is_no_such_url_is_refused_without_its_secret(url) -> None:
         Address.parse(url)
     assert QUOTED not in str(refused.value)
     assert PASSWORD not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "nearest"),
+    [("datacentre", "datacenter, namespace"), ("namespce", "namespace, datacenter")],
+)
+def test_an_option_that_is_not_known_is_told_with_the_nearest_first(option, nearest) -> None:
+    said = f"no option {option}; known are {nearest}; "
+    with pytest.raises(ConfigurationError, match=said):
+        Address.parse(f"cassandra://a/ks?{option}=x")
 
 
 def test_the_text_of_an_address_has_no_password() -> None:

@@ -20,7 +20,12 @@ from eventhub_checkpoints._wire.redis import (
     seconds,
 )
 from eventhub_checkpoints._wire.redis_url import RedisUrl, checked_namespace, login, object_id
-from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnavailableError
+from eventhub_checkpoints.errors import (
+    StoreAccessError,
+    StoreError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
 from eventhub_checkpoints.records import Proposal, Scope
 
 SCOPE = Scope("NS.example.net", "Orders", "$Default")
@@ -93,6 +98,9 @@ class NewError(ReadOnlyError):
         (Exception("@user_script: 9: -OOM command not allowed when used memory"), "OOM"),
         (Exception("ERR Error running script (f_1): @user_script:8: WRONGTYPE x"), "WRONGTYPE"),
         (Exception("The user executing the script can't run this command"), "NOPERM"),
+        (Exception("[SSL: CERTIFICATE_VERIFY_FAILED] x"), "CERTIFICATE_VERIFY_FAILED"),
+        (Exception("ERR DB index is out of range"), "NODATABASE"),
+        (Exception("ERR SELECT is not allowed in cluster mode"), "NODATABASE"),
         (Exception("ERR unknown command 'EVALSHA'"), ""),
         (Exception("ERR BUSYBODY ZOOM"), ""),
     ],
@@ -106,6 +114,7 @@ def test_a_refusal_has_a_code_wherever_it_stands(error, code) -> None:
     [
         ("NOAUTH", StoreAccessError),
         ("WRONGPASS", StoreAccessError),
+        ("CERTIFICATE_VERIFY_FAILED", StoreAccessError),
         ("NOPERM", StoreAccessError),
         ("LOADING", StoreUnavailableError),
         ("CLUSTERDOWN", StoreUnavailableError),
@@ -115,6 +124,7 @@ def test_a_refusal_has_a_code_wherever_it_stands(error, code) -> None:
         ("MISCONF", StoreUnavailableError),
         ("BUSY", StoreUnavailableError),
         ("NOREPLICAS", StoreUnavailableError),
+        ("NODATABASE", StoreNotReadyError),
         ("OOM", StoreError),
         ("WRONGTYPE", StoreError),
         ("", StoreError),
@@ -136,6 +146,15 @@ def test_an_address_leaves_out_what_is_ours_and_what_is_secret() -> None:
         "rediss://host:6380/2",
     )
     assert url.without_user() == "rediss://host:6380/2?ssl_ca_certs=a%2Fb"
+
+
+def test_an_address_has_the_database_that_the_driver_takes() -> None:
+    assert RedisUrl.parse("redis://h/1?db=3&db=4").address == "redis://h/3"
+
+
+def test_an_option_without_a_value_reaches_the_check_and_a_namespace_is_as_if_not_given() -> None:
+    url = RedisUrl.parse("redis://h?namespace=&client_nam=")
+    assert (url.driver_url, url.namespace) == ("redis://h?client_nam=", None)
 
 
 def test_an_address_may_be_ipv6() -> None:

@@ -5,7 +5,7 @@ iothub-react could say and means nothing here is refused, or named in a note; no
 silence. Rule 3: nothing is said twice in two ways.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from eventhub_checkpoints._core.backend_tables import (
     Table,
     custom,
 )
-from eventhub_checkpoints._core.settings import StoreSettings
+from eventhub_checkpoints._core.settings import StoreSettings, nearest_first
 from eventhub_checkpoints._core.tables import (
     Keys,
     any_table,
@@ -29,7 +29,6 @@ from eventhub_checkpoints._core.tables import (
     duration,
     flag,
     missing,
-    nearest_first,
     table_of,
     text,
 )
@@ -78,18 +77,35 @@ def read_configuration(
 
 
 def refuse_what_is_not_the_stores(mapping: Mapping[str, Any]) -> None:
-    """Say where the parts of iothub-react's configuration belong that are around the store's.
+    """Say which table to pass, and where the parts of iothub-react's around it belong.
 
     Raises:
         ConfigurationError: there is one.
     """
     for depth, name in enumerate(SECTIONS):
         if name in mapping:
-            steps = "".join(f"[{step!r}]" for step in SECTIONS[depth:])
-            raise ConfigurationError(f"{name} is around the store's table: pass mapping{steps}")
+            raise too_much(SECTIONS[depth:])
     for name in POLICY:
         if name in mapping:
             raise ConfigurationError(f"{name} belongs to the saving policy, not to the store")
+    if "backendType" not in mapping and (path := path_of_a_store(mapping)):
+        raise too_much(path)
+
+
+def too_much(path: Sequence[str]) -> ConfigurationError:
+    """Says which table is the store's, by the keys that lead to it."""
+    steps = "".join(f"[{step!r}]" for step in path)
+    return ConfigurationError(f"{path[0]} is around the store's table: pass mapping{steps}")
+
+
+def path_of_a_store(mapping: Mapping[str, Any]) -> list[str]:
+    """The keys down to the first table within that names a backend; none where there is none."""
+    for name, value in mapping.items():
+        if isinstance(value, Mapping) and "backendType" in value:
+            return [name]
+        if isinstance(value, Mapping) and (below := path_of_a_store(value)):
+            return [name, *below]
+    return []
 
 
 def backend_of(table: Table) -> Backend:

@@ -109,8 +109,8 @@ def failure(status: int, code: str, operation: str, container: str) -> StoreErro
     said = f"{status} {code}".strip()
     if code in {"ContainerNotFound", "ContainerBeingDeleted"}:
         return StoreNotReadyError(
-            f"container {container!r} does not exist ({said}): create it, or open the store with "
-            "create_container=True"
+            f"container {container!r} does not exist ({said}): create it with store.create(), "
+            "create_container=True or create = true in a configuration"
         )
     if status in {401, 403}:
         return StoreAccessError(f"container {container!r}: {refusal(code, operation)} ({said})")

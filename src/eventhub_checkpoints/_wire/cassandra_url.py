@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote
 
@@ -9,6 +10,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 EXPECTED = "cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=NAME]"
 PORT = 9042
+OPTIONS = ("datacenter", "namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +115,25 @@ def checked_query(query: str) -> dict[str, str]:
     """
     pairs = parse_qsl(query, keep_blank_values=True)
     options = dict(pairs)
-    if not options.keys() <= {"datacenter", "namespace"} or len(options) < len(pairs):
-        # Values are not shown: somebody may have put the password here.
-        names = ", ".join(name for name, _ in pairs)
+    # Values are not shown, nor what is no name: it may be of a password with a ? in it.
+    if not all(name.isidentifier() for name in options):
         raise ConfigurationError(
-            f"the URL's query has {names}; expected datacenter and namespace, each once at most"
+            f"the URL's query is none; expected {EXPECTED}, where a ? of a password is written %3F"
         )
+    for name in options:
+        if name not in OPTIONS:
+            raise ConfigurationError(
+                f"the URL has no option {name}; known are {', '.join(nearest_first(name))}; "
+                "all others are given beside the URL, as keywords"
+            )
+    if len(options) < len(pairs):
+        raise ConfigurationError(f"the URL has an option twice; expected {EXPECTED}")
     return options
+
+
+def nearest_first(name: str) -> list[str]:
+    """The options, and before the other the one that was probably meant."""
+    return sorted(OPTIONS, key=lambda one: SequenceMatcher(None, name, one).ratio(), reverse=True)
 
 
 def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:

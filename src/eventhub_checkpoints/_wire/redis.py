@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from eventhub_checkpoints.errors import (
     StoreAccessError,
     StoreError,
+    StoreNotReadyError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Proposal, Scope
@@ -85,6 +86,9 @@ def seconds(time: Sequence[bytes]) -> float:
 REFUSALS = {
     "NOAUTH": "it wants a password: put it into the URL, or pass credential=",
     "WRONGPASS": "user name and password do not fit, or the user is disabled",
+    # Not the server's word, but that of OpenSSL.
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted: name the file of its authority "
+    "in the URL, as in ?ssl_ca_certs=FILE",
 }
 PASSING = {
     "LOADING": "it is still loading its data",
@@ -102,6 +106,8 @@ FINAL = {
     "WRONGTYPE": "this key holds no hash, so somebody else uses it: choose another namespace",
 }
 CODE = re.compile(r"(?<!\w)-?(" + "|".join([*REFUSALS, *PASSING, *FINAL, "NOPERM"]) + r")\b")
+NO_DATABASE = re.compile("DB index|SELECT is not allowed in cluster mode")
+"""How a server answers `SELECT`, which is sent at each connect to a database other than 0."""
 NO_RIGHT = re.compile(r"user executing the script can't|has no permissions")
 """How Redis 6 and 7 refuse a command inside of a script, without a code."""
 CODES_OF_CLASSES = {
@@ -130,6 +136,8 @@ def code_of(error: Exception) -> str:
             return CODES_OF_CLASSES[kind.__name__]
     if found := CODE.search(said):
         return found[1]
+    if NO_DATABASE.search(said):
+        return "NODATABASE"
     return "NOPERM" if NO_RIGHT.search(said) else ""
 
 
@@ -150,6 +158,12 @@ def failure(code: str, said: str, what: str, namespace: str) -> StoreError:
         return StoreAccessError(
             f"{what}: the user lacks a right ({said}); it needs {needed}, on the keys "
             f"~{all_keys(namespace)}"
+        )
+    if code == "NODATABASE":
+        return StoreNotReadyError(
+            f"{what}: the server has no database of this number ({said}): it has as many as its "
+            "setting databases says, by default 0 to 15, and a cluster has only 0; put another "
+            "number behind the host, as in redis://HOST/0"
         )
     if code in REFUSALS:
         return StoreAccessError(f"{what}: {REFUSALS[code]} ({said})")

@@ -35,21 +35,26 @@ class RedisUrl(NamedTuple):
         """
         try:
             parts = urlsplit(url)
-            host, port, query = parts.hostname or "", parts.port, parse_qsl(parts.query)
+            host, port = parts.hostname or "", parts.port
+            query = parse_qsl(parts.query, keep_blank_values=True)
             database = parts.path.strip("/")
         except (ValueError, AttributeError, TypeError):
             raise wrong_url() from None  # its text repeats the URL
         is_place = host and not parts.fragment and (not database or database.isdecimal())
         if parts.scheme not in ("redis", "rediss") or not is_place:
             raise wrong_url()
-        given = [value for key, value in query if key == "namespace"]
+        if not all(key.isidentifier() for key, _ in query):
+            raise wrong_url()  # part of a password, where a ? in it was not quoted
+        given = [value for key, value in query if key == "namespace" and value]
         rest = urlencode([pair for pair in query if pair[0] != "namespace"])
         server = f"[{host}]" if ":" in host else host
+        # The driver takes the first, and that before the path.
+        path = next((f"/{value}" for key, value in query if key == "db" and value), parts.path)
         return cls(
             urlunsplit(parts._replace(query=rest)),
             unquote(parts.username or ""),
             given[-1] if given else None,
-            f"{parts.scheme}://{server}{f':{port}' if port else ''}{parts.path}",
+            f"{parts.scheme}://{server}{f':{port}' if port else ''}{path}",
         )
 
     def without_user(self) -> str:

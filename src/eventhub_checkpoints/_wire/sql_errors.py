@@ -12,7 +12,10 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 
-CREATES = "create the tables, or open the store with create_tables=True"
+WAYS = "store.create(), create_tables=True or create = true in a configuration"
+NO_TABLE = f"a table does not exist: create it with {WAYS}"
+OLD_TABLE = f"the tables are of another version: migrate them with {WAYS}"
+NEW_SCHEMA = re.compile(r'CREATE SCHEMA ("\w+")')
 READ_ONLY = "25006"
 
 POSTGRES: dict[str, tuple[type[StoreError], str]] = {
@@ -24,12 +27,16 @@ POSTGRES: dict[str, tuple[type[StoreError], str]] = {
     "28": (StoreAccessError, "the server refused the login; are user and password right?"),
     "TLS": (StoreAccessError, "no encrypted connection as sslmode wants it; is the server right?"),
     "3D000": (StoreNotReadyError, "the database does not exist; create it"),
-    "3F000": (StoreNotReadyError, f"the schema does not exist: {CREATES}"),
+    "3F000": (
+        StoreNotReadyError,
+        "no schema to create the tables in: name one with schema=, or create one of the role's "
+        "search_path with CREATE SCHEMA",
+    ),
     "40001": (StoreUnavailableError, "another transaction came first"),
     "40P01": (StoreUnavailableError, "a deadlock with another transaction"),
     "42501": (StoreAccessError, "the role lacks a right"),
-    "42703": (StoreNotReadyError, f"the tables are of another version: {CREATES}"),
-    "42P01": (StoreNotReadyError, f"a table does not exist: {CREATES}"),
+    "42703": (StoreNotReadyError, OLD_TABLE),
+    "42P01": (StoreNotReadyError, NO_TABLE),
     "53100": (StoreError, "the server's disk is full; nothing was changed"),
     "53": (StoreUnavailableError, "the server is short of resources"),
     "55P03": (StoreUnavailableError, "a lock was not free in time"),
@@ -78,19 +85,29 @@ def postgres_failure(sqlstate: str | None, said: str, where: str, statement: str
     code = sqlstate or next((key for key, words in UNSAID.items() if re.search(words, said)), "08")
     kind, meaning = POSTGRES.get(code) or POSTGRES.get(code[:2]) or (StoreError, "it failed")
     if code == "42501" and statement:
-        meaning = f"the role lacks a right; this takes {rights(statement)}"
+        meaning = refusal(statement)
     return kind(f"{where}: {meaning} ({sqlstate or 'no code'}: {first_line(said)})")
 
 
 def sqlite_failure(name: str | None, said: str, where: str) -> StoreError:
     """The error for a result code's name."""
     if said.startswith("no such table"):
-        return StoreNotReadyError(f"{where}: a table does not exist: {CREATES} ({said})")
+        return StoreNotReadyError(f"{where}: {NO_TABLE} ({said})")
     if said.startswith(("no such column", "table ")) and "column" in said:
-        return StoreNotReadyError(f"{where}: the tables are of another version: {CREATES} ({said})")
+        return StoreNotReadyError(f"{where}: {OLD_TABLE} ({said})")
     known = [code for code in SQLITE if (name or "").startswith(code)]
     kind, meaning = SQLITE[max(known, key=len)] if known else (StoreError, "it failed")
     return kind(f"{where}: {meaning} ({name or 'no code'}: {first_line(said)})")
+
+
+def refusal(statement: str) -> str:
+    """What the role may not do, and what to do about it."""
+    if schema := NEW_SCHEMA.search(statement):
+        return (
+            f"schema {schema[1]} does not exist, and the role may not create it: say CREATE SCHEMA "
+            f"{schema[1]} as one who may, and GRANT USAGE, CREATE on it to the role"
+        )
+    return f"the role lacks a right; this takes {rights(statement)}"
 
 
 def rights(statement: str) -> str:

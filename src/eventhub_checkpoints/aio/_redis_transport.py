@@ -4,13 +4,16 @@ from inspect import isawaitable
 from typing import Any
 
 from eventhub_checkpoints._credentials import Secret
+from eventhub_checkpoints._redis_options import check_options
 from eventhub_checkpoints._wire.redis_url import login
 from eventhub_checkpoints.errors import MissingDriverError
 
 try:
     from redis.asyncio import BlockingConnectionPool
+    from redis.asyncio.connection import URL_QUERY_ARGUMENT_PARSERS
     from redis.credentials import CredentialProvider
     from redis.exceptions import ConnectionError as DriverConnectionError
+    from redis.exceptions import RedisError
 except ImportError as error:
     raise MissingDriverError.of_extra("the Redis store", "redis") from error
 
@@ -42,10 +45,19 @@ def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
         url: for redis-py.
         seconds: how long connecting, and waiting for a free connection, may take.
         **options: for the pool and its connections.
+
+    Raises:
+        ValueError: the URL has an option that cannot be used.
     """
-    return BlockingConnectionPool.from_url(
+    pool = BlockingConnectionPool.from_url(
         url, timeout=seconds, socket_connect_timeout=seconds, socket_timeout=None, **options
     )
+    check_options(url, URL_QUERY_ARGUMENT_PARSERS, pool)
+    try:
+        pool.connection_class(**pool.connection_kwargs)  # it does not connect yet
+    except (TypeError, RedisError) as error:
+        raise ValueError(str(error)) from error
+    return pool
 
 
 def is_unbounded(client: object) -> bool:

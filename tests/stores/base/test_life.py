@@ -12,12 +12,14 @@ import pytest
 from eventhub_checkpoints import (
     ConfigurationError,
     MemoryCheckpointStore,
+    Scope,
     StoreAccessError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
 
+PROBE = Scope("eventhub-checkpoints", "verify", "probe")
 NO_ANSWER = StoreUnavailableError("no answer")
 THREADS = 8
 
@@ -148,14 +150,51 @@ def test_a_list_that_waits_too_long_for_the_opening_is_told_so(make, make_fault)
         opener.join()
 
 
-def test_verifying_is_one_list_and_one_claim(store) -> None:
-    store.run("verify")
-    assert store.faults.calls == ["open", "read_ownerships", "try_claim"]
-    store.run("verify")
-    assert store.list_ownership() == [], "no client sees the probe"
+BOTH_KINDS = ["try_claim", "read_ownerships", "try_claim", "read_checkpoints", "write_checkpoint"]
 
 
-@pytest.mark.parametrize("hook", ["read_ownerships", "try_claim"])
+def test_verifying_reads_and_writes_both_kinds_each_time(store) -> None:
+    store.run("verify")
+    assert store.faults.calls == ["open", *BOTH_KINDS]
+    store.run("verify")
+    assert store.faults.calls == ["open", *BOTH_KINDS, *BOTH_KINDS]
+
+
+def test_verifying_writes_over_an_ownership_too(store) -> None:
+    store.run("verify")
+    (before,) = store.rows.ownerships(PROBE).rows
+    store.run("verify")
+    (after,) = store.rows.ownerships(PROBE).rows
+    assert after.etag != before.etag
+
+
+def test_verifying_leaves_two_rows_that_no_client_sees(make) -> None:
+    for store in (make(), make()):
+        store.run("verify")
+        store.run("verify")
+    assert store.rows.scopes() == [PROBE]
+    assert [len(store.rows.raw(kind)) for kind in ("ownership", "checkpoint")] == [1, 1]
+    assert store.list_ownership() == store.list_checkpoints() == []
+
+
+def test_verifying_disturbs_no_consumer(make) -> None:
+    consumer, other = make(on_stale="raise"), make()
+    mine = consumer.take()
+    consumer.update(7)
+    consumer.run("verify")
+    other.run("verify")
+    assert consumer.take(etag=mine["etag"])
+    consumer.update(8)
+    assert (consumer.owner(), consumer.stored()) == ("me", 8)
+
+
+def test_several_may_verify_at_once(make) -> None:
+    stores = [make() for _ in range(THREADS)]
+    all_at_once([lambda store=store: store.run("verify") for store in stores])
+    all_at_once([lambda: stores[0].run("verify")] * THREADS)
+
+
+@pytest.mark.parametrize("hook", [*dict.fromkeys(BOTH_KINDS)])
 @pytest.mark.parametrize(
     ("error", "kind"),
     [(PermissionError("no right"), StoreAccessError), (NO_ANSWER, StoreUnavailableError)],

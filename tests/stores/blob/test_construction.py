@@ -197,7 +197,8 @@ def test_a_missing_container_is_said_with_its_name_and_the_way_out(
         with pytest.raises(StoreNotReadyError) as error:
             call()
         assert f"container '{blob_container.name}' does not exist" in str(error.value)
-        assert "create_container=True" in str(error.value)
+        ways = "store.create(), create_container=True or create = true in a configuration"
+        assert f"create it with {ways}" in str(error.value)
 
 
 def test_a_missing_container_is_created_on_request(colour, blob_container, raw) -> None:

@@ -7,7 +7,10 @@ import pytest
 from eventhub_checkpoints.errors import StoreUnavailableError
 
 AZURE = "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0"
-PROBE_BLOB = "eventhub-checkpoints/verify/probe/ownership/0"
+PROBE_BLOBS = [
+    "eventhub-checkpoints/verify/probe/checkpoint/0",
+    "eventhub-checkpoints/verify/probe/ownership/0",
+]
 
 
 def sent(proxy: Any) -> list[str]:
@@ -191,14 +194,16 @@ def test_creating_a_container_that_is_there_is_no_error(colour, proxied, proxy) 
     assert proxy.count("PUT", "restype=container") == 1
 
 
-def test_verifying_is_one_list_and_one_write(watched, proxy, raw) -> None:
+def test_verifying_reads_and_writes_both_kinds(watched, proxy, raw) -> None:
     watched.call("verify")
-    assert sent(proxy) == [LIST, PUT_BLOB]
-    assert [blob.name for blob in raw.list_blobs()] == [PROBE_BLOB]
+    claimed = [PUT_BLOB, LIST, SET_METADATA]
+    assert sent(proxy) == [*claimed, LIST, SET_METADATA, PUT_BLOB]
+    assert sorted(blob.name for blob in raw.list_blobs()) == PROBE_BLOBS
 
 
-def test_verifying_again_still_shows_that_writes_work(watched, proxy) -> None:
+def test_verifying_again_still_shows_that_writes_work(watched, proxy, raw) -> None:
     watched.call("verify")
     proxy.forget()
     watched.call("verify")
-    assert sent(proxy) == [LIST, PUT_BLOB]
+    assert sent(proxy) == [PUT_BLOB, LIST, SET_METADATA, LIST, SET_METADATA]
+    assert sorted(blob.name for blob in raw.list_blobs()) == PROBE_BLOBS

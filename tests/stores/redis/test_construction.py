@@ -4,9 +4,11 @@ import logging
 
 import pytest
 
-from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints import ConfigurationError, StoreNotReadyError
 
 SECRET = "pa$$word"
+QUESTION = "redis://user:12?rest@127.0.0.1"
+"""Read by the rules, its password is a port and a query."""
 
 
 def test_the_namespace_of_the_url_begins_every_key(opener, place) -> None:
@@ -43,16 +45,58 @@ def test_other_options_of_the_query_go_to_the_driver(opener, server, place) -> N
     client.call("delete_scope", *client.scope.as_dict().values())
 
 
-@pytest.mark.parametrize("url", ["", "redis://", "http://127.0.0.1", "redis://:a#b@127.0.0.1"])
+@pytest.mark.parametrize(
+    "url", ["", "redis://", "http://127.0.0.1", "redis://:a#b@127.0.0.1", QUESTION]
+)
 def test_a_url_that_is_none_is_refused_and_not_repeated(opener, url) -> None:
     with pytest.raises(ConfigurationError, match="redis://") as refused:
         opener.store(url)
     assert "a#b" not in str(refused.value)
+    assert "rest" not in str(refused.value)
 
 
 def test_an_option_that_cannot_be_used_is_refused(opener) -> None:
     with pytest.raises(ConfigurationError, match="option of the URL"):
         opener.store("redis://127.0.0.1?db=many")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (
+            "redis://h/0?socket_keepaliv=1",
+            "socket_keepaliv is not known; known are socket_keepalive, ",
+        ),
+        (
+            "redis://h?socket_keepaliv=",
+            "socket_keepaliv is not known; known are socket_keepalive, ",
+        ),
+        ("redis://h?namespac=n", "namespac is not known; known are namespace, "),
+        ("redis://h?parser_class=x", "parser_class is not known; known are client_name, "),
+        ("rediss://h?ssl_ca_cert=x", "ssl_ca_cert is not known; known are ssl_ca_certs, "),
+        ("redis://h?ssl_ca_certs=x", "ssl_ca_certs is for TLS.*rediss://"),
+        ("rediss://h?ssl_ca_certs=/no/such.pem", "ssl_ca_certs is '/no/such.pem', and nothing has"),
+        ("rediss://h?ssl_cert_reqs=maybe", "Invalid SSL Certificate Requirements Flag: maybe"),
+    ],
+)
+def test_an_option_that_the_driver_would_tell_of_late_is_refused_early(opener, url, said) -> None:
+    with pytest.raises(ConfigurationError, match=f"option of the URL cannot be used: {said}"):
+        opener.store(url)
+
+
+def test_options_of_tls_are_those_of_the_driver(opener) -> None:
+    query = (
+        f"ssl_ca_certs={__file__}&ssl_cert_reqs=none&ssl_check_hostname=no&ssl_keyfile=&timeout=3"
+    )
+    assert opener.store(f"rediss://h/1?{query}")
+
+
+@pytest.mark.parametrize("database", ["/99", "?db=99"])
+def test_a_database_that_the_server_has_not_is_named(opener, server, database) -> None:
+    client = opener(f"{server.url}{database}")
+    with pytest.raises(StoreNotReadyError, match=r"/99, .*no database of this number") as failed:
+        client.list_ownership()
+    assert "out of range" in str(failed.value.__cause__)
 
 
 def test_no_secret_is_in_the_text_of_a_store(opener) -> None:

@@ -15,19 +15,56 @@ WRONG = {
     "sqlite://": "keeps rows in a file",
     "sqlite:///:memory:": "keeps rows in a file",
     "sqlite:///file:x?mode=memory&uri=true": "keeps rows in a file",
-    "postgresql://h:port/db": "cannot be read",
+    "postgresql://h:PORT/db": "port in the store URL is no number from 1 to 65535; expected postg",
+    "postgresql://u:p@h:hush/db": "no number",
+    "postgresql://u:p@a:hush/w@host/db": "no number.*special characters percent-encoded",
+    "postgresql://h:70000/db": "no number from 1 to 65535",
+    "postgresql://h/db?shema=x": "shema in the store URL is no option of the store or of psycopg; "
+    "known are schema, namespace, ",
+    "postgresql://h/db?sslmod=require": "known are sslmode, namespace, schema, ",
+    "postgresql://h/db?pasword=hush": "pasword in the store URL is no.* known are password, ",
+    "postgresql://u:p@a/w?hush=@host/db": "the query of the store URL cannot be read",
+    "sqlite:///f.db?namespce=x": "of (pysqlite|aiosqlite); known are namespace, schema, ",
+    "sqlite:///f.db?mode=ro": "mode in the store URL is no option",
+    "sqlite:///file:f.db?mod=ro&uri=true": "known are mode, ",
     "postgresql://u:p@hush/w@host/db": "special characters percent-encoded",
     "postgresql+psycopg2://h/db": r"cannot be used by the (a?sync) store",
     "sqlite:///f.db?namespace=a-b": "namespace is 'a-b'; expected letters",
     "sqlite:///f.db?schema=x": "SQLite has no schemas",
 }
+WAYS = r"store\.create\(\), create_tables=True or create = true in a configuration"
 
 
 @pytest.mark.parametrize("url", WRONG)
 def test_a_url_that_cannot_work_is_refused_in_one_sentence(colour: Any, url: str) -> None:
     with pytest.raises(ConfigurationError, match=WRONG[url]) as refused:
         colour.store(url)
-    assert "hush" not in str(refused.value)
+    chain = [refused.value, refused.value.__cause__]
+    assert "hush" not in repr(chain)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://h/db?namespace=n&schema=s&sslmode=require&target_session_attrs=read-write",
+        "postgresql://h/db?host=a:1&host=b:2&options=-csearch_path%3Dx&application_name=me@here",
+        "sqlite:///file:f.db?mode=ro&uri=true&timeout=5&namespace=n",
+    ],
+)
+def test_options_of_the_driver_may_stand_in_the_url(colour: Any, url: str) -> None:
+    colour.open(url)
+
+
+def test_an_option_of_another_driver_is_refused_with_that_of_asyncpg() -> None:
+    with pytest.raises(ConfigurationError, match="of asyncpg; known are ssl, namespace, schema, "):
+        aio.open_store("postgresql+asyncpg://h/db?sslmode=require")
+    with pytest.raises(ConfigurationError, match="server_settings in the store URL is no option"):
+        aio.open_store("postgresql+asyncpg://h/db?server_settings=x")
+
+
+def test_options_of_asyncpg_may_stand_in_the_url(loop: Any) -> None:
+    url = "postgresql+asyncpg://h/db?ssl=require&prepared_statement_cache_size=0"
+    loop.finished(aio.open_store(url).close())
 
 
 def test_a_driver_of_the_other_colour_is_refused() -> None:
@@ -115,7 +152,7 @@ def test_an_engine_that_begins_transactions_by_itself_can_be_used(colour: Any, s
 def test_tables_that_are_missing_are_named_with_what_creates_them(colour: Any, place: Any) -> None:
     client = colour.open(place, namespace="absent")
     for call in (client.list_ownership, client.list_checkpoints, lambda: client.take("0", "a")):
-        with pytest.raises(StoreNotReadyError, match=r"absent_\*.*create_tables=True"):
+        with pytest.raises(StoreNotReadyError, match=rf"absent_\*.*: create it with {WAYS}"):
             call()
 
 

@@ -2,6 +2,7 @@
 
 import resource
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -149,6 +150,38 @@ def test_a_full_disk_is_said_and_loses_nothing(colour: Any, sqlite: Any) -> None
     assert len(client.list_checkpoints()) == stored + 1
     assert client.position("first") == 1
     client.save("first", 2)  # a row that needs no room
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)]
+    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"no right to mount a small file system: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_file_system_is_said_and_goes_on_when_there_is_room(
+    colour: Any, small_disk: Path
+) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(b"0" * 64 * 1024)
+    client = colour.open(f"sqlite:///{small_disk}/positions.db", create_tables=True)
+    client.save("first", 1)
+    with pytest.raises(StoreError, match="disk is full; nothing was changed"):
+        fill(client)
+    kept = client.list_checkpoints()
+    assert client.position("first") == 1
+    filler.unlink()
+    client.save("first", 2)
+    assert client.position("first") == 2
+    assert len(client.list_checkpoints()) == len(kept)
 
 
 def test_a_limit_of_the_file_size_is_said(colour: Any, sqlite: Any) -> None:

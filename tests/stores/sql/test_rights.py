@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import StoreAccessError
+from eventhub_checkpoints import StoreAccessError, StoreNotReadyError
 from eventhub_checkpoints.errors import ConfigurationError
 
 GRANTS = ("SELECT", "INSERT", "UPDATE")
@@ -19,6 +19,11 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "checkpoint": lambda client: client.save("9", 1),
     "checkpoint again": lambda client: client.save("9", 2),
 }
+
+
+def drivers(colour: Any) -> list[str]:
+    """What a URL of this colour may begin with."""
+    return ["postgresql"] if colour.name == "sync" else ["postgresql", "postgresql+asyncpg"]
 
 
 @pytest.fixture
@@ -73,6 +78,38 @@ def test_a_right_that_is_missing_is_named(
         CALLS[call](client)
 
 
+@pytest.mark.parametrize("table", ["ownership", "checkpoint"])
+@pytest.mark.parametrize("missing", GRANTS)
+def test_verifying_names_a_right_that_is_missing_on_either_table(
+    colour: Any, own: Any, meek: str, table: str, missing: str
+) -> None:
+    colour.open(own).call("verify")  # the rows are there already
+    own.execute(f"REVOKE {missing} ON {getattr(own.tables, table)} FROM meek")
+    with pytest.raises(StoreAccessError, match="lacks a right; this takes") as refused:
+        colour.open(meek).call("verify")
+    assert f"permission denied for table {own.tables.namespace}_{table}" in str(refused.value)
+    assert missing in str(refused.value)
+
+
+def test_a_schema_that_may_not_be_created_is_named(colour: Any, own: Any, meek: str) -> None:
+    url = meek.replace(f"schema={own.tables.schema}", "schema=nope")
+    said = (
+        r'schema "nope" does not exist, and the role may not create it: say CREATE SCHEMA "nope" '
+        "as one who may, and GRANT USAGE, CREATE on it to the role"
+    )
+    for driver in drivers(colour):
+        client = colour.open(url.replace("postgresql", driver, 1), create_tables=True)
+        with pytest.raises(StoreAccessError, match=said):
+            client.call("verify")
+
+
+def test_a_role_without_any_schema_is_told_to_name_one(colour: Any, own: Any, meek: str) -> None:
+    own.execute("ALTER ROLE meek SET search_path = nowhere")
+    client = colour.open(meek.partition("?")[0], create_tables=True)
+    with pytest.raises(StoreNotReadyError, match="no schema to create the tables in: name one"):
+        client.call("verify")
+
+
 def test_deleting_takes_a_right_of_its_own(colour: Any, own: Any, meek: str) -> None:
     client = colour.open(meek)
     with pytest.raises(StoreAccessError, match="this takes SELECT and DELETE"):
@@ -124,8 +161,7 @@ def test_an_awaitable_password_is_awaited(colour: Any, asked: str) -> None:
 
 
 def test_a_wrong_password_is_refused_at_once_and_not_shown(colour: Any, asked: str) -> None:
-    drivers = ["postgresql"] if colour.name == "sync" else ["postgresql", "postgresql+asyncpg"]
-    for driver in drivers:
+    for driver in drivers(colour):
         client = colour.open(asked.replace("postgresql", driver, 1), credential="whisper")
         with pytest.raises(StoreAccessError, match="refused the login") as refused:
             client.list_ownership()
