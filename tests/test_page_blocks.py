@@ -36,18 +36,27 @@ def test_other_languages_are_left_out(tmp_path: Path) -> None:
     assert run(tmp_path, "```console\n$ rm -r /\n```\n").returncode == 0
 
 
+CALM = "try:\n    {}\nexcept KeyboardInterrupt:\n    print('stopped')"
+
+
 @pytest.mark.parametrize(
     "block",
     [
-        "import time\nprint('on')\nwhile True:\n    time.sleep(1)",
-        "import asyncio\nprint('on')\nasyncio.run(asyncio.sleep(60))",
+        f"import time\nprint('on')\n{CALM.format('time.sleep(60)')}",
+        f"import asyncio\nprint('on')\n{CALM.format('asyncio.run(asyncio.sleep(60))')}",
     ],
     ids=["sync", "aio"],
 )
 def test_what_goes_on_is_ended_by_ctrl_c_and_the_page_goes_on(tmp_path: Path, block: str) -> None:
     page = f"<!-- runs until Ctrl-C -->\n```python\n{block}\n```\n```python\nprint('next')\n```\n"
     ran = run(tmp_path, page)
-    assert (ran.stdout, ran.returncode) == ("on\nnext\n", 0), ran.stderr
+    assert (ran.stdout, ran.returncode) == ("on\nstopped\nnext\n", 0), ran.stderr
+
+
+def test_what_ctrl_c_ends_in_a_traceback_is_wrong(tmp_path: Path) -> None:
+    block = "import time\nprint('on')\ntime.sleep(60)"
+    ran = run(tmp_path, f"<!-- runs until Ctrl-C -->\n```python\n{block}\n```\n")
+    assert "AssertionError: Ctrl-C ended it in a traceback" in ran.stderr
 
 
 def test_what_should_go_on_and_ends_is_wrong(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@
 namespace. An HTML comment on the line above a block says what is special about it:
 
     <!-- not run: the reason -->      it cannot run here
-    <!-- runs until Ctrl-C -->        it goes on by itself; it gets one after it has printed
+    <!-- runs until Ctrl-C -->        it goes on by itself; it gets one after it has printed, and
+                                      must end without a traceback
 """
 
 import re
@@ -89,6 +90,7 @@ class CtrlC:
     def __init__(self, output: TextIO) -> None:
         self._output = output
         self._printed = threading.Event()
+        self._pressed = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._press, daemon=True)
 
@@ -103,15 +105,17 @@ class CtrlC:
         self._output.flush()
 
     def _press(self) -> None:
-        self._printed.wait(OUTPUT_SECONDS)
+        has_printed = self._printed.wait(OUTPUT_SECONDS)
         if not self._ended.wait(GRACE_SECONDS):
+            if has_printed:
+                self._pressed.set()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def run(self, code: Any, namespace: dict[str, Any]) -> None:
         """Run the block to its end by Ctrl-C.
 
         Raises:
-            AssertionError: it ended by itself, or printed nothing.
+            AssertionError: it ended by itself, or in a traceback, or printed nothing.
         """
         sys.stdout = self
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
@@ -119,13 +123,12 @@ class CtrlC:
             self._thread.start()
             exec(code, namespace)
         except KeyboardInterrupt:
-            if not self._printed.is_set():
-                raise AssertionError(f"nothing printed in {OUTPUT_SECONDS} s") from None
-        else:
-            raise AssertionError("it ended before Ctrl-C")
+            raise AssertionError("Ctrl-C ended it in a traceback") from None
         finally:
             self._ended.set()
             sys.stdout = self._output
+        if not self._pressed.is_set():
+            raise AssertionError(f"it ended before Ctrl-C, or was silent for {OUTPUT_SECONDS} s")
 
 
 def run(page: Path) -> None:

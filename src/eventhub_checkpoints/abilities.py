@@ -66,8 +66,8 @@ class Deletes(Asking):
     ) -> int:
         """Remove all ownerships and checkpoints of a consumer group.
 
-        A client that runs keeps its claims until they are renewed, and then claims anew: stop
-        the group first.
+        A `Scope` stands for the three names: `delete_scope(*scope)`. A client that runs keeps its
+        claims until they are renewed, and then claims anew: stop the group first.
 
         Returns:
             How many rows were removed; fewer where an answer was lost and it was asked again.

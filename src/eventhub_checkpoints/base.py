@@ -48,6 +48,13 @@ __all__ = [
 ]
 
 PROBE = Scope("eventhub-checkpoints", "verify", "probe")
+PROBE_PARTITION = "0"
+PROBE_CHECKPOINT = {
+    **PROBE.as_dict(),
+    "partition_id": PROBE_PARTITION,
+    "offset": "",
+    "sequence_number": 0,
+}
 
 
 class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
@@ -71,21 +78,30 @@ class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
     """
 
     def verify(self) -> None:
-        """Show at start-up that the store can be read and written: one list, one write.
+        """Show at start-up that ownerships and checkpoints can be read and written.
 
-        The write is a row of its own, under the names `eventhub-checkpoints`, `verify` and
-        `probe`, that no client asks for.
+        What it writes are two rows of its own, an ownership and a checkpoint, under the names
+        `eventhub-checkpoints`, `verify` and `probe`, that no client asks for. They stay, and are
+        written over the next time: to delete takes a right that a consumer need not have.
 
         Raises:
             StoreUnavailableError: no answer within `operation_timeout`.
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        probe = Proposal(PROBE, "0", RELEASED, None, fresh_etag())
         with deadline(self.settings.operation_timeout):
             self._ready()
-            self._retried(self.settings.operation_timeout, self.read_ownerships, PROBE)
-            answer = (self._settle([probe]))[probe]
+            # To create a row and to write over it may be two rights. Where another process that
+            # verifies comes first, that is an answer too.
+            self._probe(None)
+            rows = self.list_ownership(*PROBE)
+            self._probe(rows[0]["etag"] if rows else None)
+            self.list_checkpoints(*PROBE)
+            self.update_checkpoint(PROBE_CHECKPOINT, force=True)
+
+    def _probe(self, etag: str | None) -> None:
+        probe = Proposal(PROBE, PROBE_PARTITION, RELEASED, etag, fresh_etag())
+        answer = (self._settle([probe]))[probe]
         if isinstance(answer, Exception):
             raise answer
 

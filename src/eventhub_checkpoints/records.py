@@ -4,7 +4,7 @@ Units, stated once: `last_modified_time` is float seconds since the epoch (UTC),
 `sequence_number` counts events of one partition from 0, `offset` is opaque text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -69,6 +69,10 @@ class Scope:
             self.eventhub_name.lower(),
             self.consumer_group.lower(),
         )
+
+    def __iter__(self) -> Iterator[str]:
+        """The three names, as in `store.list_checkpoints(*scope)`."""
+        yield from (self.fully_qualified_namespace, self.eventhub_name, self.consumer_group)
 
     def __str__(self) -> str:
         return f"{self.fully_qualified_namespace}/{self.eventhub_name}/{self.consumer_group}"

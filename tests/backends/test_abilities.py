@@ -154,6 +154,17 @@ def test_a_deletion_by_one_store_is_met_by_another(
     assert client.position("0") == 8
 
 
+def test_a_group_that_was_listed_can_be_deleted_by_its_scope(
+    alone: Client, groups: list[Scope]
+) -> None:
+    fill(alone)
+    (scope,) = alone.call("list_scopes")
+    assert len(alone.call("list_checkpoints", *scope)) == 2
+    assert alone.call("delete_partition", *scope, "1") == 2
+    assert alone.call("delete_scope", *scope) == 2
+    assert alone.call("list_scopes") == []
+
+
 @pytest.mark.parametrize("name", ["", "a/b"])
 def test_an_unusable_name_is_refused(client: Client, name: str) -> None:
     with pytest.raises(InvalidRecordError):

@@ -1,10 +1,13 @@
 """Durations in every spelling of HOCON that matters here."""
 
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from eventhub_checkpoints._core.durations import seconds_of
+from eventhub_checkpoints._core.durations import SECONDS, seconds_of
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/configuration.md"
 
 
 class RelativeDelta:
@@ -63,3 +66,10 @@ def test_a_duration_is_read(text: object, seconds: float) -> None:
 )
 def test_anything_else_is_none(text: object) -> None:
     assert seconds_of(text) is None
+
+
+def test_the_page_names_every_unit_and_no_other() -> None:
+    table = PAGE.read_text().partition("| unit |")[2].partition("\n\n")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    named = {word.strip(" `") for row in rows for word in row.split("|")[1].split(",")}
+    assert named == {*SECONDS}

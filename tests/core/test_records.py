@@ -37,6 +37,10 @@ def test_scopes_are_compared_without_regard_to_case() -> None:
     assert Scope("ns.servicebus.windows.net", "orders", "$default") == SCOPE.folded
 
 
+def test_a_scope_stands_for_its_three_names() -> None:
+    assert [*SCOPE] == [*SCOPE.as_dict().values()]
+
+
 def test_a_namespace_with_a_port_is_legal() -> None:
     assert str(Scope.checked("localhost:5672", "orders", "$Default")).startswith("localhost:5672/")
 

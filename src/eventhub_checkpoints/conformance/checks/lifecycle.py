@@ -119,3 +119,4 @@ def verify_finds_nothing_to_say(s: Subject) -> None:
     s.client.call("verify")
     s.another().call("verify")
     assert s.client.list_ownership() == [], "verify left a row in a consumer group's list"
+    assert s.client.list_checkpoints() == [], "verify left a checkpoint in a consumer group's list"
