@@ -5,10 +5,10 @@ import inspect
 import logging
 import os
 import random
+import secrets
 import socket
 import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ REMEMBERED_REPORTS = 1000
 
 def fresh_etag() -> str:
     """An etag or version that was never used before, not even by a row that is gone."""
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)
 
 
 class Asking(Hooks):

@@ -6,6 +6,7 @@ Units, stated once: `last_modified_time` is float seconds since the epoch (UTC),
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 from eventhub_checkpoints._fields import (
@@ -64,11 +65,7 @@ class Scope:
     @property
     def folded(self) -> "Scope":
         """The same scope in lower case."""
-        return Scope(
-            self.fully_qualified_namespace.lower(),
-            self.eventhub_name.lower(),
-            self.consumer_group.lower(),
-        )
+        return in_lower_case(self)
 
     def __iter__(self) -> Iterator[str]:
         """The three names, as in `store.list_checkpoints(*scope)`."""
@@ -84,6 +81,12 @@ class Scope:
             "eventhub_name": self.eventhub_name,
             "consumer_group": self.consumer_group,
         }
+
+
+@lru_cache(maxsize=1024)
+def in_lower_case(scope: Scope) -> Scope:
+    """The same scope in lower case, which every row of it is asked for several times."""
+    return Scope(*(name.lower() for name in scope))
 
 
 @dataclass(frozen=True, slots=True)
