@@ -72,7 +72,9 @@ LAZY = {
     "conformance.__main__": "the module that a URL names is known only then",
     "_sql_options": "the driver that a URL names is known only then",
     "_credentials": "azure-identity is no dependency; it is used where it is installed",
+    "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "localhub.local": "only who has the client asks for the client's arguments",
+    "spark.following": "a listener is made of PySpark, and positions do without it",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
 }
 """Modules and folders that import inside of a function, and why."""

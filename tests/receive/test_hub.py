@@ -37,6 +37,13 @@ def test_properties_say_what_is_retained_and_what_comes_next(hub, address):
     assert found.last_enqueued_offset == hub.partition_properties("orders", "0").last_offset
 
 
+def test_expected_partitions_are_asked_for_at_once_and_need_not_be_there(hub):
+    address = HubAddress.from_connection_string(hub.connection_string("orders"), retry_total=0)
+    listed = partition_properties(address)
+    for expected in (["0", "1"], ["1", "7"]):
+        assert partition_properties(address, expected=expected) == listed
+
+
 def test_a_partition_that_never_held_an_event_begins_at_0(address):
     found = partition_properties(address)["1"]
     assert (found.first_sequence_number, found.next_sequence_number) == (0, 0)

@@ -8,8 +8,8 @@ from eventhub_checkpoints.receive import (
     DataLossError,
     HubAddress,
     HubUnavailableError,
+    OffsetRange,
     PartitionProperties,
-    PartitionRange,
     ReadSettings,
 )
 from eventhub_checkpoints.receive.reader import RangeReader
@@ -39,7 +39,7 @@ class ScriptedReader(RangeReader):
 
     def __init__(self, begin, end, *scripts, first=0, following=100, fail=True):
         settings = ReadSettings(fail_on_data_loss=fail)
-        super().__init__(ADDRESS, PartitionRange("0", begin, end), settings)
+        super().__init__(ADDRESS, OffsetRange("0", begin, end), settings)
         self.scripts = list(scripts)
         self.held = PartitionProperties("0", first, following, "", datetime.now(UTC))
         self.questions = 0

@@ -56,7 +56,7 @@ def server() -> Iterator[LocalHub]:
 @pytest.fixture
 def hub(server: LocalHub) -> LocalHub:
     """A hub `Orders` with 10, 20, 30 and no events in its four partitions."""
-    server.recreate("Orders")
+    server.recreate("Orders", 4)
     for partition, count in {"0": 10, "1": 20, "2": 30}.items():
         server.publish("Orders", partition, [f"{partition}/{one}" for one in range(count)])
     return server

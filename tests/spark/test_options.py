@@ -1,9 +1,12 @@
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition
+from eventhub_checkpoints.spark.grouping import TaskSize
+from eventhub_checkpoints.spark.limits import Limits
 from eventhub_checkpoints.spark.options import SourceOptions
 from eventhub_checkpoints.spark.texts import connector_positions
 
@@ -50,7 +53,7 @@ def test_an_unknown_option_names_the_nearest_known_one(given, nearest):
 
 
 def test_an_option_like_no_other_is_answered_with_the_list():
-    with pytest.raises(ConfigurationError, match="known are connectionString, consumerGroup"):
+    with pytest.raises(ConfigurationError, match="known are connectionString, fullyQ"):
         parse(zzz="1")
 
 
@@ -158,3 +161,73 @@ def test_a_duration_that_is_none_is_refused(text):
 def test_flags_and_counts_are_checked(name, text):
     with pytest.raises(ConfigurationError, match=f"{name} is '{text}'"):
         parse(**{name: text})
+
+
+BY_NAME = {"fullyQualifiedNamespace": "ns.servicebus.windows.net", "eventHubName": "Orders"}
+
+
+def test_a_hub_may_be_given_by_names_and_a_credential_from_the_environment(monkeypatch):
+    monkeypatch.setenv("HUB_KEY", f"SharedAccessKeyName=n;SharedAccessKey={SECRET}")
+    options = SourceOptions.parse({**BY_NAME, "credential": "env:HUB_KEY", "consumerGroup": "g"})
+    assert options.address.scope().as_dict() == {
+        "fully_qualified_namespace": "ns.servicebus.windows.net",
+        "eventhub_name": "Orders",
+        "consumer_group": "g",
+    }
+    assert SECRET not in repr(options)
+
+
+def test_a_connection_string_of_a_namespace_needs_the_hubs_name():
+    bare = STRING.replace(";EntityPath=Orders", "")
+    options = SourceOptions.parse({"connectionString": bare, "eventHubName": "clicks"})
+    assert options.address.eventhub_name == "clicks"
+    with pytest.raises(ConfigurationError, match="names no hub"):
+        SourceOptions.parse({"connectionString": bare})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "connectionString is missing; or give fullyQualifiedNamespace, eventHubName, cred"),
+        ({**BY_NAME}, "the option credential is missing beside fullyQualifiedNamespace"),
+        ({"credential": "env:X"}, "fullyQualifiedNamespace and eventHubName is missing beside"),
+        ({"connectionString": STRING, **BY_NAME}, "connectionString or fullyQ.*, not both"),
+    ],
+)
+def test_a_hub_is_given_in_one_way_and_whole(given, said):
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        SourceOptions.parse(given)
+    assert SECRET not in str(caught.value)
+
+
+def test_limits_are_the_connectors():
+    key = '{"ehName":"Orders","partitionId":3}'
+    limits = parse(
+        **{
+            "maxEventsPerTrigger": "1000",
+            "eventhubs.maxRatePerPartition": "100",
+            "eventhubs.maxRatesPerPartition": json.dumps({key: 7}),
+        }
+    ).limits
+    assert limits == Limits(1000, 100, {"3": 7})
+    assert parse().limits == Limits()
+
+
+@pytest.mark.parametrize("count", ["7", 0, -1, 1.5, True, None])
+def test_a_rate_that_is_no_count_names_its_partition(count):
+    rates = json.dumps({'{"ehName":"Orders","partitionId":3}': count})
+    with pytest.raises(ConfigurationError, match=r"maxRatesPerPartition, entry .*partitionId.:3"):
+        parse(maxRatesPerPartition=rates)
+
+
+def test_a_rate_of_another_hub_is_refused():
+    with pytest.raises(ConfigurationError, match="ehName must be 'Orders'"):
+        parse(maxRatesPerPartition='{"{\\"ehName\\":\\"o\\",\\"partitionId\\":0}":5}')
+
+
+def test_a_task_reads_as_many_partitions_as_told():
+    assert parse().task_size == TaskSize(1)
+    assert parse(partitionsPerTask="4").task_size == TaskSize(4)
+    assert parse(partitionsPerTask="Auto", parallelism="8").task_size == TaskSize(None, 8)
+    with pytest.raises(ConfigurationError, match=r"'many'; expected .* at least 1, or auto"):
+        parse(partitionsPerTask="many")

@@ -6,12 +6,13 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import (
     DataLossError,
     HubAddress,
+    OffsetRange,
     PartitionProperties,
-    PartitionRange,
     ReadSettings,
 )
 from eventhub_checkpoints.spark import EventPosition
-from eventhub_checkpoints.spark.planning import at_hand, retained
+from eventhub_checkpoints.spark.planning import retained
+from eventhub_checkpoints.spark.resolving import at_hand
 
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
 HELD = PartitionProperties("3", 100, 200, "9900", NEWEST)
@@ -48,7 +49,7 @@ def plan(start, end, settings=FAIL, found=HELD):
 
 
 def test_a_range_within_what_is_held_is_taken_as_it_is():
-    assert plan(100, 200) == PartitionRange("3", 100, 200)
+    assert plan(100, 200) == OffsetRange("3", 100, 200)
 
 
 def test_a_start_before_the_first_retained_names_partition_wanted_and_first():
@@ -59,7 +60,7 @@ def test_a_start_before_the_first_retained_names_partition_wanted_and_first():
 
 
 def test_without_fail_on_data_loss_it_begins_at_the_first_retained(caplog):
-    assert plan(40, 200, GO_ON) == PartitionRange("3", 100, 200)
+    assert plan(40, 200, GO_ON) == OffsetRange("3", 100, 200)
     assert "sequence number 40 has expired" in caplog.text
 
 
@@ -70,13 +71,13 @@ def test_a_range_that_has_expired_whole_is_empty():
 def test_a_start_behind_the_end_is_a_hub_created_again():
     with pytest.raises(DataLossError, match=r"201 lies behind the end .*\(200\)"):
         plan(201, 200)
-    assert plan(201, 200, GO_ON) == PartitionRange("3", 100, 200)
+    assert plan(201, 200, GO_ON) == OffsetRange("3", 100, 200)
 
 
 def test_an_end_behind_the_last_event_is_refused_or_cut():
     with pytest.raises(DataLossError, match="partition 3"):
         plan(100, 201)
-    assert plan(150, 300, GO_ON) == PartitionRange("3", 150, 200)
+    assert plan(150, 300, GO_ON) == OffsetRange("3", 150, 200)
 
 
 def test_a_start_at_the_end_is_an_empty_range():

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition
+from eventhub_checkpoints.spark.kafka_texts import kafka_offsets
 from eventhub_checkpoints.spark.texts import (
     compact,
     connector_fields,
     connector_positions,
-    kafka_offsets,
     read_position,
     read_positions,
 )
@@ -44,7 +44,7 @@ EXACT = {
     ),
     "time": (
         EventPosition.from_enqueued_time(TIME),
-        '{"offset":null,"seqNo":-1,"enqueuedTime":"2026-11-21T10:00:00.123Z","isInclusive":true}',
+        '{"offset":null,"seqNo":-1,"enqueuedTime":"2026-11-21T10:00:00.122Z","isInclusive":true}',
     ),
 }
 

@@ -59,6 +59,13 @@ def test_one_task_reads_one_partition_that_has_events(read):
     assert len({row.task for row in tasks}) == 3
 
 
+def test_one_task_may_read_several_partitions(read):
+    frame = read(partitionsPerTask="2")
+    tasks = frame.selectExpr("spark_partition_id() as task", "partition").distinct().collect()
+    assert len({row.task for row in tasks}) == 2
+    assert numbers(frame) == {"0": [*range(10)], "1": [*range(20)], "2": [*range(30)]}
+
+
 def test_an_exact_slice_is_read(read):
     frame = read(
         startingPositions=positions(p0=3, p1=0, p2=29, p3=0),

@@ -8,6 +8,8 @@ from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.client import OnePartitionClient
+from eventhub_checkpoints.receive.credentials import credential_of
 from eventhub_checkpoints.records import Scope
 
 DEFAULT_CONSUMER_GROUP = "$Default"
@@ -25,9 +27,10 @@ class HubAddress:
         fully_qualified_namespace: as the client and every checkpoint store spell it.
         eventhub_name: as typed.
         consumer_group: in which events are read.
-        connection_string: with the key or signature in it.
+        connection_string: with the key or signature in it; "" where there is a credential.
         settings: further keywords of `EventHubConsumerClient`, for example
             `custom_endpoint_address`, `use_tls` and `transport_type`.
+        credential: as in `credential_of`: it is made where a client is opened.
     """
 
     fully_qualified_namespace: str
@@ -35,6 +38,7 @@ class HubAddress:
     consumer_group: str
     connection_string: str = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    credential: str = field(default="", repr=False)
 
     @classmethod
     def from_connection_string(
@@ -67,6 +71,36 @@ class HubAddress:
         group = checked_group("consumer_group", consumer_group)
         return cls(namespace, hub, group, connection_string, dict(settings))
 
+    @classmethod
+    def from_credential(
+        cls,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        credential: str,
+        consumer_group: str = DEFAULT_CONSUMER_GROUP,
+        **settings: Any,
+    ) -> Self:
+        """Take a hub by its names, and a credential by its own.
+
+        Args:
+            fully_qualified_namespace: such as `NAMESPACE.servicebus.windows.net`.
+            eventhub_name: as typed.
+            credential: the name of a class of azure-identity; or a signature, or a key's name
+                and key, as in `credential_of`.
+            consumer_group: in which events are read.
+            settings: see the attribute.
+
+        Raises:
+            ConfigurationError: a name is empty, or the credential is none.
+        """
+        for what, text in (("namespace", fully_qualified_namespace), ("hub", eventhub_name)):
+            if not text.strip():
+                raise ConfigurationError(f"the name of the {what} is empty")
+        credential_of(credential)
+        group = checked_group("consumer_group", consumer_group)
+        namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
+        return cls(namespace, eventhub_name, group, "", dict(settings), credential)
+
     def scope(self, consumer_group: str | None = None) -> Scope:
         """Under which names a store keeps the checkpoints of this hub."""
         return Scope(
@@ -77,11 +111,23 @@ class HubAddress:
 
     def open_client(self) -> EventHubConsumerClient:
         """A client of the hub; whoever asked for it closes it."""
-        return EventHubConsumerClient.from_connection_string(
-            self.connection_string,
-            self.consumer_group,
-            eventhub_name=self.eventhub_name,
-            **{**STREAM_SETTINGS, **self.settings},
+        return self._open(EventHubConsumerClient)
+
+    def open_receiving_client(self, partition_id: str) -> EventHubConsumerClient:
+        """A client that receives from one partition; whoever asked for it closes it."""
+        return self._open(OnePartitionClient, partition_id=partition_id)
+
+    def _open(self, kind: type[EventHubConsumerClient], **own: Any) -> EventHubConsumerClient:
+        settings = {**STREAM_SETTINGS, **self.settings, **own, "eventhub_name": self.eventhub_name}
+        if not self.credential:
+            return kind.from_connection_string(
+                self.connection_string, self.consumer_group, **settings
+            )
+        return kind(
+            self.fully_qualified_namespace,
+            consumer_group=self.consumer_group,
+            credential=credential_of(self.credential),
+            **settings,
         )
 
     def __str__(self) -> str:

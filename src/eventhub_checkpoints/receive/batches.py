@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.receive.address import HubAddress
 from eventhub_checkpoints.receive.columns import body_bytes, record_batch
-from eventhub_checkpoints.receive.ranges import PartitionRange, ReadSettings
+from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.reader import RangeReader
 
 try:
@@ -25,7 +25,7 @@ DEFAULT_SETTINGS = ReadSettings()
 
 
 def read_range(
-    address: HubAddress, wanted: PartitionRange, settings: ReadSettings = DEFAULT_SETTINGS
+    address: HubAddress, wanted: OffsetRange, settings: ReadSettings = DEFAULT_SETTINGS
 ) -> Iterator[pa.RecordBatch]:
     """Read a range, in order, each event once, in batches of the columns in `columns.SCHEMA`.
 

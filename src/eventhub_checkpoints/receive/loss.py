@@ -1,5 +1,7 @@
 """Events that a reader wants and a hub does not have."""
 
+from collections.abc import Iterable
+
 from eventhub_checkpoints.errors import DataLossError
 from eventhub_checkpoints.receive.address import HubAddress
 from eventhub_checkpoints.receive.hub import PartitionProperties
@@ -26,5 +28,20 @@ def ahead_of_end(address: HubAddress, wanted: int, found: PartitionProperties) -
         found.first_sequence_number,
         f"partition {found.partition_id} of {address}: sequence number {wanted} lies behind the "
         f"end of the partition ({found.next_sequence_number}). Was the hub deleted and created "
-        "again? Then its checkpoints belong to the old one: reset them, or start from 'earliest'",
+        "again? Then its checkpoints belong to the old one: reset them, start from 'earliest', or "
+        "set failOnDataLoss=false to read the new one from its first event",
+    )
+
+
+def partition_gone(
+    address: HubAddress, partition_id: str, wanted: int, found: Iterable[str]
+) -> DataLossError:
+    """The hub has no such partition any more: it was created again with fewer."""
+    return DataLossError(
+        partition_id,
+        wanted,
+        0,
+        f"{address} has no partition {partition_id} any more, it has {', '.join(found)}. Was the "
+        "hub deleted and created again? Then its checkpoints belong to the old one: reset them, "
+        "or set failOnDataLoss=false to go on with the partitions that are there",
     )

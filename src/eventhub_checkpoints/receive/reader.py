@@ -13,7 +13,7 @@ from eventhub_checkpoints.receive.hub import (
     partition_properties,
 )
 from eventhub_checkpoints.receive.loss import ahead_of_end, expired
-from eventhub_checkpoints.receive.ranges import PartitionRange, ReadSettings
+from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.stream import EventStream
 
 _LOGGER = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class RangeReader:
     behind the gap's begin: then the events had expired before they could be read.
     """
 
-    def __init__(self, address: HubAddress, wanted: PartitionRange, settings: ReadSettings) -> None:
+    def __init__(self, address: HubAddress, wanted: OffsetRange, settings: ReadSettings) -> None:
         self.address = address
         self.partition_id = wanted.partition_id
         self.settings = settings

@@ -45,7 +45,7 @@ class EventStream:
     ) -> None:
         self._closed = threading.Event()
         self._inbox: queue.Queue[Sequence[EventData] | Exception] = queue.Queue(LISTS_AHEAD)
-        self._client = address.open_client()
+        self._client = address.open_receiving_client(partition_id)
         self._request: dict[str, Any] = {
             "partition_id": partition_id,
             "starting_position": start,

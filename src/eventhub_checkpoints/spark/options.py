@@ -4,43 +4,54 @@ Names are compared without regard to case, with or without the prefix `eventhubs
 that is not known is an error: a misspelt one would be a job that reads something else.
 """
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Self
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import (
-    DEFAULT_CONSUMER_GROUP,
-    HubAddress,
-    checked_group,
-)
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, HubAddress
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.ranges import PREFETCH, RECEIVER_TIMEOUT, ReadSettings
-from eventhub_checkpoints.spark.position import EventPosition, position_of
-from eventhub_checkpoints.spark.texts import read_position, read_positions, read_time
+from eventhub_checkpoints.spark.grouping import TaskSize
+from eventhub_checkpoints.spark.limits import Limits
+from eventhub_checkpoints.spark.option_values import (
+    from_environment,
+    read_by_partition,
+    read_count,
+    read_flag,
+    read_group,
+    read_limit,
+    read_limits,
+    read_seconds,
+    read_word,
+)
+from eventhub_checkpoints.spark.position import EventPosition
 
 PREFIX = "eventhubs."
-FROM_ENVIRONMENT = "env:"
+
+ENDINGS = ("endingPosition", "endingPositions")
+LIMITS = ("maxEventsPerTrigger", "maxRatePerPartition", "maxRatesPerPartition")
 
 NAMES = (
     "connectionString",
+    "fullyQualifiedNamespace",
+    "eventHubName",
+    "credential",
     "consumerGroup",
     "startingPosition",
     "startingPositions",
-    "endingPosition",
-    "endingPositions",
+    *ENDINGS,
     "checkpointStore",
     "checkpointConsumerGroup",
+    *LIMITS,
+    "partitionsPerTask",
+    "parallelism",
     "receiverTimeout",
     "operationTimeout",
     "prefetchCount",
     "failOnDataLoss",
 )
-
-DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,10 @@ class SourceOptions:
         ending_positions: by partition id.
         checkpoint_store: URL of the store whose checkpoints decide first; "" for none.
         checkpoint_group: whose checkpoints.
+        limits: how much of a stream comes into one batch.
+        task_size: how many partitions one task reads.
         reading: how a range is read.
+        names: which options were given.
     """
 
     address: HubAddress
@@ -65,7 +79,10 @@ class SourceOptions:
     ending_positions: Mapping[str, EventPosition]
     checkpoint_store: str = field(repr=False)
     checkpoint_group: str
+    limits: Limits
+    task_size: TaskSize
     reading: ReadSettings
+    names: frozenset[str]
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
@@ -75,13 +92,7 @@ class SourceOptions:
             ConfigurationError: one is unknown, malformed, given twice or missing.
         """
         given = known(options)
-        connection_string = given.get("connectionString")
-        if not connection_string:
-            raise ConfigurationError("the option connectionString is missing")
-        group = read_group(given, "consumerGroup", DEFAULT_CONSUMER_GROUP)
-        address = HubAddress.from_connection_string(
-            from_environment("connectionString", connection_string), group
-        )
+        address = read_address(given)
         hub = address.eventhub_name
         store = given.get("checkpointStore", "")
         return cls(
@@ -91,8 +102,15 @@ class SourceOptions:
             ending_position=read_word(given, "endingPosition", "latest"),
             ending_positions=read_by_partition(given, "endingPositions", hub),
             checkpoint_store=from_environment("checkpointStore", store),
-            checkpoint_group=read_group(given, "checkpointConsumerGroup", group),
+            checkpoint_group=read_group(given, "checkpointConsumerGroup", address.consumer_group),
+            limits=Limits(
+                read_limit(given, "maxEventsPerTrigger"),
+                read_limit(given, "maxRatePerPartition"),
+                read_limits(given, "maxRatesPerPartition", hub),
+            ),
+            task_size=read_task_size(given),
             reading=read_settings(given),
+            names=frozenset(given),
         )
 
 
@@ -120,47 +138,48 @@ def unknown(given: str, spelled: Mapping[str, str]) -> str:
     return f"the option {given} is not known to format('eventhubs'); {hint}"
 
 
-def from_environment(name: str, value: str) -> str:
-    """The value itself, or what `env:NAME` stands for, so that no secret sits in a job.
+def read_address(given: Mapping[str, str]) -> HubAddress:
+    """The hub: by a connection string, or by its names and a credential.
 
     Raises:
-        ConfigurationError: the driver has no such variable.
+        ConfigurationError: neither or both are given, or one is malformed.
     """
-    if not value.startswith(FROM_ENVIRONMENT):
-        return value
-    variable = value.removeprefix(FROM_ENVIRONMENT)
-    secret = os.environ.get(variable)
-    if not secret:
-        raise ConfigurationError(
-            f"the option {name} names the environment variable {variable}, which Spark's driver "
-            "does not have; set it before the session is started"
+    group = read_group(given, "consumerGroup", DEFAULT_CONSUMER_GROUP)
+    connection_string = given.get("connectionString")
+    by_name = [name for name in ("fullyQualifiedNamespace", "credential") if name in given]
+    if connection_string and not by_name:
+        return HubAddress.from_connection_string(
+            from_environment("connectionString", connection_string),
+            group,
+            eventhub_name=given.get("eventHubName"),
         )
-    return secret
-
-
-def read_group(given: Mapping[str, str], name: str, default: str) -> str:
-    """The name of a consumer group."""
-    return checked_group(name, given.get(name, default))
-
-
-def read_word(given: Mapping[str, str], name: str, default: str) -> EventPosition:
-    """One position: `earliest`, `latest`, an ISO 8601 time, or the connector's JSON."""
-    text = given.get(name, default).strip()
-    if text.startswith("{"):
-        return read_position(text, name)
-    if text in ("earliest", "latest"):
-        return position_of(text)
-    try:
-        return read_time(text, name)
-    except ConfigurationError as error:
+    if connection_string:
         raise ConfigurationError(
-            f"{error}; or give earliest, latest or the connector's JSON"
-        ) from error
+            f"give the option connectionString or {' and '.join(by_name)}, not both"
+        )
+    wanted = ("fullyQualifiedNamespace", "eventHubName", "credential")
+    if not by_name:
+        raise ConfigurationError(
+            f"the option connectionString is missing; or give {', '.join(wanted)}"
+        )
+    if missing := [name for name in wanted if not given.get(name)]:
+        raise ConfigurationError(
+            f"the option {' and '.join(missing)} is missing beside {' and '.join(by_name)}"
+        )
+    namespace, hub, credential = (given[name] for name in wanted)
+    secret = from_environment("credential", credential)
+    return HubAddress.from_credential(namespace, hub, secret, group)
 
 
-def read_by_partition(given: Mapping[str, str], name: str, hub: str) -> dict[str, EventPosition]:
-    """Positions by partition id, from the connector's JSON."""
-    return read_positions(given[name], hub, name) if name in given else {}
+def read_task_size(given: Mapping[str, str]) -> TaskSize:
+    """How many partitions one task reads: a number, or `auto`."""
+    parallelism = read_limit(given, "parallelism")
+    if given.get("partitionsPerTask", "").strip().lower() == "auto":
+        return TaskSize(None, parallelism)
+    try:
+        return TaskSize(read_count(given, "partitionsPerTask", 1), parallelism)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}, or auto") from error
 
 
 def read_settings(given: Mapping[str, str]) -> ReadSettings:
@@ -171,38 +190,3 @@ def read_settings(given: Mapping[str, str]) -> ReadSettings:
         operation_timeout=read_seconds(given, "operationTimeout", OPERATION_TIMEOUT),
         fail_on_data_loss=read_flag(given, "failOnDataLoss", True),
     )
-
-
-def read_seconds(given: Mapping[str, str], name: str, default: float) -> float:
-    """A duration: seconds, or ISO 8601 as the connector has it, such as `PT1M30S`."""
-    if name not in given:
-        return default
-    text = given[name].strip()
-    parts = DURATION.fullmatch(text)
-    if parts and any(parts.groups()):
-        hours, minutes, seconds = (float(part or 0) for part in parts.groups())
-        total = 3600 * hours + 60 * minutes + seconds
-    else:
-        try:
-            total = float(text)
-        except ValueError:
-            total = 0.0
-    if not 0 < total < float("inf"):
-        raise ConfigurationError(f"{name} is {text!r}; expected seconds, or such as PT1M30S")
-    return total
-
-
-def read_count(given: Mapping[str, str], name: str, default: int) -> int:
-    """A whole number of at least 1."""
-    text = given.get(name, str(default)).strip()
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise ConfigurationError(f"{name} is {text!r}; expected a whole number of at least 1")
-    return int(text)
-
-
-def read_flag(given: Mapping[str, str], name: str, default: bool) -> bool:
-    """`true` or `false`, in any case."""
-    text = given.get(name, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise ConfigurationError(f"{name} is {text!r}; expected true or false")
-    return text == "true"

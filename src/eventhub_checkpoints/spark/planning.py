@@ -9,22 +9,18 @@ from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError
 from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.hub import (
-    PartitionProperties,
-    ask_each,
-    first_event,
-    partition_properties,
-)
+from eventhub_checkpoints.receive.hub import PartitionProperties, partition_properties
 from eventhub_checkpoints.receive.loss import ahead_of_end, expired
-from eventhub_checkpoints.receive.ranges import PartitionRange, ReadSettings
+from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.spark.options import SourceOptions
 from eventhub_checkpoints.spark.position import EventPosition
 from eventhub_checkpoints.spark.positions import starting_positions
+from eventhub_checkpoints.spark.resolving import resolve
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def plan_ranges(options: SourceOptions) -> list[PartitionRange]:
+def plan_ranges(options: SourceOptions) -> list[OffsetRange]:
     """The range of each partition that has anything to read.
 
     Raises:
@@ -77,55 +73,9 @@ def check_named(
         )
 
 
-def resolve(
-    address: HubAddress,
-    positions: Mapping[str, EventPosition],
-    found: Mapping[str, PartitionProperties],
-    timeout: float,
-) -> dict[str, int]:
-    """Each position as the sequence number of the first event to read.
-
-    Raises:
-        HubUnavailableError: an offset or time had to be looked up, and no event came in time.
-    """
-    known = {one: at_hand(positions[one], found[one]) for one in positions}
-
-    def look_up(one: str) -> int:
-        position = positions[one]
-        start = position.enqueued_time or position.offset or ""
-        return first_event(address, one, start, position.inclusive, timeout)
-
-    asked = ask_each(
-        [one for one in known if known[one] is None],
-        look_up,
-        timeout + 1,
-        told=lambda ids: f"partition {ids} of {address}",
-    )
-    return {one: asked[one] if number is None else number for one, number in known.items()}
-
-
-def at_hand(position: EventPosition, found: PartitionProperties) -> int | None:
-    """The sequence number where the partition's properties are enough to tell; else None.
-
-    What lies behind the last event must be told here: a receiver would wait for it for ever.
-    """
-    if position.sequence_number is not None:
-        return position.sequence_number
-    if position.is_start_of_stream:
-        return found.first_sequence_number
-    if position.is_end_of_stream or found.is_empty:
-        return found.next_sequence_number
-    if position.enqueued_time is not None:
-        behind = position.enqueued_time > found.last_enqueued_time
-        return found.next_sequence_number if behind else None
-    if position.offset == found.last_enqueued_offset:
-        return found.next_sequence_number - position.inclusive
-    return None
-
-
 def retained(
     address: HubAddress, settings: ReadSettings, found: PartitionProperties, start: int, end: int
-) -> PartitionRange:
+) -> OffsetRange:
     """The range, held against what the partition has.
 
     With `failOnDataLoss=false` a start that the hub does not have moves to the first retained
@@ -145,7 +95,7 @@ def retained(
     if end > following:
         report(ahead_of_end(address, end, found), settings)
         end = following
-    return PartitionRange(found.partition_id, start, end)
+    return OffsetRange(found.partition_id, start, end)
 
 
 def report(loss: DataLossError, settings: ReadSettings) -> None:

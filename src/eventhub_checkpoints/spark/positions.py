@@ -1,113 +1,158 @@
 """From the checkpoints of a store to the starting positions of a Spark job."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.registry import open_store
-from eventhub_checkpoints.spark.position import EventPosition, position_of
-from eventhub_checkpoints.spark.texts import connector_positions, kafka_offsets
+from eventhub_checkpoints.spark.hub_positions import EndingPositions, StartingPositions
+from eventhub_checkpoints.spark.hubs import Hub, ask_partition_ids, checked_partitions, name_of
+from eventhub_checkpoints.spark.position import EventPosition
+from eventhub_checkpoints.spark.stored import (
+    Missing,
+    after,
+    checkpoints_by_partition,
+    for_missing,
+    opened,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = [
+    "EndingPositions",
+    "Missing",
+    "StartingPositions",
+    "ending_positions",
+    "starting_positions",
+]
 
 _LOGGER = logging.getLogger(__name__)
-
-Missing = (
-    str
-    | datetime
-    | EventPosition
-    | Mapping[str, "str | datetime | EventPosition"]
-    | Callable[[str], "str | datetime | EventPosition"]
-)
-"""Where a partition without a checkpoint begins; see `starting_positions`."""
-
-MISSING = (
-    "for missing= one of 'earliest', 'latest', 'error', a datetime, an EventPosition, a dict of "
-    "positions by partition id, or a callable that is given the partition id"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class StartingPositions:
-    """Where each partition of a hub begins, in the words of three Spark sources.
-
-    Attributes:
-        eventhub_name: as it was typed: the JVM connector ignores a name in another case.
-        positions: every partition's position, by partition id, in numeric order.
-    """
-
-    eventhub_name: str
-    positions: Mapping[str, EventPosition]
-
-    def to_connector(self) -> str:
-        """The JVM connector's option `eventhubs.startingPositions`."""
-        return connector_positions(self.eventhub_name, self.positions)
-
-    def to_kafka(self, topic: str | None = None) -> str:
-        """The option `startingOffsets` of Spark's Kafka source.
-
-        Args:
-            topic: as it was subscribed to; default: the hub's name as typed.
-
-        Raises:
-            ConfigurationError: a partition begins at a time or a bare offset.
-        """
-        return kafka_offsets(topic or self.eventhub_name, self.positions)
-
-    def to_source(self) -> dict[str, str]:
-        """The options of this package's own source, for `.options(**...)`."""
-        return {"startingPositions": self.to_connector()}
 
 
 def starting_positions(
     store_or_url: Any,
     scope: Scope,
-    partition_ids: Iterable[str | int],
+    partition_ids: Iterable[str | int] | None = None,
     missing: Missing = "earliest",
+    *,
+    hub: Hub | None = None,
+    timeout: float = OPERATION_TIMEOUT,
 ) -> StartingPositions:
     """Turn a consumer group's checkpoints into the places where a Spark job begins.
 
     A checkpoint says which event was processed last, a starting position which event is read
     first: a checkpoint at N begins at N + 1. One that carries no sequence number begins after
-    its offset, which `to_kafka` refuses, for nothing is guessed.
+    its offset, which Kafka cannot be told before the hub was asked: nothing is guessed.
 
     Args:
         store_or_url: a store (sync), or the URL of one, which is opened and closed here.
-        scope: whose checkpoints. Its `eventhub_name` is written as typed.
-        partition_ids: every partition of the hub, for example from the client's
-            `get_partition_ids()`: a new partition has no checkpoint to be known by.
+        scope: whose checkpoints. Its `eventhub_name` is written as typed, unless the hub itself
+            is given and says how it is written.
+        partition_ids: every partition of the hub: a new partition has no checkpoint to be known
+            by. Default: those that `hub` has.
         missing: where a partition without a checkpoint begins: `"earliest"`, `"latest"`, a
             datetime, an `EventPosition`, a dict of these by partition id, a callable that is
             given the partition id, or `"error"`.
+        hub: a connection string, a `HubAddress` or an `EventHubConsumerClient` (sync).
+        timeout: seconds for the question to the hub.
 
     Raises:
         ConfigurationError: an argument is unusable, or a checkpoint is missing and `missing`
             is `"error"` or does not name the partition.
+        HubUnavailableError: the hub did not answer in time.
         StoreError: the store could not be asked.
     """
-    if not isinstance(scope, Scope):
-        # By its type: a connection string that was put here must not be shown.
-        raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
-    wanted = checked_partitions(partition_ids)
-    with opened(store_or_url) as store:
-        stored = checkpoints_by_partition(store, scope)
-    _compare(scope, wanted, stored, missing)
-    return StartingPositions(
-        scope.eventhub_name,
-        {
+    asked = Asked.checked(scope, partition_ids, hub, timeout)
+    return StartingPositions(asked.eventhub_name, asked.positions(store_or_url, missing))
+
+
+def ending_positions(
+    store_or_url: Any,
+    scope: Scope,
+    partition_ids: Iterable[str | int] | None = None,
+    missing: Missing = "earliest",
+    *,
+    hub: Hub | None = None,
+    timeout: float = OPERATION_TIMEOUT,
+) -> EndingPositions:
+    """Where a batch ends that reads up to and including what the store has.
+
+    Ends are exclusive: a checkpoint at N becomes N + 1, the first event that is not read. A
+    partition without a checkpoint ends, by default, where it begins.
+
+    Args:
+        store_or_url: as in `starting_positions`, and so are the rest.
+        scope: whose checkpoints.
+        partition_ids: every partition of the hub; default: those that `hub` has.
+        missing: where a partition without a checkpoint ends.
+        hub: a connection string, a `HubAddress` or an `EventHubConsumerClient` (sync).
+        timeout: seconds for the question to the hub.
+
+    Raises:
+        ConfigurationError: as in `starting_positions`.
+        HubUnavailableError: the hub did not answer in time.
+        StoreError: the store could not be asked.
+    """
+    asked = Asked.checked(scope, partition_ids, hub, timeout)
+    return EndingPositions(asked.eventhub_name, asked.positions(store_or_url, missing))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which partitions of which hub, and whose checkpoints, all of it checked."""
+
+    scope: Scope
+    eventhub_name: str
+    partition_ids: list[str]
+
+    @classmethod
+    def checked(
+        cls,
+        scope: Scope,
+        partition_ids: Iterable[str | int] | None,
+        hub: Hub | None,
+        timeout: float,
+    ) -> Self:
+        """Hold the arguments against one another, and ask the hub for what is not given."""
+        if not isinstance(scope, Scope):
+            # By its type: a connection string that was put here must not be shown.
+            raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
+        name = scope.eventhub_name if hub is None else same_hub(scope, hub)
+        if partition_ids is not None:
+            return cls(scope, name, checked_partitions(partition_ids))
+        if hub is None:
+            raise ConfigurationError(
+                "partition_ids is None; give every partition of the hub, such as ['0', '1'], or "
+                "hub=, which is asked for them"
+            )
+        return cls(scope, name, ask_partition_ids(hub, timeout))
+
+    def positions(self, store_or_url: Any, missing: Missing) -> dict[str, EventPosition]:
+        """The position behind each checkpoint, or what stands for a missing one."""
+        with opened(store_or_url) as store:
+            stored = checkpoints_by_partition(store, self.scope)
+        _compare(self.scope, self.partition_ids, stored, missing)
+        return {
             partition: after(partition, stored[partition])
             if partition in stored
             else for_missing(partition, missing)
-            for partition in wanted
-        },
-    )
+            for partition in self.partition_ids
+        }
+
+
+def same_hub(scope: Scope, hub: Hub) -> str:
+    """The hub's name as the hub is written: stores fold case, and the JVM connector does not.
+
+    Raises:
+        ConfigurationError: the scope names another hub.
+    """
+    name = name_of(hub)
+    if name.casefold() != scope.eventhub_name.casefold():
+        raise ConfigurationError(
+            f"the checkpoints are those of hub {scope.eventhub_name!r}, and hub= is {name!r}"
+        )
+    return name
 
 
 def _compare(scope: Scope, wanted: list[str], stored: Mapping[str, Any], missing: Missing) -> None:
@@ -118,82 +163,3 @@ def _compare(scope: Scope, wanted: list[str], stored: Mapping[str, Any], missing
     absent = ", ".join(partition for partition in wanted if partition not in stored)
     if absent and isinstance(missing, str) and missing == "error":
         raise ConfigurationError(f"{scope} has no checkpoint of partition {absent}")
-
-
-def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
-    """Partition ids as the SDK writes them, in numeric order.
-
-    Raises:
-        ConfigurationError: they are no iterable, there is none, or one is no number (the
-            connector needs numbers).
-    """
-    several = isinstance(partition_ids, Iterable) and not isinstance(partition_ids, str | bytes)
-    given = list(partition_ids) if several else []
-    if not given:
-        raise ConfigurationError(
-            f"partition_ids is {partition_ids!r}; expected every partition, such as ['0', '1']"
-        )
-    texts = {str(partition) for partition in given}
-    odd = sorted(text for text in texts if not (text.isascii() and text.isdigit()))
-    if odd:
-        raise ConfigurationError(f"partition_ids holds {odd[0]!r}; expected decimal numbers")
-    return sorted(texts, key=int)
-
-
-@contextmanager
-def opened(store_or_url: Any) -> "Iterator[Any]":
-    """The store itself, or one opened from a URL, which is closed afterwards."""
-    if not isinstance(store_or_url, str):
-        yield store_or_url
-        return
-    store = open_store(store_or_url)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def checkpoints_by_partition(store: Any, scope: Scope) -> dict[str, Mapping[str, Any]]:
-    """Ask any checkpoint store, ours or another, through the SDK's public interface."""
-    method = getattr(store, "list_checkpoints", None)
-    if method is None or iscoroutinefunction(method):
-        raise ConfigurationError(
-            f"{type(store).__name__} cannot be asked here; expected a store of the synchronous "
-            "kind, or the URL of one"
-        )
-    rows = method(scope.fully_qualified_namespace, scope.eventhub_name, scope.consumer_group)
-    return {row["partition_id"]: row for row in rows}
-
-
-def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:
-    """The position behind a checkpoint; by its offset only where there is no number.
-
-    Raises:
-        ConfigurationError: it has neither.
-    """
-    number, offset = checkpoint.get("sequence_number"), checkpoint.get("offset")
-    if number is not None and int(number) >= 0:
-        return EventPosition.from_sequence_number(int(number))
-    if isinstance(offset, str) and offset:
-        return EventPosition.from_offset(offset)
-    raise ConfigurationError(
-        f"the checkpoint of partition {partition} has neither a sequence number nor an offset"
-    )
-
-
-def for_missing(partition: str, missing: Missing) -> EventPosition:
-    """Where a partition without a checkpoint begins.
-
-    Raises:
-        ConfigurationError: `missing` means nothing, or its dict does not name the partition.
-    """
-    if isinstance(missing, Mapping):
-        named = {str(key): value for key, value in missing.items()}
-        if partition not in named:
-            raise ConfigurationError(
-                f"partition {partition} has no checkpoint, and missing= does not name it"
-            )
-        return position_of(named[partition])
-    if callable(missing):
-        return position_of(missing(partition))
-    return position_of(missing, MISSING)

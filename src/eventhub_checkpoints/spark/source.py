@@ -1,29 +1,26 @@
-"""`spark.read.format("eventhubs")`: a batch of a hub in pure Python, on Spark 4.
+"""`format("eventhubs")`: a hub as a batch or a stream in pure Python, on Spark 4.
 
 Spark creates these objects in processes of its own, one after another and from text options
 only. So nothing is opened in a constructor, the driver decides what is read (`partitions`), and
-a task is told the exact range and the hub.
+a task is told the exact ranges and the hub.
 """
 
+import logging
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.batches import read_range
-from eventhub_checkpoints.receive.ranges import PartitionRange, ReadSettings
-from eventhub_checkpoints.spark.options import SourceOptions
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.spark.datasource import DataSource, DataSourceReader, InputPartition
+from eventhub_checkpoints.spark.options import ENDINGS, LIMITS, SourceOptions
 from eventhub_checkpoints.spark.planning import plan_ranges
-
-try:
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-except ImportError as error:
-    raise MissingDriverError.of_extra("format('eventhubs')", "spark") from error
+from eventhub_checkpoints.spark.stream import EventHubStreamReader
+from eventhub_checkpoints.spark.tasks import make_tasks, read_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+_LOGGER = logging.getLogger(__name__)
 
 COLUMNS = {
     "body": "binary",
@@ -68,12 +65,24 @@ class EventHubSource(DataSource):
         Raises:
             ConfigurationError: a schema of one's own was given.
         """
-        asked = {field.name: field.dataType.simpleString() for field in schema.fields}
-        if asked != COLUMNS:
-            raise ConfigurationError(
-                f"format('eventhubs') has the columns {', '.join(COLUMNS)}; leave out .schema(...)"
-            )
+        check_columns(schema)
+        if unused := sorted(self._parsed.names & set(LIMITS)):
+            _LOGGER.warning("%s: meant for streams, without effect on a batch", ", ".join(unused))
         return EventHubBatchReader(self._parsed)
+
+    def streamReader(self, schema: "StructType") -> EventHubStreamReader:  # noqa: N802
+        """A reader of a stream.
+
+        Raises:
+            ConfigurationError: a schema of one's own was given, or an end: a stream has none.
+        """
+        check_columns(schema)
+        if ends := sorted(self._parsed.names & set(ENDINGS)):
+            raise ConfigurationError(
+                f"{', '.join(ends)}: a stream has no end; read a batch, or leave it out and use "
+                ".trigger(availableNow=True)"
+            )
+        return EventHubStreamReader(self._parsed)
 
     def writer(self, schema: "StructType", overwrite: bool) -> NoReturn:
         """Nothing is written.
@@ -87,20 +96,21 @@ class EventHubSource(DataSource):
         )
 
 
-@dataclass(frozen=True, repr=False)
-class RangeTask(InputPartition):
-    """What one Spark task reads. Its `repr` comes into logs and shows no secret."""
+def check_columns(schema: "StructType") -> None:
+    """Refuse a schema that a user has given: events have the columns that they have.
 
-    address: HubAddress
-    wanted: PartitionRange
-    settings: ReadSettings
-
-    def __repr__(self) -> str:
-        return f"RangeTask({self.address}, {self.wanted})"
+    Raises:
+        ConfigurationError: it is not that of `COLUMNS`.
+    """
+    asked = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if asked != COLUMNS:
+        raise ConfigurationError(
+            f"format('eventhubs') has the columns {', '.join(COLUMNS)}; leave out .schema(...)"
+        )
 
 
 class EventHubBatchReader(DataSourceReader):
-    """One task per partition that has anything to read, each an exact range."""
+    """Exact ranges, decided once on the driver."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -112,13 +122,8 @@ class EventHubBatchReader(DataSourceReader):
             DataLossError: the job starts before the first retained event or behind the end.
             ConfigurationError: a position does not fit the hub.
         """
-        options = self._options
-        return [
-            RangeTask(options.address, wanted, options.reading) for wanted in plan_ranges(options)
-        ]
+        return make_tasks(self._options, plan_ranges(self._options))
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Read one range, on an executor."""
-        # Spark runs one task without a range of ours where there is nothing to read.
-        if isinstance(partition, RangeTask):
-            yield from read_range(partition.address, partition.wanted, partition.settings)
+        """Read the ranges of one task, on an executor."""
+        return read_task(partition)

@@ -1,4 +1,4 @@
-"""The exact texts in which the JVM connector and Kafka's source take positions.
+"""The exact texts in which the JVM connector takes positions.
 
 The connector's parser fails when one of the four fields is missing or a number is a string,
 and silently reads from the *end* of a partition that is not named or whose `ehName` differs in
@@ -9,8 +9,8 @@ Source: azure-event-hubs-spark 2.3.22, `eventhubs/EventPosition.scala` and `Even
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from eventhub_checkpoints.errors import ConfigurationError
@@ -18,8 +18,7 @@ from eventhub_checkpoints.spark.position import EventPosition
 
 FIELDS = ("offset", "seqNo", "enqueuedTime", "isInclusive")
 NO_SEQUENCE_NUMBER = -1
-KAFKA_EARLIEST = -2
-KAFKA_LATEST = -1
+MILLISECOND = timedelta(milliseconds=1)
 
 
 def compact(value: object) -> str:
@@ -39,12 +38,16 @@ def connector_fields(position: EventPosition) -> dict[str, Any]:
 
 
 def connector_time(moment: datetime | None) -> str | None:
-    """A time with exactly three fraction digits.
+    """The time before, with exactly three fraction digits.
 
-    The connector's lenient parser reads `.123456Z` as 123 *seconds*.
+    The connector asks for what was enqueued *after* this time, whatever `isInclusive` says, and
+    the hub's times have milliseconds. Its lenient parser reads `.123456Z` as 123 *seconds*.
+
+    Source: the connector itself, `tests/jvm/test_reading.py`.
     """
     if moment is None:
         return None
+    moment -= MILLISECOND
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
@@ -62,7 +65,7 @@ def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
     """Read the connector's JSON of one position.
 
     As in the connector, a sequence number of 0 or more wins over the other fields and is the
-    first event to read, whatever `isInclusive` says.
+    first event to read, whatever `isInclusive` says; and events at a time itself are not read.
 
     Args:
         text: the JSON, or what it holds.
@@ -85,18 +88,23 @@ def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
         return EventPosition.from_sequence_number(number, inclusive=True)
     if offset is not None:
         return EventPosition.from_offset(offset, inclusive=inclusive)
-    return read_time(time, what)
+    return read_time(time, what, MILLISECOND)
 
 
-def read_time(text: Any, what: str) -> EventPosition:
+def read_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPosition:
     """Read an ISO 8601 time that says its zone.
+
+    Args:
+        text: the time.
+        what: the option and partition, for errors.
+        after: how long after it the first event may have come.
 
     Raises:
         ConfigurationError: it is no such time.
     """
     try:
-        return EventPosition.from_enqueued_time(datetime.fromisoformat(text))
-    except (ValueError, TypeError) as error:
+        return EventPosition.from_enqueued_time(datetime.fromisoformat(text) + after)
+    except (ValueError, TypeError, OverflowError) as error:
         raise ConfigurationError(
             f"{what}: {text!r} is no time with a zone, such as 2026-11-21T10:00:00.123Z"
         ) from error
@@ -135,33 +143,3 @@ def read_object(text: str, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ConfigurationError(f"{what} is no JSON object")
     return value
-
-
-def kafka_offsets(topic: str, positions: Mapping[str, EventPosition]) -> str:
-    """The value of Kafka's `startingOffsets`: on this endpoint an offset is a sequence number.
-
-    Raises:
-        ConfigurationError: a position is a time or a bare offset; the partitions are named.
-    """
-    numbers = {partition: kafka_number(position) for partition, position in positions.items()}
-    unknown = [f"{partition} ({positions[partition]})" for partition in without(numbers)]
-    if unknown:
-        raise ConfigurationError(
-            "Kafka offsets are sequence numbers, and none is known for partition "
-            f"{', '.join(unknown)}; give missing='earliest' or a sequence number"
-        )
-    return compact({topic: numbers})
-
-
-def without(numbers: Mapping[str, int | None]) -> Iterable[str]:
-    """The partitions that have no number."""
-    return (partition for partition, number in numbers.items() if number is None)
-
-
-def kafka_number(position: EventPosition) -> int | None:
-    """The number that Kafka's source takes for a position; None where it has none."""
-    if position.is_start_of_stream:
-        return KAFKA_EARLIEST
-    if position.is_end_of_stream:
-        return KAFKA_LATEST
-    return position.sequence_number

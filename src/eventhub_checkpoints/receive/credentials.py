@@ -1,0 +1,89 @@
+"""Credentials by their name: an option is a text, and so is what a Spark task is sent."""
+
+import importlib
+from functools import cache
+from typing import Any
+
+from azure.core.credentials import (
+    AzureNamedKeyCredential,
+    AzureSasCredential,
+    TokenCredential,
+)
+from azure.core.utils import parse_connection_string
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+SIGNATURE = "SharedAccessSignature "
+KEY = "SharedAccessKey="
+EXPECTED = (
+    "expected the name of a class of azure-identity, such as DefaultAzureCredential or "
+    "ManagedIdentityCredential"
+)
+
+Credential = TokenCredential | AzureSasCredential | AzureNamedKeyCredential
+
+
+@cache
+def credential_of(text: str) -> Credential:
+    """The credential that a text stands for; the same one for as long as the process lives.
+
+    A class of azure-identity is made without arguments and keeps its tokens, so a worker asks
+    for a token once, not once a task.
+
+    Args:
+        text: the name of such a class; a whole `SharedAccessSignature sr=...`; or
+            `SharedAccessKeyName=...;SharedAccessKey=...`.
+
+    Raises:
+        ConfigurationError: it is none of these. The message shows no secret.
+    """
+    if text.startswith(SIGNATURE):
+        return AzureSasCredential(text)
+    if KEY in text:
+        return named_key(text)
+    try:
+        credential: TokenCredential = identity_class(text)()
+    except TypeError as error:
+        raise ConfigurationError(
+            f"the credential {text} cannot be made without arguments; take one that reads them "
+            "from its surroundings, such as EnvironmentCredential or DefaultAzureCredential"
+        ) from error
+    return credential
+
+
+def named_key(text: str) -> AzureNamedKeyCredential:
+    """Name and key of a shared access policy.
+
+    Raises:
+        ConfigurationError: one of them is missing.
+    """
+    try:
+        parts = parse_connection_string(text)
+        return AzureNamedKeyCredential(parts["sharedaccesskeyname"], parts["sharedaccesskey"])
+    except (ValueError, KeyError, TypeError):
+        # Not chained: the parser's frames hold the key.
+        pass
+    raise ConfigurationError(
+        "the credential is malformed; expected SharedAccessKeyName=...;SharedAccessKey=..."
+    )
+
+
+def identity_class(name: str) -> Any:
+    """A class of azure-identity whose name ends in `Credential`.
+
+    Raises:
+        ConfigurationError: that package is missing, or has no such class.
+    """
+    if not (name.isidentifier() and name.endswith("Credential")):
+        # Not shown: somebody may have put a secret here.
+        raise ConfigurationError(f"the credential is no name; {EXPECTED}")
+    try:
+        module = importlib.import_module("azure.identity")
+    except ImportError as error:
+        raise ConfigurationError(
+            f"the credential {name} needs its package, on driver and executors: "
+            "python -m pip install azure-identity"
+        ) from error
+    if not hasattr(module, name):
+        raise ConfigurationError(f"azure-identity has no class {name}; {EXPECTED}")
+    return getattr(module, name)

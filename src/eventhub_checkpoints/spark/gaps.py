@@ -1,0 +1,168 @@
+"""What a job that begins at given positions would not read, told before it starts.
+
+Source: what the JVM connector does with such positions is no more than a warning
+(azure-event-hubs-spark 2.3.22, `EventHubsSource.reportDataLoss`): it moves to the first event
+that is retained, and to the *end* of a hub that was created again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT, PartitionProperties
+from eventhub_checkpoints.spark.hub_positions import HubPositions
+from eventhub_checkpoints.spark.hubs import Hub, ask_properties, name_of
+from eventhub_checkpoints.spark.position import EventPosition
+
+State = Literal["ok", "expired", "ahead", "unknown", "missing"]
+
+MEANINGS: Mapping[State, str] = {
+    "expired": "the hub's retention has dropped the first events that are wanted",
+    "ahead": "the position lies behind the end: the hub was probably deleted and created again",
+    "unknown": "the hub has no such partition",
+    "missing": "no position names the partition; the JVM connector would begin at its end",
+}
+
+COLUMNS = ("partition", "begins at", "hub holds", "state", "events lost")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionGap:
+    """What one partition would not give.
+
+    Attributes:
+        partition_id: the partition.
+        wanted: where reading begins; None where no position names the partition.
+        found: what the hub holds; None where it has no such partition.
+        state: `"ok"`; `"expired"`: the first events that are wanted are no longer retained;
+            `"ahead"`: the position lies behind the end; `"unknown"`: the hub has no such
+            partition; `"missing"`: nobody says where this partition begins.
+        lost: events that are not read: the expired ones, or all that a missing partition holds;
+            None where nobody can count them.
+    """
+
+    partition_id: str
+    wanted: EventPosition | None
+    found: PartitionProperties | None
+    state: State
+    lost: int | None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row of a table."""
+        lost = "cannot be known" if self.lost is None else str(self.lost)
+        begin = "-" if self.wanted is None else str(self.wanted)
+        return (self.partition_id, begin, held(self.found), self.state, lost)
+
+
+@dataclass(frozen=True, slots=True)
+class GapReport:
+    """Positions held against a hub; its `str` is a table.
+
+    Attributes:
+        eventhub_name: the hub.
+        partitions: every partition that either side names, in numeric order.
+    """
+
+    eventhub_name: str
+    partitions: tuple[PartitionGap, ...]
+
+    @property
+    def gaps(self) -> tuple[PartitionGap, ...]:
+        """The partitions that would not give everything."""
+        return tuple(one for one in self.partitions if one.state != "ok")
+
+    @property
+    def lost(self) -> int:
+        """How many events are lost, as far as that can be counted."""
+        return sum(one.lost or 0 for one in self.partitions)
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self))
+
+
+def gap_report(
+    positions: HubPositions | Mapping[str, EventPosition | int],
+    hub: Hub,
+    *,
+    timeout: float = OPERATION_TIMEOUT,
+) -> GapReport:
+    """Hold positions against what a hub has at this moment.
+
+    A time or a bare offset is never a gap: it begins wherever the hub finds it.
+
+    Args:
+        positions: of `starting_positions`; or by partition id, where a number is that of the
+            last committed event, as `parse_progress` gives it.
+        hub: a connection string, a `HubAddress` or an `EventHubConsumerClient` (sync).
+        timeout: seconds for the question to the hub.
+
+    Raises:
+        ConfigurationError: it is no hub, or the namespace has none of this name.
+        HubUnavailableError: the hub did not answer in time.
+    """
+    given = positions.positions if isinstance(positions, HubPositions) else positions
+    wanted = {one: as_position(position) for one, position in given.items()}
+    return compare(name_of(hub), wanted, ask_properties(hub, timeout))
+
+
+def as_position(position: EventPosition | int) -> EventPosition:
+    """The position itself, or the one after the last committed event."""
+    if isinstance(position, EventPosition):
+        return position
+    return EventPosition.from_sequence_number(position)
+
+
+def compare(
+    eventhub_name: str,
+    wanted: Mapping[str, EventPosition],
+    found: Mapping[str, PartitionProperties],
+) -> GapReport:
+    """The report on positions, where it is known what the hub holds."""
+    partitions = sorted(wanted.keys() | found.keys(), key=int)
+    gaps = (gap(one, wanted.get(one), found.get(one)) for one in partitions)
+    return GapReport(eventhub_name, tuple(gaps))
+
+
+def gap(
+    partition_id: str, wanted: EventPosition | None, found: PartitionProperties | None
+) -> PartitionGap:
+    """What one partition would not give."""
+    state, lost = judged(wanted, found)
+    return PartitionGap(partition_id, wanted, found, state, lost)
+
+
+def judged(
+    wanted: EventPosition | None, found: PartitionProperties | None
+) -> tuple[State, int | None]:
+    """The state of a partition, and how many events are lost."""
+    if found is None:
+        return "unknown", None
+    first, following = found.first_sequence_number, found.next_sequence_number
+    if wanted is None:
+        return "missing", following - first
+    number = wanted.sequence_number
+    if number is None or first <= number <= following:
+        return "ok", 0
+    return ("expired", first - number) if number < first else ("ahead", None)
+
+
+def held(found: PartitionProperties | None) -> str:
+    """The numbers of the retained events."""
+    if found is None:
+        return "-"
+    if found.is_empty:
+        return f"nothing, next is {found.next_sequence_number}"
+    return f"{found.first_sequence_number} to {found.next_sequence_number - 1}"
+
+
+def lines(report: GapReport) -> Iterator[str]:
+    """The table, and what the states in it mean."""
+    rows = [COLUMNS, *(one.cells for one in report.partitions)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    states = dict.fromkeys(one.state for one in report.gaps)
+    yield f"hub {report.eventhub_name}: {len(report.gaps)} of {len(rows) - 1} partitions have gaps"
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+    yield from (f"{state}: {MEANINGS[state]}" for state in states)

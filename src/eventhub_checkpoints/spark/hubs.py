@@ -1,0 +1,112 @@
+"""A hub as users give it, asked what it has: a connection string, an address, or a client."""
+
+from collections.abc import Iterable, Mapping
+from inspect import iscoroutinefunction
+from typing import TypeGuard
+
+from azure.eventhub import EventHubConsumerClient
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import HubAddress
+from eventhub_checkpoints.receive.hub import (
+    OPERATION_TIMEOUT,
+    PartitionProperties,
+    ask_each,
+    list_partitions,
+    partition_properties,
+    read_properties,
+)
+
+Hub = str | HubAddress | EventHubConsumerClient
+"""A connection string with `EntityPath`, a `HubAddress`, or a client of the synchronous kind. A
+client is asked and never closed."""
+
+
+def address_of(hub: Hub) -> HubAddress | None:
+    """The address of a hub; None of a client, which does not tell it.
+
+    Raises:
+        ConfigurationError: it is no hub. The message does not show what was given.
+    """
+    if isinstance(hub, HubAddress):
+        return hub
+    if isinstance(hub, str):
+        return HubAddress.from_connection_string(hub)
+    if is_client(hub):
+        return None
+    raise ConfigurationError(
+        f"hub is of type {type(hub).__name__}; expected a connection string, a HubAddress or an "
+        "EventHubConsumerClient of the synchronous kind"
+    )
+
+
+def is_client(hub: object) -> TypeGuard[EventHubConsumerClient]:
+    """Whether this can be asked as a synchronous client is."""
+    method = getattr(hub, "get_partition_properties", None)
+    return callable(method) and not iscoroutinefunction(method)
+
+
+def name_of(hub: Hub) -> str:
+    """The hub's name as it is typed there."""
+    address = address_of(hub)
+    if address is not None:
+        return address.eventhub_name
+    assert is_client(hub)
+    return str(hub.eventhub_name)
+
+
+def ask_partition_ids(hub: Hub, timeout: float = OPERATION_TIMEOUT) -> list[str]:
+    """The ids of all partitions, in numeric order.
+
+    Raises:
+        ConfigurationError: it is no hub, or the namespace has none of this name.
+        HubUnavailableError: no answer within `timeout` (s).
+    """
+    address = address_of(hub)
+    if address is not None:
+        return list_partitions(address, timeout=timeout)
+    assert is_client(hub)
+    name = name_of(hub)
+    return ask_each([name], lambda _: sorted(hub.get_partition_ids(), key=int), timeout)[name]
+
+
+def ask_properties(
+    hub: Hub, timeout: float = OPERATION_TIMEOUT
+) -> Mapping[str, PartitionProperties]:
+    """What each partition of the hub holds; raises as `ask_partition_ids`."""
+    address = address_of(hub)
+    if address is not None:
+        return partition_properties(address, timeout=timeout)
+    assert is_client(hub)
+    name = name_of(hub)
+    # One after another: the client was made by somebody else, and may be in use.
+    return ask_each([name], lambda _: client_properties(hub), timeout)[name]
+
+
+def client_properties(client: EventHubConsumerClient) -> dict[str, PartitionProperties]:
+    """What a client says about each partition."""
+    partitions = sorted(client.get_partition_ids(), key=int)
+    return {
+        partition: read_properties(partition, client.get_partition_properties(partition))
+        for partition in partitions
+    }
+
+
+def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
+    """Partition ids as the SDK writes them, in numeric order.
+
+    Raises:
+        ConfigurationError: they are no iterable, there is none, or one is no number (the
+            connector needs numbers).
+    """
+    several = isinstance(partition_ids, Iterable) and not isinstance(partition_ids, str | bytes)
+    given = list(partition_ids) if several else []
+    if not given:
+        raise ConfigurationError(
+            f"partition_ids is {partition_ids!r}; expected every partition, such as ['0', '1']"
+        )
+    texts = {str(partition) for partition in given}
+    odd = sorted(text for text in texts if not (text.isascii() and text.isdigit()))
+    if odd:
+        raise ConfigurationError(f"partition_ids holds {odd[0]!r}; expected decimal numbers")
+    return sorted(texts, key=int)

@@ -1,0 +1,101 @@
+"""Exact ranges of a hub: a DataFrame of just these events, and the ranges of a DataFrame.
+
+What `createRDD(offsetRanges)` and `HasOffsetRanges` give to users of the JVM, through options and
+columns: `spark.read.format("eventhubs").options(**HubRanges("Orders", ranges).to_source())`.
+
+Source: azure-event-hubs-spark 2.3.22, `EventHubsUtils.createRDD`, `rdd/OffsetRange.scala`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
+from eventhub_checkpoints.receive.ranges import OffsetRange
+from eventhub_checkpoints.spark.hub_positions import EndingPositions, StartingPositions
+from eventhub_checkpoints.spark.hubs import Hub, ask_properties
+from eventhub_checkpoints.spark.position import EventPosition
+from eventhub_checkpoints.spark.texts import compact, connector_fields
+
+EARLIEST = compact(connector_fields(EventPosition.from_start_of_stream()))
+
+UNNAMED = {"startingPosition": EARLIEST, "endingPosition": EARLIEST}
+"""Of a partition that no range names nothing is read: it ends where it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubRanges:
+    """At most one range per partition, as the options of a batch read by three Spark sources.
+
+    Attributes:
+        eventhub_name: as it was typed: the JVM connector ignores a name in another case.
+        ranges: in any order. A partition that is not named is not read, which Kafka's source
+            cannot be told: see `completed`.
+
+    Raises:
+        ConfigurationError: two ranges are of one partition.
+    """
+
+    eventhub_name: str
+    ranges: Sequence[OffsetRange]
+
+    def __post_init__(self) -> None:
+        named = [one.partition_id for one in self.ranges]
+        twice = sorted({partition for partition in named if named.count(partition) > 1}, key=int)
+        if twice:
+            raise ConfigurationError(
+                f"partition {', '.join(twice)} has several ranges; read each with options of its "
+                "own, and join them by DataFrame.union"
+            )
+
+    @property
+    def starts(self) -> StartingPositions:
+        """Where each range begins."""
+        begins = {one.partition_id: one.from_sequence_number for one in self.ranges}
+        return StartingPositions(self.eventhub_name, by_number(begins))
+
+    @property
+    def ends(self) -> EndingPositions:
+        """The first event behind each range."""
+        ends = {one.partition_id: one.until_sequence_number for one in self.ranges}
+        return EndingPositions(self.eventhub_name, by_number(ends))
+
+    def to_source(self) -> dict[str, str]:
+        """The options of this package's own source."""
+        return {**UNNAMED, **self.starts.to_source(), **self.ends.to_source()}
+
+    def to_connector(self) -> dict[str, str]:
+        """The options of the JVM connector."""
+        return {f"eventhubs.{name}": text for name, text in self.to_source().items()}
+
+    def to_kafka(self, topic: str | None = None) -> dict[str, str]:
+        """The options of Spark's Kafka source, which wants every partition of the topic named.
+
+        Args:
+            topic: as it is subscribed to; default: the hub's name as typed.
+        """
+        return {
+            "startingOffsets": self.starts.to_kafka(topic),
+            "endingOffsets": self.ends.to_kafka(topic),
+        }
+
+    def completed(self, hub: Hub, timeout: float = OPERATION_TIMEOUT) -> "HubRanges":
+        """The same with an empty range for each partition of the hub that is not named.
+
+        Raises:
+            HubUnavailableError: the hub did not answer in time.
+        """
+        named = {one.partition_id: one for one in self.ranges}
+        empty = {
+            partition: OffsetRange(partition, held.next_sequence_number, held.next_sequence_number)
+            for partition, held in ask_properties(hub, timeout).items()
+        }
+        return HubRanges(self.eventhub_name, list({**empty, **named}.values()))
+
+
+def by_number(numbers: dict[str, int]) -> dict[str, EventPosition]:
+    """Positions at these events, partitions in numeric order."""
+    return {
+        partition: EventPosition.from_sequence_number(numbers[partition], inclusive=True)
+        for partition in sorted(numbers, key=int)
+    }

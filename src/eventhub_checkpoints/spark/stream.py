@@ -1,0 +1,203 @@
+"""`spark.readStream.format("eventhubs")`: a hub as a stream, in micro-batches.
+
+Spark keeps one object of this class in a process of its own on the driver, which lives as long
+as the query; `read` alone runs on executors. What is asked here is asked of the hub or of the
+checkpoint store. Spark's checkpoint is the only memory: nothing else survives a restart.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from eventhub_checkpoints.receive.hub import PartitionProperties, partition_properties
+from eventhub_checkpoints.spark.advancing import beginnings, losses, next_offset
+from eventhub_checkpoints.spark.datasource import (
+    DataSourceStreamReader,
+    InputPartition,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from eventhub_checkpoints.spark.limits import NO_LIMITS, Limits
+from eventhub_checkpoints.spark.options import SourceOptions
+from eventhub_checkpoints.spark.planning import report, retained, where_to_start
+from eventhub_checkpoints.spark.resolving import resolve
+from eventhub_checkpoints.spark.stream_offset import StreamOffset
+from eventhub_checkpoints.spark.tasks import make_tasks, read_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IDLE_PAUSE = 1.0
+"""Seconds between two questions to a hub that had nothing new. Spark's default trigger asks
+every 10 ms, and each answer costs the hub a connection per partition."""
+
+BELIEVE_AFTER = 1.0
+"""Seconds after which a hub is asked again before it counts as created anew: a partition that
+has just moved to another node may tell an older end for a moment."""
+
+NO_TOTAL = 2**63 - 1
+"""Asked for as a limit where the job has only limits of single partitions."""
+
+Offset = Mapping[str, Any]
+
+
+class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One hub as a stream.
+
+    The first batch is pinned: Spark does not write down where it begins, so its *end* says it
+    (`stream_offset`, `_from`), and there is a first batch even where the hub has nothing new.
+    From then on a start that moves, such as `latest` or a store's checkpoints, moves nothing.
+
+    Spark 4.0 and 4.1 have no limits of their own, so the options' are kept here, and there
+    `availableNow` is one batch of at most these limits; without limits it is everything.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._hub = options.address.eventhub_name
+        self._initial: StreamOffset | None = None
+        self._planned: StreamOffset | None = None
+        self._found: Mapping[str, PartitionProperties] = {}
+        self._answer: dict[str, Any] | None = None
+        self._target: Mapping[str, int] | None = None
+        self._asked = float("-inf")
+        self._is_idle = False
+        self._stopped = threading.Event()
+
+    def __reduce__(self) -> Any:
+        """What an executor is sent: where the stream stands is the driver's to know."""
+        return type(self), (self._options,)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a query without a checkpoint begins; Spark asks more than once.
+
+        Raises:
+            HubUnavailableError: the hub did not answer in time.
+            StoreError: the checkpoint store could not be asked.
+        """
+        return self._begin().to_json()
+
+    def _begin(self) -> StreamOffset:
+        if self._initial is None:
+            options = self._options
+            found = self._properties()
+            wanted = where_to_start(options, found)
+            numbers = resolve(options.address, wanted, found, options.reading.operation_timeout)
+            self._initial = StreamOffset(self._hub, numbers, is_initial=True)
+        return self._initial
+
+    def latestOffset(  # noqa: N802
+        self, start: Offset | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        """The end of the next batch; `start` as it is where nothing has come.
+
+        Args:
+            start: where the stream stands. Spark before 4.2 does not say it: then it is the end
+                of the batch that was planned last, for Spark plans even a finished one again
+                when a query goes on.
+            limit: how much may be taken; before 4.2 the options say it.
+
+        Raises:
+            DataLossError: wanted events are gone, and that is a failure.
+            HubUnavailableError: the hub did not answer in time.
+        """
+        if start is None:
+            here = self._planned or self._begin()
+        else:
+            here = StreamOffset.from_json(start, self._hub)
+        self._pause()
+        self._ask(here)
+        begun = beginnings(self._options.address, here, self._found)
+        for loss in losses(self._options.address, here, self._found, begun):
+            report(loss, self._options.reading)
+        end = next_offset(here, begun, self._ends(), self._limits(limit))
+        self._is_idle = end is here
+        # Byte for byte what Spark has: it compares texts.
+        self._answer = end.to_json() if start is None or not self._is_idle else dict(start)
+        return self._answer
+
+    def _pause(self) -> None:
+        if self._is_idle:
+            self._stopped.wait(self._asked + IDLE_PAUSE - time.monotonic())
+
+    def _ask(self, here: StreamOffset) -> None:
+        """Learn what the hub holds; a position behind its end is believed at second sight."""
+        self._found = self._properties(here.next)
+        if any(
+            here.next.get(one, 0) > held.next_sequence_number for one, held in self._found.items()
+        ):
+            self._stopped.wait(BELIEVE_AFTER)
+            self._found = self._properties(here.next)
+        self._asked = time.monotonic()
+
+    def _properties(self, expected: Iterable[str] = ()) -> Mapping[str, PartitionProperties]:
+        timeout = self._options.reading.operation_timeout
+        return partition_properties(self._options.address, expected=expected, timeout=timeout)
+
+    def _ends(self) -> dict[str, int]:
+        ends = {one: held.next_sequence_number for one, held in self._found.items()}
+        if self._target is None:
+            return ends
+        return {one: min(end, self._target.get(one, 0)) for one, end in ends.items()}
+
+    def _limits(self, limit: ReadLimit | None) -> Limits:
+        if isinstance(limit, ReadAllAvailable):
+            return NO_LIMITS
+        if isinstance(limit, ReadMaxRows):
+            return replace(self._options.limits, total=limit.max_rows)
+        return self._options.limits
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """What the options allow, which a trigger may overrule."""
+        limits = self._options.limits
+        if limits == NO_LIMITS:
+            return ReadAllAvailable()
+        return ReadMaxRows(NO_TOTAL if limits.total is None else limits.total)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """The end of the hub at the last look, for the lag in a query's progress."""
+        if not self._found:
+            return None
+        ends = {one: held.next_sequence_number for one, held in self._found.items()}
+        return StreamOffset(self._hub, ends).to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remember where the hub ends now: the query reads to there and stops."""
+        held = self._properties()
+        self._target = {one: each.next_sequence_number for one, each in held.items()}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The tasks of one batch, each with exact ranges.
+
+        Raises:
+            DataLossError: events of the batch are gone, and that is a failure.
+        """
+        before = StreamOffset.from_json(start, self._hub)
+        after = StreamOffset.from_json(end, self._hub)
+        self._planned = after
+        if dict(start) == dict(end):
+            return []
+        if self._answer != dict(end):
+            self._ask(after)
+        options = self._options
+        ranges = [
+            retained(options.address, options.reading, held, after.begin(one, before), until)
+            for one, until in after.next.items()
+            if (held := self._found.get(one))
+        ]
+        return make_tasks(options, ranges)
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Read the ranges of one task, on an executor."""
+        return read_task(partition)
+
+    def commit(self, end: Offset) -> None:
+        """Nothing: Spark says it one batch late, and never about the last one."""
+
+    def stop(self) -> None:
+        """End a pause that is under way; no connection is kept."""
+        self._stopped.set()

@@ -1,0 +1,112 @@
+import pickle
+import sys
+import types
+
+import pytest
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+from azure.eventhub import TransportType
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings, list_partitions
+from eventhub_checkpoints.receive.batches import read_range
+from eventhub_checkpoints.receive.credentials import credential_of
+
+SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
+KEY = f"SharedAccessKeyName=reader;SharedAccessKey={SECRET}"
+SIGNATURE = f"SharedAccessSignature sr=sb%3a%2f%2fns&sig={SECRET}&se=4102444800&skn=reader"
+
+
+class WorkloadCredential:
+    """Stands for a class of azure-identity, which is not installed here."""
+
+    made = 0
+
+    def __init__(self):
+        WorkloadCredential.made += 1
+
+    def get_token(self, *scopes, **_):
+        assert scopes == ("https://eventhubs.azure.net//.default",)
+        return AccessToken("token", 4102444800)
+
+
+@pytest.fixture
+def identity(monkeypatch):
+    """A package azure-identity with one class."""
+    package = types.ModuleType("azure.identity")
+    package.WorkloadCredential = WorkloadCredential
+    monkeypatch.setitem(sys.modules, "azure.identity", package)
+    credential_of.cache_clear()
+    yield package
+    credential_of.cache_clear()
+
+
+@pytest.fixture
+def address(hub):
+    def make(credential):
+        return HubAddress.from_credential(
+            "ns.servicebus.windows.net",
+            "orders",
+            credential,
+            custom_endpoint_address=hub.endpoint,
+            use_tls=False,
+            transport_type=TransportType.Amqp,
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("credential", ["WorkloadCredential", KEY, SIGNATURE])
+def test_a_hub_is_read_with_a_credential_that_is_a_text(identity, address, credential):
+    sent = pickle.loads(pickle.dumps(address(credential)))
+    assert list_partitions(sent) == ["0", "1"]
+    [batch] = read_range(sent, OffsetRange("0", 90, 100), ReadSettings(receiver_timeout=5.0))
+    assert batch.column("sequenceNumber").to_pylist() == [*range(90, 100)]
+    assert SECRET not in repr(sent) + str(sent)
+
+
+def test_a_process_makes_a_credential_once_and_keeps_its_tokens(identity):
+    before = WorkloadCredential.made
+    assert credential_of("WorkloadCredential") is credential_of("WorkloadCredential")
+    assert WorkloadCredential.made == before + 1
+
+
+def test_signatures_and_keys_are_taken_as_they_are():
+    signature, key = credential_of(SIGNATURE), credential_of(KEY)
+    assert isinstance(signature, AzureSasCredential)
+    assert signature.signature == SIGNATURE
+    assert isinstance(key, AzureNamedKeyCredential)
+    assert key.named_key == ("reader", SECRET)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("NoSuchCredential", "azure-identity has no class NoSuchCredential; expected"),
+        ("os.system", "the credential is no name; expected"),
+        (SECRET, "the credential is no name; expected"),
+        (f"SharedAccessKey={SECRET}", "expected SharedAccessKeyName=...;SharedAccessKey=..."),
+    ],
+)
+def test_what_is_no_credential_is_told_without_showing_it(identity, text, said):
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        HubAddress.from_credential("ns", "orders", text)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_credential_that_needs_arguments_is_told(identity):
+    identity.ClientSecretCredential = AzureSasCredential
+    with pytest.raises(ConfigurationError, match="ClientSecretCredential cannot be made without"):
+        credential_of("ClientSecretCredential")
+
+
+def test_a_missing_package_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
+    with pytest.raises(ConfigurationError, match="python -m pip install azure-identity"):
+        HubAddress.from_credential("ns", "orders", "DefaultAzureCredential")
+
+
+@pytest.mark.parametrize(("namespace", "name"), [("", "orders"), ("ns", " ")])
+def test_a_hub_without_a_name_is_refused(namespace, name):
+    with pytest.raises(ConfigurationError, match="is empty"):
+        HubAddress.from_credential(namespace, name, KEY)

@@ -1,0 +1,99 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from eventhub_checkpoints.receive import HubAddress, PartitionProperties
+from eventhub_checkpoints.spark.advancing import beginnings, losses, next_offset
+from eventhub_checkpoints.spark.limits import NO_LIMITS, Limits
+from eventhub_checkpoints.spark.stream_offset import StreamOffset
+
+ADDRESS = HubAddress("ns", "orders", "$Default", "secret")
+NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+def held(**by_partition):
+    """First and next number of each partition."""
+    return {
+        partition.removeprefix("p"): PartitionProperties(partition[1:], *numbers, "", NEWEST)
+        for partition, numbers in by_partition.items()
+    }
+
+
+def at(lost=None, initial=False, **by_partition):
+    numbers = {one.removeprefix("p"): number for one, number in by_partition.items()}
+    return StreamOffset("orders", numbers, lost=lost or {}, is_initial=initial)
+
+
+def advance(start, found, limits=NO_LIMITS, ends=None):
+    begun = beginnings(ADDRESS, start, found)
+    ends = ends or {one: each.next_sequence_number for one, each in found.items()}
+    return next_offset(start, begun, ends, limits)
+
+
+def said(start, found):
+    return [str(loss) for loss in losses(ADDRESS, start, found, beginnings(ADDRESS, start, found))]
+
+
+def test_a_batch_ends_where_the_hub_ends():
+    found = held(p0=(0, 9), p1=(3, 7))
+    assert advance(at(p0=5, p1=7), found) == at(p0=9, p1=7)
+    assert said(at(p0=5, p1=7), found) == []
+
+
+def test_nothing_new_is_the_very_same_offset():
+    start = at(p0=9, p1=7, lost={"0": 3})
+    assert advance(start, held(p0=(0, 9), p1=(7, 7))) is start
+
+
+@pytest.mark.parametrize("end", [9, 5])
+def test_the_first_batch_says_where_it_begins_even_if_it_is_empty(end):
+    first = advance(at(p0=5, initial=True), held(p0=(0, end)))
+    assert first == StreamOffset("orders", {"0": end}, {"0": 5})
+
+
+def test_a_limit_is_counted_from_where_a_partition_begins():
+    found = held(p0=(0, 100), p1=(50, 100))
+    assert advance(at(p0=90, p1=20), found, Limits(rate=5)).next == {"0": 95, "1": 55}
+
+
+def test_a_new_partition_begins_at_its_first_event():
+    found = held(p0=(0, 9), p1=(2, 6))
+    assert advance(at(p0=9), found) == StreamOffset("orders", {"0": 9, "1": 6}, {"1": 2})
+    assert said(at(p0=9), found) == []
+
+
+def test_expired_events_are_counted_and_passed_over():
+    found = held(p0=(40, 90))
+    after = advance(at(p0=10, lost={"0": 5, "1": 2}), found)
+    assert after == StreamOffset("orders", {"0": 90}, {"0": 40}, {"0": 35, "1": 2})
+    assert "sequence number 10 has expired; the first retained is 40" in said(at(p0=10), found)[0]
+
+
+def test_a_partition_that_has_expired_whole_goes_on_at_its_end():
+    assert advance(at(p0=10), held(p0=(90, 90))).lost == {"0": 80}
+
+
+def test_a_hub_that_was_created_again_is_read_from_its_first_event():
+    found = held(p0=(0, 5))
+    assert advance(at(p0=100), found) == StreamOffset("orders", {"0": 5}, {"0": 0})
+    assert "Was the hub deleted and created again?" in said(at(p0=100), found)[0]
+
+
+def test_a_hub_that_is_empty_is_not_taken_for_a_new_one():
+    start = at(p0=100)
+    assert advance(start, held(p0=(100, 100))) is start
+    assert said(start, held(p0=(100, 100))) == []
+
+
+def test_a_partition_that_is_gone_is_told():
+    found = held(p0=(0, 5))
+    assert "has no partition 3 any more, it has 0." in said(at(p0=5, p3=7), found)[0]
+    assert advance(at(p0=5, p3=7), found) == at(p0=5)
+
+
+def test_what_comes_behind_the_target_is_left_for_the_next_run():
+    found = held(p0=(0, 90), p1=(0, 5))
+    after = advance(at(p0=10), found, ends={"0": 50, "1": 0})
+    assert after == StreamOffset("orders", {"0": 50, "1": 0}, {"1": 0})
+    assert advance(after, found, ends={"0": 50, "1": 0}) is after
+    assert advance(at(p0=60, p1=0), found, ends={"0": 50, "1": 0}).next == {"0": 60, "1": 0}

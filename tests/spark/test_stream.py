@@ -1,0 +1,190 @@
+import json
+import time
+from collections import defaultdict
+
+import pyspark
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+
+from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.spark import read_spark_checkpoint
+
+DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
+"""Whether AvailableNow is several batches: before 4.2 it is one, whatever the source can do."""
+
+WAIT = 90
+"""Seconds after which a query counts as stuck."""
+
+
+class Batches:
+    """What a sink was given: the sequence numbers by partition, a dict for each batch."""
+
+    def __init__(self, fails_at=None):
+        self.found = []
+        self.fails_at = fails_at
+
+    def __call__(self, frame, batch_id):
+        numbers = defaultdict(list)
+        for row in frame.select("partition", "sequenceNumber").collect():
+            numbers[row.partition].append(row.sequenceNumber)
+        self.found.append({one: sorted(held) for one, held in sorted(numbers.items())})
+        if self.fails_at == batch_id:
+            raise RuntimeError("the sink is broken")
+
+    @property
+    def with_rows(self):
+        return [batch for batch in self.found if batch]
+
+    @property
+    def numbers(self):
+        """Everything, sorted: an event that came twice is there twice."""
+        together = defaultdict(list)
+        for batch in self.found:
+            for partition, held in batch.items():
+                together[partition] += held
+        return {one: sorted(held) for one, held in sorted(together.items())}
+
+
+@pytest.fixture
+def stream(spark, hub, tmp_path):
+    """Start a query on the hub with options; its checkpoint is the test's own."""
+    started = []
+
+    def start(sink, trigger=None, checkpoint="query", **options):
+        source = spark.readStream.format("eventhubs").option(
+            "connectionString", hub.connection_string("Orders")
+        )
+        query = (
+            source.options(**options)
+            .load()
+            .writeStream.foreachBatch(sink)
+            .option("checkpointLocation", str(tmp_path / checkpoint))
+            .trigger(**(trigger or {"availableNow": True}))
+            .start()
+        )
+        started.append(query)
+        return query
+
+    yield start
+    for query in started:
+        query.stop()
+
+
+@pytest.fixture
+def drain(stream):
+    """Run a query until it has read what was there; give what came."""
+
+    def drain(**options):
+        batches = Batches()
+        query = stream(batches, **options)
+        assert query.awaitTermination(WAIT)
+        return batches
+
+    return drain
+
+
+def within(seconds, happened):
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+EVERYTHING = {"0": [*range(10)], "1": [*range(20)], "2": [*range(30)]}
+
+
+def test_what_is_there_comes_in_batches_of_the_limit_and_then_nothing(drain, hub, tmp_path):
+    first = drain(maxEventsPerTrigger="25")
+    batches = first.with_rows + (
+        [] if DRAINS else [drain(maxEventsPerTrigger="25").found[0] for _ in range(2)]
+    )
+    assert [sum(map(len, batch.values())) for batch in batches] == [25, 25, 10]
+    # Every partition that has something is in the first batch.
+    assert batches[0].keys() == EVERYTHING.keys()
+    together = defaultdict(list)
+    for batch in batches:
+        for partition, numbers in batch.items():
+            together[partition] += numbers
+    assert together == EVERYTHING
+    assert read_spark_checkpoint(tmp_path / "query", "Orders").positions == {
+        "0": 9,
+        "1": 19,
+        "2": 29,
+    }
+    assert drain().found == []
+    hub.publish("Orders", "3", ["more"] * 2)
+    assert drain(startingPosition="latest").found == [{"3": [0, 1]}]
+
+
+def test_a_first_batch_that_fails_is_read_again_although_the_store_has_moved(
+    stream, drain, stored, hub
+):
+    address = HubAddress.from_connection_string(hub.connection_string("Orders"))
+
+    def save(number):
+        row = {**address.scope().as_dict(), "offset": None, "sequence_number": number}
+        stored.write_text(json.dumps([row | {"partition_id": str(one)} for one in range(3)]))
+
+    options = {"checkpointStore": "store_for_source:make"}
+    save(5)
+    broken = Batches(fails_at=0)
+    with pytest.raises(StreamingQueryException, match="the sink is broken"):
+        stream(broken, **options).awaitTermination(WAIT)
+    save(9)
+    again = drain(**options)
+    assert broken.found == again.found
+    assert again.numbers == {"0": [*range(6, 10)], "1": [*range(6, 20)], "2": [*range(6, 30)]}
+
+
+def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
+    spark, stream, drain, hub, tmp_path, capfd
+):
+    batches = Batches()
+    query = stream(batches, {"processingTime": "100 milliseconds"}, startingPosition="latest")
+    # There is a first batch even of a silent hub: from then on nothing that comes is lost.
+    within(WAIT, lambda: batches.found == [{}])
+    query.stop()
+    hub.publish("Orders", "3", ["while nobody looks"])
+    query = stream(batches, {"processingTime": "100 milliseconds"}, startingPosition="latest")
+    within(WAIT, lambda: batches.numbers == {"3": [0]})
+    hub.add_partitions("Orders", 1)
+    hub.publish("Orders", "4", ["new"] * 3)
+    within(WAIT, lambda: batches.numbers == {"3": [0], "4": [0, 1, 2]})
+    within(WAIT, lambda: (query.lastProgress or {}).get("batchId", 0) >= 2)
+    count = len(batches.found)
+    time.sleep(2)
+    assert len(batches.found) == count
+    query.explain(True)
+    told = capfd.readouterr().out + str(query.recentProgress) + str(query.lastProgress)
+    told += query._jsq.toString() + str(query.status)
+    assert "eventhubs" in told
+    secret = hub.connection_string("Orders").split("SharedAccessKey=")[1].split(";")[0]
+    assert secret not in told
+    [source] = query.lastProgress["sources"]
+    end = json.loads(source["endOffset"])
+    assert end["_hub"] == "Orders"
+    assert [end[partition] for partition in "01234"] == [10, 20, 30, 1, 3]
+
+
+def test_lost_events_fail_a_query_or_are_counted_in_its_progress(stream, drain, hub):
+    drain(startingPosition="latest")
+    hub.publish("Orders", "2", ["gone"] * 40 + ["kept"] * 5)
+    hub.trim("Orders", "2", before=70)
+    with pytest.raises(StreamingQueryException) as caught:
+        stream(Batches()).awaitTermination(WAIT)
+    assert "partition 2 of" in str(caught.value)
+    assert "sequence number 30 has expired; the first retained is 70, so 40" in str(caught.value)
+    secret = hub.connection_string("Orders").split("SharedAccessKey=")[1].split(";")[0]
+    assert secret not in str(caught.value)
+    batches = Batches()
+    query = stream(batches, failOnDataLoss="false")
+    assert query.awaitTermination(WAIT)
+    assert batches.numbers == {"2": [*range(70, 75)]}
+    end = json.loads(query.lastProgress["sources"][0]["endOffset"])
+    assert end["_lost"] == {"2": 40}
+
+
+def test_a_stream_has_no_end(stream):
+    with pytest.raises((AnalysisException, StreamingQueryException), match="a stream has no end"):
+        stream(Batches(), endingPosition="latest").awaitTermination(WAIT)

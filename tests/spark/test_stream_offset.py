@@ -1,0 +1,53 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.spark import parse_progress
+from eventhub_checkpoints.spark.stream_offset import StreamOffset
+
+NUMBERS = st.dictionaries(st.integers(0, 40).map(str), st.integers(0, 2**63 - 1), max_size=6)
+OFFSETS = st.builds(StreamOffset, st.just("Orders"), NUMBERS, NUMBERS, NUMBERS, st.booleans())
+
+
+@given(OFFSETS)
+def test_an_offset_comes_back_as_the_same_text(offset):
+    text = json.dumps(offset.to_json())
+    again = StreamOffset.from_json(json.loads(text), "Orders")
+    assert again == offset
+    assert json.dumps(again.to_json()) == text
+
+
+def test_partitions_stand_in_numeric_order_and_our_keys_behind_them():
+    offset = StreamOffset("Orders", {"10": 1, "9": 2}, {"10": 1, "9": 0}, {"9": 5}, True)
+    assert json.dumps(offset.to_json()) == (
+        '{"9": 2, "10": 1, "_from": {"9": 0, "10": 1}, "_hub": "Orders", "_initial": true, '
+        '"_lost": {"9": 5}}'
+    )
+
+
+@given(OFFSETS)
+def test_progress_finds_the_numbers_and_nothing_else(offset):
+    last = {one: number - 1 for one, number in offset.next.items() if number}
+    assert parse_progress(offset.to_json(), "orders") == last
+
+
+def test_another_hub_is_told_before_its_numbers_are_used():
+    offset = StreamOffset("Orders", {"0": 5}).to_json()
+    assert StreamOffset.from_json(offset, "ORDERS").next == {"0": 5}
+    with pytest.raises(ConfigurationError, match="hub 'Orders', and the options name 'clicks'"):
+        StreamOffset.from_json(offset, "clicks")
+
+
+def test_the_checkpoint_of_another_source_is_told():
+    for odd in ({"orders": {"0": 5}}, {"0": "5"}, {"logOffset": True}):
+        with pytest.raises(ConfigurationError, match="written by another source"):
+            StreamOffset.from_json(odd, "orders")
+
+
+def test_a_partition_begins_where_the_batch_before_ended_unless_its_end_says_otherwise():
+    before = StreamOffset("Orders", {"0": 5, "1": 7})
+    after = StreamOffset("Orders", {"0": 9, "1": 8, "2": 4}, {"0": 6})
+    assert [after.begin(one, before) for one in after.next] == [6, 7, 4]

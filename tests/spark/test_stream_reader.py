@@ -1,0 +1,231 @@
+import json
+import pickle
+import time
+
+import pytest
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.receive import DataLossError
+from eventhub_checkpoints.spark import stream
+from eventhub_checkpoints.spark.datasource import (
+    ReadAllAvailable,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from eventhub_checkpoints.spark.options import SourceOptions
+from eventhub_checkpoints.spark.stream import EventHubStreamReader
+
+
+@pytest.fixture
+def reader(hub, monkeypatch):
+    monkeypatch.setattr(stream, "IDLE_PAUSE", 0.0)
+    monkeypatch.setattr(stream, "BELIEVE_AFTER", 0.0)
+
+    def make(**options):
+        string = hub.connection_string("Orders")
+        return EventHubStreamReader(SourceOptions.parse({"connectionString": string, **options}))
+
+    return make
+
+
+def ranges(tasks):
+    return {
+        one.partition_id: (one.from_sequence_number, one.until_sequence_number)
+        for task in tasks
+        for one in task.wanted
+    }
+
+
+def first_batch(reader, limit=None):
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, limit or reader.getDefaultReadLimit())
+    return start, end
+
+
+def test_the_first_batch_is_pinned_by_its_end(reader, hub):
+    start, end = first_batch(reader(startingPosition="latest"))
+    assert start == {"0": 10, "1": 20, "2": 30, "3": 0, "_hub": "Orders", "_initial": True}
+    assert end == {
+        "0": 10,
+        "1": 20,
+        "2": 30,
+        "3": 0,
+        "_from": {"0": 10, "1": 20, "2": 30, "3": 0},
+        "_hub": "Orders",
+    }
+    # A query that failed comes back, and `latest` has moved on.
+    hub.publish("Orders", "0", ["more"] * 5)
+    again = reader(startingPosition="latest")
+    moved = again.initialOffset()
+    assert moved["0"] == 15
+    assert again.partitions(moved, end) == []
+    following = again.latestOffset(end, ReadAllAvailable())
+    assert ranges(again.partitions(end, following)) == {"0": (10, 15)}
+
+
+def test_a_batch_that_is_run_again_reads_the_same_events(reader, hub):
+    start, end = first_batch(reader(startingPosition="earliest"))
+    hub.publish("Orders", "0", ["more"] * 5)
+    again = reader(startingPosition="latest")
+    planned = again.partitions(again.initialOffset(), end)
+    assert ranges(planned) == {"0": (0, 10), "1": (0, 20), "2": (0, 30)}
+    assert ranges(reader().partitions(start, end)) == ranges(planned)
+
+
+def test_an_idle_hub_is_answered_with_the_same_bytes(reader):
+    one = reader()
+    _, end = first_batch(one)
+    text = json.dumps(end)
+    assert json.dumps(one.latestOffset(json.loads(text), ReadAllAvailable())) == text
+
+
+def test_an_idle_hub_is_left_in_peace_for_a_while(reader, monkeypatch):
+    one = reader()
+    _, end = first_batch(one)
+    monkeypatch.setattr(stream, "IDLE_PAUSE", 0.7)
+    assert one.latestOffset(end, ReadAllAvailable()) == end
+    asked = one._asked
+    one.latestOffset(end, ReadAllAvailable())
+    assert one._asked - asked >= 0.7
+    one.stop()
+    monkeypatch.setattr(stream, "IDLE_PAUSE", 60)
+    begun = time.monotonic()
+    one.latestOffset(end, ReadAllAvailable())
+    assert time.monotonic() - begun < 20
+
+
+def test_limits_are_told_to_spark_and_kept(reader):
+    one = reader(maxEventsPerTrigger="9")
+    assert one.getDefaultReadLimit() == ReadMaxRows(9)
+    _, end = first_batch(one)
+    assert sum(end[partition] for partition in "0123") == 9
+    _, everything = first_batch(one, ReadAllAvailable())
+    assert [everything[partition] for partition in "0123"] == [10, 20, 30, 0]
+    assert isinstance(reader().getDefaultReadLimit(), ReadAllAvailable)
+
+
+def test_rates_of_partitions_are_kept(reader):
+    rates = json.dumps({json.dumps({"ehName": "Orders", "partitionId": 2}): 7})
+    _, end = first_batch(reader(maxRatePerPartition="4", maxRatesPerPartition=rates))
+    assert [end[partition] for partition in "0123"] == [4, 4, 7, 0]
+
+
+def test_available_now_ends_where_the_hub_ended(reader, hub):
+    one = reader(maxEventsPerTrigger="40")
+    assert isinstance(one, SupportsTriggerAvailableNow)
+    one.prepareForTriggerAvailableNow()
+    hub.publish("Orders", "0", ["late"] * 5)
+    hub.add_partitions("Orders", 1)
+    hub.publish("Orders", "4", ["new"])
+    offset = one.initialOffset()
+    for _ in range(3):
+        offset = one.latestOffset(offset, one.getDefaultReadLimit())
+    assert [offset[partition] for partition in "01234"] == [10, 20, 30, 0, 0]
+    assert one.latestOffset(offset, one.getDefaultReadLimit()) == offset
+
+
+def test_a_new_partition_begins_at_its_first_event(reader, hub):
+    one = reader(startingPosition="latest")
+    _, end = first_batch(one)
+    hub.add_partitions("Orders", 1)
+    hub.publish("Orders", "4", ["new"] * 3)
+    following = one.latestOffset(end, ReadAllAvailable())
+    assert ranges(one.partitions(end, following)) == {"4": (0, 3)}
+
+
+def test_the_newest_numbers_are_reported_for_the_lag(reader, hub):
+    one = reader(maxEventsPerTrigger="4")
+    assert one.reportLatestOffset() is None
+    first_batch(one)
+    assert one.reportLatestOffset() == {"0": 10, "1": 20, "2": 30, "3": 0, "_hub": "Orders"}
+
+
+def test_spark_before_4_2_asks_without_a_start_and_before_it_asks_where_to_begin(reader, hub):
+    one = reader(maxEventsPerTrigger="30")
+    end = one.latestOffset()
+    start = one.initialOffset()
+    assert sum(until for _, until in ranges(one.partitions(start, end)).values()) == 30
+    following = one.latestOffset()
+    rest = ranges(one.partitions(end, following))
+    assert sum(until - begin for begin, until in rest.values()) == 30
+    assert json.dumps(one.latestOffset()) == json.dumps(following)
+    # A query that goes on is planned again where it stood.
+    again = reader(startingPosition="latest")
+    assert again.partitions(following, following) == []
+    hub.publish("Orders", "3", ["more"])
+    assert ranges(again.partitions(following, again.latestOffset())) == {"3": (0, 1)}
+
+
+def test_expired_events_fail_the_query_or_are_counted(reader, hub, caplog):
+    start, end = first_batch(reader(startingPosition="earliest", maxEventsPerTrigger="6"))
+    hub.trim("Orders", "2", before=25)
+    with pytest.raises(DataLossError, match=r"partition 2 of .*; the first retained is 25, so"):
+        reader().latestOffset(end, ReadAllAvailable())
+    tolerant = reader(failOnDataLoss="false")
+    following = tolerant.latestOffset(end, ReadAllAvailable())
+    assert following["_lost"] == {"2": 25 - end["2"]}
+    assert following["_from"] == {"2": 25}
+    assert ranges(tolerant.partitions(end, following))["2"] == (25, 30)
+    assert "events are lost" in caplog.text
+    # Lost while it was being read: the batch is planned again.
+    with pytest.raises(DataLossError, match="sequence number 0 has expired"):
+        reader().partitions(start, end)
+    assert "2" not in ranges(reader(failOnDataLoss="false").partitions(start, end))
+
+
+def test_a_hub_that_was_created_again_is_told_from_an_empty_one(reader, hub):
+    _, end = first_batch(reader())
+    hub.trim("Orders")
+    one = reader()
+    assert one.latestOffset(end, ReadAllAvailable()) == end
+    hub.recreate("Orders")
+    hub.publish("Orders", "1", ["new"] * 3)
+    with pytest.raises(DataLossError, match="deleted and created again"):
+        one.latestOffset(end, ReadAllAvailable())
+    tolerant = reader(failOnDataLoss="false")
+    following = tolerant.latestOffset(end, ReadAllAvailable())
+    assert ranges(tolerant.partitions(end, following)) == {"1": (0, 3)}
+    assert tolerant.latestOffset(following, ReadAllAvailable()) == following
+
+
+def test_a_partition_that_tells_an_older_end_for_a_moment_is_asked_again(reader, monkeypatch):
+    one = reader()
+    _, end = first_batch(one)
+    ask, answers = stream.partition_properties, []
+
+    def stale(*arguments, **named):
+        answers.append(found := ask(*arguments, **named))
+        if len(answers) == 1:
+            return {**found, "1": found["3"]}
+        return found
+
+    monkeypatch.setattr(stream, "partition_properties", stale)
+    assert one.latestOffset(end, ReadAllAvailable()) == end
+    assert len(answers) == 2
+
+
+def test_the_checkpoint_of_another_hub_is_refused(reader):
+    one = reader()
+    with pytest.raises(ConfigurationError, match="a checkpointLocation of its own"):
+        one.latestOffset({"0": 5, "_hub": "clicks"}, ReadAllAvailable())
+
+
+def test_partitions_are_grouped_into_tasks(reader):
+    one = reader(partitionsPerTask="2")
+    start, end = first_batch(one)
+    tasks = one.partitions(start, end)
+    assert [[wanted.partition_id for wanted in task.wanted] for task in tasks] == [
+        ["0", "1"],
+        ["2"],
+    ]
+    auto = reader(partitionsPerTask="auto", parallelism="1")
+    assert len(auto.partitions(start, end)) == 1
+
+
+def test_an_executor_is_sent_no_state_and_no_task_shows_a_secret(reader, hub):
+    one = reader()
+    start, end = first_batch(one)
+    sent = pickle.loads(pickle.dumps(one))
+    assert sent._found == {}
+    secret = hub.connection_string("Orders").split("SharedAccessKey=")[1].split(";")[0]
+    assert secret not in repr(one.partitions(start, end)) + repr(one._options)
