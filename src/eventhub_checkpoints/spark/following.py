@@ -1,0 +1,157 @@
+"""Takes one hub's committed positions from the progress of a session's queries."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.spark.forward import LastEvent
+from eventhub_checkpoints.spark.observed import observed_offsets
+from eventhub_checkpoints.spark.offsets import by_hub
+from eventhub_checkpoints.spark.progress import end_of, field, parse_progress, reading
+from eventhub_checkpoints.spark.runs import Runs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Following:
+    """Follows the one query that reads a hub, and hands its positions on.
+
+    Nothing is raised into Spark. Progress that cannot be told apart ends the following, for a
+    guess could be ahead of what was processed; `problem` says why.
+
+    Args:
+        hub: the hub's name, as the sources of a query know it.
+        put: is given the last committed events, by partition id.
+        query_name: name or id of the query; None: the only one that reads the hub.
+        source: which of its sources, where several read the hub.
+    """
+
+    def __init__(
+        self,
+        hub: str,
+        put: Callable[[Mapping[str, LastEvent]], None],
+        *,
+        query_name: str | None,
+        source: int | None,
+    ) -> None:
+        self.problem: Exception | None = None
+        self._hub = hub
+        self._put = put
+        self._source = source
+        self._runs = Runs(query_name)
+        self._strangers: set[str] = set()
+        self._session: SparkSession | None = None
+        self._listener: Any = None
+        self._is_over = False
+        self._observation = f"eventhub_checkpoints of {hub}"
+
+    def attach(self, spark: "SparkSession") -> None:
+        """Listen to the queries of a session.
+
+        Raises:
+            ConfigurationError: it listens to one already.
+        """
+        from eventhub_checkpoints.spark.watching import ProgressListener, Told
+
+        if self._session is not None:
+            raise ConfigurationError(
+                f"this publisher of hub {self._hub!r} is attached to a session already; one "
+                "publisher follows one query"
+            )
+        self._session = spark
+        self._listener = ProgressListener(Told(self._runs.started, self.take, self._runs.ended))
+        for query in spark.streams.active:
+            self._runs.started(str(query.id), str(query.runId), query.name)
+        spark.streams.addListener(self._listener)
+
+    def observe(self, frame: "DataFrame", partitions: int) -> "DataFrame":
+        """Have the offsets of the rows told with the query's progress."""
+        from eventhub_checkpoints.spark.watching import with_observation
+
+        return with_observation(frame, self._observation, partitions)
+
+    def take(self, progress: object) -> None:
+        """Hand on what a query's progress says about the hub, if it does."""
+        if self._is_over or self.problem is not None:
+            return
+        try:
+            if self._is_followed(progress):
+                self._put(self.last_events(progress))
+        except Exception as error:
+            self.problem = error
+            _LOGGER.error("the progress of hub %s is not published: %s", self._hub, error)
+
+    def last_events(self, progress: object) -> dict[str, LastEvent]:
+        """The last committed events, with the offset where the observed event is the same one."""
+        metrics = field(progress, "observedMetrics")
+        observed = metrics.get(self._observation) if isinstance(metrics, Mapping) else None
+        offsets = observed_offsets(observed)
+        return {
+            one: LastEvent(number, offsets.get((one, number), ""))
+            for one, number in parse_progress(progress, self._hub, source=self._source).items()
+        }
+
+    def collect(self, timeout: float) -> bool:
+        """Take what Spark has committed by now; whether it has told everything in time."""
+        try:
+            active = [] if self._session is None else list(self._session.streams.active)
+        except Exception as error:
+            # Nobody will tell anything more.
+            _LOGGER.info("the session has ended: %s", error)
+            return True
+        is_told = self._runs.wait_for_end([str(query.runId) for query in active], timeout)
+        for query in active:
+            if (progress := query.lastProgress) is not None:
+                self.take(progress)
+        self._runs.check_named()
+        return is_told
+
+    def detach(self) -> None:
+        """Take no more, and leave the session if it is still there.
+
+        Spark Connect's client holds a lock while it removes a listener and waits for the thread
+        that needs this lock for an event, so there a listener stays, deaf, while queries run.
+
+        Source: PySpark 4.3.0, `sql/connect/streaming/query.py`, `StreamingQueryListenerBus.remove`.
+        """
+        self._is_over = True
+        if self._session is None:
+            return
+        try:
+            streams = self._session.streams
+            if getattr(self._session, "_jvm", None) is not None or not streams.active:
+                streams.removeListener(self._listener)
+        except Exception as error:
+            _LOGGER.info("the listener could not be removed: %s", error)
+
+    def _is_followed(self, progress: object) -> bool:
+        query_id, name = str(field(progress, "id")), field(progress, "name")
+        if not self._runs.is_wanted(query_id, str(name) if name else None):
+            return False
+        if not reading([by_hub(end) for end in ends_of(progress)], self._hub):
+            self._warn_once(query_id, progress)
+            return False
+        batch = field(progress, "batchId")
+        assert isinstance(batch, int)
+        return self._runs.follow(query_id, str(field(progress, "runId")), batch)
+
+    def _warn_once(self, query_id: str, progress: object) -> None:
+        """A wrong hub name would publish nothing; a query without rows may have no offset yet."""
+        if field(progress, "numInputRows") and query_id not in self._strangers:
+            self._strangers.add(query_id)
+            _LOGGER.warning(
+                "query %s reads, and none of its sources is hub %r: its progress is not published",
+                field(progress, "name") or query_id,
+                self._hub,
+            )
+
+
+def ends_of(progress: object) -> list[object]:
+    """The end offset of each source of a query."""
+    sources = field(progress, "sources")
+    assert isinstance(sources, list)
+    return [end_of(source) for source in sources]

@@ -1,0 +1,309 @@
+import json
+import logging
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql import Row
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.spark.following import Following
+from eventhub_checkpoints.spark.forward import LastEvent
+from eventhub_checkpoints.spark.observed import newest_events, observed_offsets
+
+QUERY, OTHER = "0000000a-0000-0000-0000-000000000000", "0000000b-0000-0000-0000-000000000000"
+RUN, OTHER_RUN = "0000000c-0000-0000-0000-000000000000", "0000000d-0000-0000-0000-000000000000"
+
+OURS = '{"0": 100, "1": 1, "2": 0, "_hub": "Orders"}'
+KAFKA = '{"orders":{"0":100,"1":1,"2":0}}'
+CONNECTOR = '{"Orders":{"2":0,"1":1,"0":100}}'
+POSITIONS = {"0": LastEvent(99), "1": LastEvent(0)}
+
+
+def progress(*ends, query=QUERY, run=RUN, name=None, batch=1, observed=None, rows=10):
+    """The progress of a query as Spark 4 tells it."""
+    sources = [
+        {
+            "description": f"source {index}",
+            "startOffset": "null",
+            "endOffset": end,
+            "latestOffset": "null",
+            "numInputRows": rows,
+            "inputRowsPerSecond": 1.0,
+            "processedRowsPerSecond": 1.0,
+        }
+        for index, end in enumerate(ends)
+    ]
+    return StreamingQueryProgress.fromJson(
+        {
+            "id": query,
+            "runId": run,
+            "name": name,
+            "timestamp": "2026-11-21T10:00:00.000Z",
+            "batchId": batch,
+            "batchDuration": 10,
+            "stateOperators": [],
+            "sources": sources,
+            "sink": {"description": "sink", "numOutputRows": -1},
+            "numInputRows": rows,
+            "observedMetrics": observed or {},
+        }
+    )
+
+
+class Session:
+    """A session's `streams`, with queries that a test invents."""
+
+    def __init__(self, *active):
+        self.active = list(active)
+        self.listener = None
+        self.streams = self
+
+    def addListener(self, listener):  # noqa: N802
+        self.listener = listener
+
+    def removeListener(self, listener):  # noqa: N802
+        assert self.listener is listener
+        self.listener = None
+
+
+def query(query_id=QUERY, run_id=RUN, name=None, last=None):
+    return SimpleNamespace(id=query_id, runId=run_id, name=name, lastProgress=last)
+
+
+@pytest.fixture
+def follow():
+    """A following, and what it has handed on."""
+
+    def make(hub="Orders", **settings):
+        put = []
+        settings = {"query_name": None, "source": None} | settings
+        return Following(hub, put.append, **settings), put
+
+    return make
+
+
+@pytest.mark.parametrize("end", [OURS, KAFKA, CONNECTOR], ids=["ours", "Kafka", "connector"])
+def test_the_committed_end_is_handed_on_whatever_the_source(follow, end):
+    following, put = follow()
+    following.take(progress(end))
+    assert put == [POSITIONS]
+
+
+def test_progress_of_spark_3_is_read_too(follow):
+    following, put = follow()
+    given = progress(CONNECTOR)
+    listened = SimpleNamespace(**{key: given[key] for key in given if key != "sources"})
+    listened.sources = [SimpleNamespace(**source) for source in given["sources"]]
+    following.take(listened)
+    last = json.loads(given.json)
+    last["sources"][0]["endOffset"] = json.loads(CONNECTOR)
+    following.take(last)
+    assert put == [POSITIONS, POSITIONS]
+
+
+@pytest.mark.parametrize("end", ["null", "None", '{"0": 0, "_hub": "Orders"}'])
+def test_a_query_that_has_committed_nothing_moves_nothing(follow, end):
+    following, put = follow()
+    following.take(progress(end, rows=0))
+    assert put in ([], [{}])
+    assert following.problem is None
+
+
+def newest(*events):
+    """An observation as Spark Connect tells it."""
+    names = ("sequenceNumber", "offset", "partition")
+    return {"newest": [dict(zip(names, event, strict=True)) for event in events]}
+
+
+@pytest.mark.parametrize("number", [98, 100])
+def test_an_observed_offset_of_another_event_is_not_used(follow, number):
+    following, put = follow()
+    seen = newest((number, "3960", "0"), (0, "0", "1"))
+    following.take(progress(OURS, observed={"eventhub_checkpoints of Orders": seen}))
+    assert put == [{"0": LastEvent(99), "1": LastEvent(0, "0")}]
+
+
+def test_observations_of_others_are_not_used(follow):
+    following, put = follow()
+    seen = newest((99, "3960", "0"))
+    following.take(progress(OURS, observed={"eventhub_checkpoints of Returns": seen, "mine": {}}))
+    assert put == [POSITIONS]
+
+
+@pytest.mark.parametrize(
+    "observed",
+    [
+        Row(newest=[Row(sequenceNumber=5, offset="1:A:7", partition="0")]),
+        Row("newest")([{"sequenceNumber": 5, "offset": "1:A:7", "partition": "0"}]),
+        {"newest": [{"sequenceNumber": 5, "offset": "1:A:7", "partition": "0"}]},
+    ],
+    ids=["Spark", "Spark Connect", "Spark 3"],
+)
+def test_an_observation_is_read_in_every_form(observed):
+    assert observed_offsets(observed) == {("0", 5): "1:A:7"}
+
+
+@pytest.mark.parametrize(
+    "observed",
+    [None, Row(newest=None), {}, newest((5, None, "0")), newest((5, "", "0"))],
+    ids=["nothing", "null", "no column", "null offset", "empty offset"],
+)
+def test_where_no_action_has_read_the_rows_there_is_no_offset(observed):
+    assert observed_offsets(observed) == {}
+
+
+def test_every_place_has_its_aggregate():
+    assert newest_events(3).count("max(") == 3
+
+
+def test_the_source_is_found_by_the_hubs_name(follow):
+    following, put = follow()
+    following.take(progress('{"0": 7, "_hub": "Returns"}', OURS, '{"returns":{"0":5}}', "5"))
+    assert put == [POSITIONS]
+
+
+def test_two_sources_of_one_hub_are_an_error_until_one_is_named(follow, caplog):
+    following, put = follow()
+    with caplog.at_level(logging.ERROR):
+        following.take(progress(OURS, CONNECTOR))
+        following.take(progress(OURS, CONNECTOR))
+    assert put == []
+    assert len(caplog.records) == 1
+    assert isinstance(following.problem, ConfigurationError)
+    assert "source=" in str(following.problem)
+    following, put = follow(source=1)
+    following.take(progress('{"0": 7, "_hub": "Orders"}', CONNECTOR))
+    assert put == [POSITIONS]
+
+
+def test_two_queries_on_one_hub_are_an_error_until_one_is_named(follow):
+    following, put = follow()
+    following.attach(Session(query(QUERY, RUN, "counts"), query(OTHER, OTHER_RUN)))
+    following.take(progress(OURS))
+    following.take(progress(OURS, query=OTHER, run=OTHER_RUN))
+    following.take(progress(OURS))
+    assert put == [POSITIONS]
+    assert isinstance(following.problem, ConfigurationError)
+    assert f"counts and {OTHER}; say which" in str(following.problem)
+
+
+@pytest.mark.parametrize("wanted", [OTHER, "second"])
+def test_a_query_is_named_by_its_name_or_id(follow, wanted):
+    following, put = follow(query_name=wanted)
+    following.take(progress('{"0": 7, "_hub": "Orders"}', name="first"))
+    following.take(progress(OURS, query=OTHER, run=OTHER_RUN, name="second"))
+    assert put == [POSITIONS]
+    assert following.problem is None
+
+
+def test_a_query_that_is_over_makes_room_for_the_next(follow):
+    following, put = follow()
+    session = Session()
+    following.attach(session)
+    session.listener.onQueryStarted(query())
+    following.take(progress(OURS))
+    session.listener.onQueryTerminated(query())
+    session.listener.onQueryStarted(query(OTHER, OTHER_RUN))
+    following.take(progress(OURS, query=OTHER, run=OTHER_RUN, batch=0))
+    assert put == [POSITIONS, POSITIONS]
+    assert following.problem is None
+
+
+def test_a_batch_that_is_told_late_is_not_handed_on(follow):
+    following, put = follow()
+    following.take(progress(OURS, batch=5))
+    following.take(progress('{"0": 7, "_hub": "Orders"}', batch=4))
+    assert put == [POSITIONS]
+
+
+def test_queries_on_other_things_are_left_alone_and_told_once(follow, caplog):
+    following, put = follow()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            following.take(progress("5", name="ticks"))
+            following.take(progress('{"returns":{"0":5}}', query=OTHER, rows=0))
+        following.take(progress(OURS))
+    assert [record.message for record in caplog.records] == [
+        "query ticks reads, and none of its sources is hub 'Orders': its progress is not published"
+    ]
+    assert put == [POSITIONS]
+
+
+def test_nothing_is_raised_into_spark(follow):
+    def broken(_):
+        raise RuntimeError("unforeseen")
+
+    following = Following("Orders", broken, query_name=None, source=None)
+    following.take(progress(OURS))
+    assert str(following.problem) == "unforeseen"
+    following.take(None)
+
+
+def test_what_runs_is_collected_without_waiting_for_its_event(follow):
+    following, put = follow()
+    following.attach(Session(query(last=progress(OURS)), query(OTHER, OTHER_RUN)))
+    assert following.collect(timeout=60)
+    assert put == [POSITIONS]
+
+
+def test_the_end_of_a_query_is_waited_for(follow):
+    following, _ = follow()
+    session = Session(query())
+    following.attach(session)
+    session.active.clear()
+    assert not following.collect(timeout=0.05)
+    session.listener.onQueryTerminated(query())
+    assert following.collect(timeout=60)
+
+
+def test_a_session_that_is_gone_is_not_waited_for(follow):
+    class Gone(Session):
+        @property
+        def active(self):
+            if self.listener is not None:
+                raise ConnectionError("stopped")
+            return [query()]
+
+        @active.setter
+        def active(self, _):
+            pass
+
+        def removeListener(self, listener):  # noqa: N802
+            raise ConnectionError("stopped")
+
+    following, _ = follow()
+    following.attach(Gone())
+    assert following.collect(timeout=60)
+    following.detach()
+
+
+def test_a_query_name_that_nobody_has_is_an_error(follow):
+    following, _ = follow(query_name="count")
+    following.attach(Session(query(name="counts"), query(OTHER, OTHER_RUN)))
+    with pytest.raises(
+        ConfigurationError, match=f"no query is named 'count'; there was counts, {OTHER}"
+    ):
+        following.collect(timeout=60)
+
+
+def test_one_publisher_listens_to_one_session(follow):
+    following, _ = follow()
+    session = Session()
+    following.attach(session)
+    with pytest.raises(ConfigurationError, match="'Orders' is attached to a session already"):
+        following.attach(session)
+    following.detach()
+    assert session.listener is None
+
+
+@pytest.mark.parametrize("kind", ["classic", "Connect"])
+def test_while_a_query_runs_in_spark_connect_the_listener_stays_and_is_deaf(follow, kind):
+    following, put = follow()
+    session = Session(query())
+    session._jvm = object() if kind == "classic" else None
+    following.attach(session)
+    following.detach()
+    assert (session.listener is None) == (kind == "classic")
+    following.take(progress(OURS))
+    assert put == []

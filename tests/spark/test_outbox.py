@@ -1,0 +1,265 @@
+import logging
+import threading
+import time
+
+import pytest
+
+from eventhub_checkpoints import (
+    MemoryCheckpointStore,
+    Scope,
+    StoreAccessError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.spark.forward import ForwardWriter, LastEvent
+from eventhub_checkpoints.spark.outbox import Outbox
+
+SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
+SOON = 10
+
+
+class Writer:
+    """Notes what is written; holds or fails as a test says."""
+
+    def __init__(self, *failures):
+        self.failures = list(failures)
+        self.written = []
+        self.free = threading.Event()
+        self.free.set()
+        self.begun = threading.Event()
+
+    def __call__(self, partition, event):
+        self.begun.set()
+        assert self.free.wait(SOON)
+        if self.failures:
+            raise self.failures.pop(0)
+        self.written.append((partition, event.sequence_number))
+
+
+@pytest.fixture
+def outbox_of():
+    """Outboxes that are closed after the test."""
+    made = []
+
+    def make(write):
+        made.append(Outbox(write, SCOPE))
+        return made[-1]
+
+    yield make
+    for outbox in made:
+        outbox.close(SOON)
+
+
+def events(**by_partition):
+    return {one.removeprefix("p"): LastEvent(number) for one, number in by_partition.items()}
+
+
+def test_of_what_waits_for_a_partition_the_newest_is_written(outbox_of):
+    writer = Writer()
+    writer.free.clear()
+    outbox = outbox_of(writer)
+    outbox.put(events(p0=1))
+    assert writer.begun.wait(SOON)
+    for number in (2, 9, 3):
+        outbox.put(events(p0=number, p1=number))
+    writer.free.set()
+    outbox.flush(SOON)
+    assert sorted(writer.written) == [("0", 1), ("0", 9), ("1", 9)]
+    assert outbox.waiting == {}
+
+
+def test_handing_over_does_not_wait_for_a_slow_store(outbox_of):
+    writer = Writer()
+    writer.free.clear()
+    outbox = outbox_of(writer)
+    began = time.monotonic()
+    for number in range(1000):
+        outbox.put(events(p0=number))
+    assert time.monotonic() - began < SOON / 2
+    assert outbox.waiting == events(p0=999)
+    writer.free.set()
+
+
+def test_an_offset_is_kept_where_the_same_event_comes_without(outbox_of):
+    held = []
+    outbox = outbox_of(lambda _, event: held.append(event))
+    with outbox._changed:
+        outbox.put({"0": LastEvent(5, "500")})
+        outbox.put({"0": LastEvent(5)})
+    outbox.flush(SOON)
+    assert held == [LastEvent(5, "500")]
+
+
+def test_what_failed_is_tried_again(outbox_of, caplog):
+    writer = Writer(*[StoreUnavailableError("the store is away")] * 3)
+    outbox = outbox_of(writer)
+    outbox.put(events(p0=1))
+    outbox.flush(SOON)
+    assert writer.written == [("0", 1)]
+    assert outbox.failures == 3
+
+
+def test_a_partition_that_fails_does_not_hold_the_others_up(outbox_of):
+    written = []
+
+    def write(partition, event):
+        if partition == "0":
+            raise StoreUnavailableError("this one does not go")
+        written.append(partition)
+
+    outbox = outbox_of(write)
+    outbox.put(events(p0=1, p1=1, p2=1))
+    with pytest.raises(StoreUnavailableError, match="partition 0, are not"):
+        outbox.flush(1)
+    assert written == ["1", "2"]
+
+
+def test_what_has_not_moved_is_not_written_again(outbox_of):
+    writer = Writer()
+    outbox = outbox_of(writer)
+    for _ in range(3):
+        outbox.put(events(p0=1, p1=2))
+        outbox.flush(SOON)
+    assert sorted(writer.written) == [("0", 1), ("1", 2)]
+
+
+def test_an_outage_is_logged_once(outbox_of, caplog):
+    writer = Writer(*[ConnectionError("nobody there")] * 3)
+    outbox = outbox_of(writer)
+    with caplog.at_level(logging.WARNING):
+        outbox.put(events(p0=1))
+        while outbox.waiting:
+            time.sleep(0.01)
+    assert [record.message for record in caplog.records] == [
+        f"checkpoints of {SCOPE} wait for their store: nobody there"
+    ]
+
+
+def test_a_flush_does_not_wait_for_the_pause_to_end(outbox_of, monkeypatch):
+    monkeypatch.setattr("eventhub_checkpoints.spark.outbox.pause", lambda *_: 1000.0)
+    writer = Writer(StoreUnavailableError("the store is away"))
+    outbox = outbox_of(writer)
+    outbox.put(events(p0=1))
+    while not outbox.failures:
+        time.sleep(0.01)
+    outbox.flush(SOON)
+    assert writer.written == [("0", 1)]
+
+
+def test_a_flush_that_is_too_late_names_the_partitions(outbox_of):
+    cause = StoreUnavailableError("the store is away")
+    outbox = outbox_of(Writer(*[cause] * 1000))
+    outbox.put(events(p10=1, p2=7))
+    late = r"Orders/\$Default, partition 2, 10, are not"
+    with pytest.raises(StoreUnavailableError, match=late) as told:
+        outbox.flush(0.5)
+    assert told.value.__cause__ is cause
+    assert outbox.waiting == events(p10=1, p2=7)
+
+
+def test_a_flush_raises_at_once_what_waiting_does_not_heal(outbox_of):
+    outbox = outbox_of(Writer(*[StoreAccessError("no right to write")] * 1000))
+    outbox.put(events(p0=1))
+    began = time.monotonic()
+    with pytest.raises(StoreAccessError, match="no right"):
+        outbox.flush(600)
+    assert time.monotonic() - began < SOON
+
+
+def test_the_end_waits_for_the_write_that_is_under_way_and_begins_no_other(outbox_of):
+    writer = Writer()
+    writer.free.clear()
+    outbox = outbox_of(writer)
+    outbox.put(events(p0=1))
+    assert writer.begun.wait(SOON)
+    outbox.close(0)
+    outbox.put(events(p0=2))
+    writer.free.set()
+    outbox.close(SOON)
+    assert writer.written == [("0", 1)]
+    assert outbox.waiting == events(p0=2)
+
+
+def checkpoint(number, offset="old"):
+    return {**SCOPE.as_dict(), "partition_id": "0", "offset": offset, "sequence_number": number}
+
+
+def stored(store):
+    return {
+        row["partition_id"]: (row["sequence_number"], row["offset"])
+        for row in store.list_checkpoints(*SCOPE)
+    }
+
+
+class Foreign:
+    """A store of another maker: it writes whatever it is told, and counts nothing."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def list_checkpoints(self, fully_qualified_namespace, eventhub_name, consumer_group):
+        return list(self.rows.values())
+
+    def update_checkpoint(self, row):
+        self.rows[row["partition_id"]] = dict(row)
+
+
+@pytest.mark.parametrize("make", [MemoryCheckpointStore, Foreign])
+def test_what_is_stored_does_not_go_back(make, caplog):
+    store = make()
+    store.update_checkpoint(checkpoint(100))
+    writer = ForwardWriter(store, SCOPE)
+    for number in (50, 60, 99):
+        writer.write("0", LastEvent(number))
+    assert stored(store) == {"0": (100, "old")}
+    assert writer.counters["stale"] == 3
+    [told] = [record.message for record in caplog.records]
+    assert "checkpoint 50 of partition 0" in told
+    assert "at 100. Where the query was rewound" in told
+
+
+def test_the_same_position_is_not_written_over():
+    store = MemoryCheckpointStore()
+    store.update_checkpoint(checkpoint(100))
+    writer = ForwardWriter(store, SCOPE)
+    writer.write("0", LastEvent(100))
+    assert stored(store) == {"0": (100, "old")}
+    assert not writer.counters
+
+
+@pytest.mark.parametrize("on_stale", ["log", "raise"])
+def test_a_writer_that_has_overtaken_is_noticed_and_listed(on_stale):
+    mine = MemoryCheckpointStore(on_stale=on_stale)
+    other = MemoryCheckpointStore(mine.rows)
+    writer = ForwardWriter(mine, SCOPE)
+    writer.write("0", LastEvent(10))
+    other.update_checkpoint(checkpoint(100))
+    writer.write("0", LastEvent(20))
+    writer.write("0", LastEvent(30))
+    assert stored(other) == {"0": (100, "old")}
+    assert (writer.counters["published"], writer.counters["stale"]) == (1, 2)
+    assert mine.counters["stale_checkpoints"] == 1
+    writer.write("0", LastEvent(101, "new"))
+    assert stored(other) == {"0": (101, "new")}
+
+
+def test_the_store_is_listed_once():
+    lists = []
+
+    class Counting(Foreign):
+        def list_checkpoints(self, *scope):
+            lists.append(scope)
+            return super().list_checkpoints(*scope)
+
+    writer = ForwardWriter(Counting(), SCOPE)
+    for number in range(5):
+        writer.write("0", LastEvent(number))
+        writer.write("1", LastEvent(number))
+    assert lists == [tuple(SCOPE)]
+    assert writer.stored == {"0": 4, "1": 4}
+
+
+def test_the_first_event_of_a_partition_is_a_position():
+    store = MemoryCheckpointStore()
+    ForwardWriter(store, SCOPE).write("0", LastEvent(0))
+    [(number, offset)] = stored(store).values()
+    assert (number, int(offset), bool(offset)) == (0, 0, True)
