@@ -1,0 +1,154 @@
+"""A real Kafka broker, and Spark with the Kafka source of the same version."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+
+import spark_runs
+from eventhub_checkpoints import MemoryCheckpointStore, Scope
+from kafka_broker import KafkaBroker
+from maven import JarsMissingError
+from spark_jars import KAFKA_SOURCE, KAFKA_SPARK
+
+COUNTS = {"0": 10, "1": 20, "2": 30, "3": 0}
+NUMBERED = f"cast(partition as string) as {spark_runs.PARTITION}", f"offset as {spark_runs.NUMBER}"
+PATIENCE = 60
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bear that PySpark 4.0 leaves the socket of every `collect` to the garbage collector."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[KafkaBroker]:
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is missing: run `tox -e kafka`")
+    try:
+        started = KafkaBroker()
+    except JarsMissingError as missing:
+        pytest.skip(str(missing))
+    with started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    if pyspark.__version__ != KAFKA_SPARK:
+        pytest.skip(
+            f"the Kafka source that the tests fetch is of PySpark {KAFKA_SPARK}, this environment "
+            f"has {pyspark.__version__}: run `tox -e kafka`"
+        )
+    try:
+        jars = KAFKA_SOURCE.jars()
+    except JarsMissingError as missing:
+        pytest.skip(str(missing))
+    with spark_runs.session(jars) as session:
+        yield session
+
+
+class Topics:
+    """What the tests do to topics, as another program."""
+
+    def __init__(self, address: str) -> None:
+        from confluent_kafka import Producer
+        from confluent_kafka.admin import AdminClient
+
+        # Without its log: the broker ends before these clients do, and each complains of it.
+        settings = {"bootstrap.servers": address, "log_level": 0}
+        self._admin, self._producer = AdminClient(settings), Producer(settings)
+
+    def create(self, name: str, partitions: int) -> None:
+        from confluent_kafka.admin import NewTopic
+
+        [made] = self._admin.create_topics([NewTopic(name, partitions, 1)]).values()
+        made.result(PATIENCE)
+
+    def publish(self, name: str, partition: str, count: int) -> None:
+        for one in range(count):
+            self._producer.produce(name, f"{partition}/{one}", partition=int(partition))
+        assert self._producer.flush(PATIENCE) == 0
+
+    def trim(self, name: str, partition: str, before: int) -> None:
+        """Drop old events, as retention does."""
+        from confluent_kafka import TopicPartition
+
+        where = TopicPartition(name, int(partition), before)
+        [trimmed] = self._admin.delete_records([where]).values()
+        trimmed.result(PATIENCE)
+
+
+@dataclass
+class Topic:
+    """A topic of a test's own, as the Kafka endpoint shows a hub, and jobs that read it."""
+
+    spark: Any
+    broker: KafkaBroker
+    topics: Topics
+    name: str
+
+    @property
+    def scope(self) -> Scope:
+        """Whose checkpoints; the store keeps names in lower case, topics have theirs."""
+        return Scope("ns.servicebus.windows.net", self.name, "processors")
+
+    def publish(self, partition: str, count: int) -> None:
+        self.topics.publish(self.name, partition, count)
+
+    def trim(self, partition: str, before: int) -> None:
+        self.topics.trim(self.name, partition, before)
+
+    def checkpoint(self, store: Any, **numbers: int) -> None:
+        """Note what a consumer has processed: `checkpoint(store, p0=8)`."""
+        for name, number in numbers.items():
+            row = {"partition_id": name.removeprefix("p"), "sequence_number": number}
+            store.update_checkpoint({**self.scope.as_dict(), **row, "offset": str(number)})
+
+    def batch(self, **options: str) -> spark_runs.Numbers:
+        """Read a batch."""
+        return spark_runs.batch(self._load(self.spark.read, options))
+
+    def frame(self, **options: str) -> Any:
+        """A streaming frame."""
+        return self._load(self.spark.readStream, options)
+
+    def _load(self, reader: Any, options: dict[str, str]) -> Any:
+        server = {"kafka.bootstrap.servers": self.broker.address, "subscribe": self.name}
+        return reader.format("kafka").options(**server, **options).load().selectExpr(*NUMBERED)
+
+
+@pytest.fixture(scope="session")
+def make(spark: Any, broker: KafkaBroker) -> Callable[[], Topic]:
+    """Makes a topic of four partitions with 10, 20, 30 and no events."""
+    used, topics = itertools.count(), Topics(broker.address)
+
+    def make() -> Topic:
+        topic = Topic(spark, broker, topics, f"Orders-{next(used)}")
+        topics.create(topic.name, len(COUNTS))
+        for partition, count in COUNTS.items():
+            topic.publish(partition, count)
+        return topic
+
+    return make
+
+
+@pytest.fixture
+def topic(make: Callable[[], Topic]) -> Topic:
+    return make()
+
+
+@pytest.fixture
+def store() -> MemoryCheckpointStore:
+    return MemoryCheckpointStore()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """For a query's own checkpoints."""
+    return tmp_path / "query"

@@ -1,0 +1,110 @@
+"""One real Kafka broker (KRaft) from the jars of Maven Central, on ports of its own."""
+
+import base64
+import re
+import shutil
+import socket
+import tempfile
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from eventhub_checkpoints.cli.children import Child
+from maven import JarsMissingError
+from spark_jars import KAFKA_BROKER
+
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+"""
+HEAP = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+READY = re.compile("Kafka Server started")
+START_SECONDS = 120
+
+
+class KafkaBroker:
+    """A broker that knows no topic yet; leaving the `with` block ends it and removes its data.
+
+    Raises:
+        JarsMissingError: the jars are not in the cache, or there is no Java to run them.
+    """
+
+    _child: Child | None = None
+
+    def __init__(self) -> None:
+        if shutil.which("java") is None:
+            raise JarsMissingError("a Kafka broker needs Java 17, and java is not on the PATH")
+        KAFKA_BROKER.jars()
+        self._folder = Path(tempfile.mkdtemp(prefix="kafka-"))
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        """What clients take for `bootstrap.servers`."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> Self:
+        """Format its folder and start it; returns when it serves."""
+        settings = self._folder / "server.properties"
+        self.port, controller = two_free_ports()
+        settings.write_text(
+            PROPERTIES.format(port=self.port, controller=controller, data=self._folder / "data")
+        )
+        identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # Without the two words an identity that begins with a dash would be an option.
+        format_it = ("kafka.tools.StorageTool", "format", f"--cluster-id={identity}", "-c")
+        with self._java("format", *format_it, settings) as formatting:
+            formatting.wait(START_SECONDS)
+        self._child = self._java("broker", "kafka.Kafka", settings)
+        self._child.wait_ready(self._is_ready, START_SECONDS)
+        return self
+
+    def _java(self, name: str, *words: str | Path) -> Child:
+        path = ("-cp", f"{KAFKA_BROKER.home}/*")
+        return Child(("java", *HEAP, *path, *words), log=self._folder / f"{name}.log", name=name)
+
+    def _is_ready(self) -> bool:
+        return READY.search((self._folder / "broker.log").read_text(errors="replace")) is not None
+
+    def stop(self) -> None:
+        """End it; nothing in its folder is wanted any more."""
+        if self._child is not None:
+            self._child.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def two_free_ports() -> tuple[int, int]:
+    """Two ports that were free just now, and not the same one twice."""
+    with socket.socket() as one, socket.socket() as other:
+        for listener in (one, other):
+            listener.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]

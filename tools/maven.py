@@ -1,0 +1,125 @@
+"""Jars that Maven brings into the cache folder: a set is there whole, or not at all."""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eventhub_checkpoints.cli.cache import INSTALL_SECONDS, cache_folder, install_once
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>local</groupId><artifactId>jars</artifactId><version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+COPY = "-q -B dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=lib"
+
+
+class JarsMissingError(Exception):
+    """Jars are not here; the message says what brings them."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What to fetch with everything that it needs, less what is there already.
+
+    Attributes:
+        coordinates: `group:name:version`.
+        without: `group:name` of what its user brings.
+    """
+
+    coordinates: str
+    without: Sequence[str] = ()
+
+    @property
+    def dependency(self) -> str:
+        """The words of a POM."""
+        group, name, version = self.coordinates.split(":")
+        left_out = "".join(f"<exclusion>{of(*one.split(':'))}</exclusion>" for one in self.without)
+        return (
+            f"<dependency>{of(group, name)}<version>{version}</version>"
+            f"<exclusions>{left_out}</exclusions></dependency>"
+        )
+
+
+def of(group: str, name: str) -> str:
+    """How a POM names a project."""
+    return f"<groupId>{group}</groupId><artifactId>{name}</artifactId>"
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """A few artifacts, and the jars that are kept of all that Maven copies for them.
+
+    Attributes:
+        name: of the folder in the cache; holds the version.
+        artifacts: what is fetched.
+        fetched_by: what to do about missing jars, for errors.
+        kept: beginnings of the file names that are kept.
+    """
+
+    name: str
+    artifacts: tuple[Artifact, ...]
+    fetched_by: str
+    kept: tuple[str, ...] = ("",)
+
+    @property
+    def home(self) -> Path:
+        """The folder with the jars."""
+        return cache_folder() / self.name
+
+    def jars(self) -> list[Path]:
+        """The jars, in the order of their names.
+
+        Raises:
+            JarsMissingError: nobody has fetched them yet.
+        """
+        if not self.home.exists():
+            raise JarsMissingError(f"the jars of {self.name} are missing; {self.fetched_by}")
+        return sorted(self.home.glob("*.jar"))
+
+    def install(self) -> None:
+        """Fetch them, unless they are there.
+
+        Raises:
+            JarsMissingError: there is no Maven, or it failed; carries what it printed.
+        """
+        install_once(self.home, self._fill)
+
+    def _fill(self, folder: Path) -> None:
+        # A repository of its own: what a failed run leaves in the user's, such as POMs without
+        # their jars, makes later runs fail, and Spark's own resolver with them.
+        with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+            copy(Path(work), POM.format(dependencies="".join(a.dependency for a in self.artifacts)))
+            folder.mkdir()
+            for jar in Path(work, "lib").glob("*.jar"):
+                if jar.name.startswith(self.kept):
+                    shutil.move(jar, folder)
+
+
+def copy(folder: Path, pom: str) -> None:
+    """Have Maven bring the jars of a POM into the folder's `lib`.
+
+    Raises:
+        JarsMissingError: there is no Maven, or it failed; carries what it printed.
+    """
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JarsMissingError("the jars come with Maven, and mvn is not on the PATH")
+    (folder / "pom.xml").write_text(pom)
+    ran = subprocess.run(
+        [maven, *COPY.split(), f"-Dmaven.repo.local={folder / 'repository'}"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
+    if ran.returncode != 0:
+        raise JarsMissingError(f"Maven failed:\n{ran.stdout[-2000:]}")

@@ -1,0 +1,148 @@
+"""Sessions of Spark with jars of others, and what a run of a stream has read and reported."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+import eventhub_checkpoints
+
+SOURCES = str(Path(eventhub_checkpoints.__file__).parent.parent)
+PARTITION, NUMBER = "partition", "number"
+"""The columns that a frame needs here: a partition id as text, and a sequence number."""
+Numbers = dict[str, list[int]]
+
+
+@contextmanager
+def session(
+    jars: Iterable[Path], settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """Two local cores, with jars. Spark's Python processes find the package on PYTHONPATH."""
+    path = os.pathsep.join(filter(None, [SOURCES, os.environ.get("PYTHONPATH", "")]))
+    environment = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": path,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    with patch.dict(os.environ, environment):
+        builder = SparkSession.builder.master("local[2]")
+        common = {
+            "spark.jars": ",".join(map(str, jars)),
+            "spark.ui.enabled": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+        }
+        for name, value in {**common, **(settings or {})}.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+        # The tests provoke errors, and see them raised.
+        spark.sparkContext.setLogLevel("OFF")
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def sorted_numbers(read: Iterable[tuple[str, int]]) -> Numbers:
+    """The sequence numbers by partition, in order, each as often as it was read."""
+    found: Numbers = {}
+    for partition, number in read:
+        found.setdefault(partition, []).append(number)
+    return {partition: sorted(held) for partition, held in sorted(found.items())}
+
+
+def batch(frame: DataFrame) -> Numbers:
+    """Read a batch."""
+    rows = frame.select(PARTITION, NUMBER).collect()
+    return sorted_numbers((row[PARTITION], row[NUMBER]) for row in rows)
+
+
+@dataclass
+class Run:
+    """A run of a stream until it had read everything that was there.
+
+    Attributes:
+        batches: what each batch has read, by its id.
+        heard: the progress that a listener was told, in the form of its Spark.
+        last, recent: what the query itself tells of its progress.
+        error: what has ended it early.
+    """
+
+    batches: dict[int, Numbers] = field(default_factory=dict)
+    heard: list[Any] = field(default_factory=list)
+    last: Any = None
+    recent: list[Any] = field(default_factory=list)
+    error: Exception | None = None
+
+    @property
+    def read(self) -> Numbers:
+        """Everything that was read."""
+        return sorted_numbers(
+            (partition, number)
+            for held in self.batches.values()
+            for partition, some in held.items()
+            for number in some
+        )
+
+
+def stream(
+    frame: DataFrame, checkpoint: Path, sink: Callable[[DataFrame, int], None] | None = None
+) -> Run:
+    """Read a stream up to what is there now.
+
+    Args:
+        frame: a streaming frame.
+        checkpoint: folder of the query's own progress.
+        sink: is given each batch after it was noted, and may raise.
+    """
+    run = Run()
+
+    def note(rows: DataFrame, batch_id: int) -> None:
+        run.batches[batch_id] = batch(rows)
+        if sink is not None:
+            sink(rows, batch_id)
+
+    spark = frame.sparkSession
+    listener = Listening(run.heard)
+    spark.streams.addListener(listener)
+    try:
+        writer = frame.writeStream.foreachBatch(note).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(checkpoint)).start()
+        try:
+            query.awaitTermination()
+        except Exception as error:
+            run.error = error
+        run.last, run.recent = query.lastProgress, list(query.recentProgress)
+        # Events reach a listener after the query has ended.
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    finally:
+        spark.streams.removeListener(listener)
+    return run
+
+
+class Listening(StreamingQueryListener):
+    """Keeps the progress that it is told."""
+
+    def __init__(self, heard: list[Any]) -> None:
+        self._heard = heard
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """Nothing is kept of a start."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """Keep it."""
+        self._heard.append(event.progress)
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Nothing is kept of it."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """Nothing is kept of an end."""
