@@ -164,7 +164,7 @@ def is_alive(pid: int) -> bool:
 
 def table(text: str) -> dict[str, list[str]]:
     """The rows of the last table, by partition."""
-    rows = re.findall(r"^ +(\d+(?: +[\d-]+){7}) *$", text, flags=re.MULTILINE)
+    rows = re.findall(r"^ +(\d+(?: +[\d-]+){8}) *$", text, flags=re.MULTILINE)
     return {row.split()[0]: row.split()[1:] for row in rows}
 
 
@@ -173,10 +173,11 @@ def assert_complete(text: str) -> None:
     assert "B has taken over every partition" in text
     rows = table(text)
     assert list(rows) == [str(number) for number in range(PARTITIONS)], text
-    for published, processed, _twice, lost, checkpoint, first, read in rows.values():
+    for published, processed, _twice, lost, checkpoint, first, read, end in rows.values():
         assert (published, processed, lost) == ("100", "80", "0")
         # 80 events are numbers 0 to 79: saved is the last of them, read is what follows.
-        assert (checkpoint, first, read) == ("79", "80", "20")
+        assert (checkpoint, first, read, end) == ("79", "80", "20", "99")
+    assert "C has found 0 events" in text
     assert "Nothing was lost." in text
 
 
@@ -204,7 +205,7 @@ def assert_kept(found: dict[str, str], look: str) -> None:
         assert len(client.get_partition_ids()) == PARTITIONS
     assert found["CHECKPOINT_STORE"].startswith("sqlite:///")
     rows = subprocess.run(look, shell=True, capture_output=True, text=True, check=True).stdout
-    assert sorted(rows.splitlines()) == [f"('{one}', 79)" for one in range(PARTITIONS)]
+    assert sorted(rows.splitlines()) == [f"('{one}', 99)" for one in range(PARTITIONS)]
 
 
 def test_the_same_on_azurite_by_the_aio_client(folder: Path, storage: dict[str, str]) -> None:

@@ -17,6 +17,8 @@ KEPT = PartitionOutcome(
     saved=5,
     checkpoint=5,
     read_by_spark=[6, 7, 8, 9],
+    checkpoint_of_spark=9,
+    read_after_spark=[],
 )
 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
@@ -65,6 +67,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"saved": None, "checkpoint": None, "read_by_spark": [*range(10)]},
         "it has no checkpoint",
     ),
+    "Spark's progress did not come back": (
+        {"checkpoint_of_spark": 5},
+        "the checkpoint after Spark is 5, and the last event is 9",
+    ),
+    "a consumer after Spark had something to read": (
+        {"read_after_spark": [9]},
+        "a consumer after Spark was given: 9",
+    ),
     "an event was made up": (
         {"read_by_spark": [6, 7, 8, 9, 10]},
         "processed, but never published: 10",
@@ -82,15 +92,17 @@ def test_a_partition_that_was_taken_over_and_read_to_the_end_keeps_every_promise
 
 
 def test_a_partition_without_events_keeps_every_promise() -> None:
-    assert broken_promises([PartitionOutcome("0", 0, range(0), [], None, None, [])]) == []
+    assert broken_promises([PartitionOutcome("0", 0, range(0), [], None, None, [], None, [])]) == []
 
 
 def test_a_partition_that_no_consumer_had_events_of_is_read_from_its_first() -> None:
-    assert broken_promises([PartitionOutcome("0", 2, range(2), [], None, None, [0, 1])]) == []
+    outcome = PartitionOutcome("0", 2, range(2), [], None, None, [0, 1], 1, [])
+    assert broken_promises([outcome]) == []
 
 
 def test_nothing_is_left_for_spark_where_all_was_saved() -> None:
-    assert broken_promises([replace(KEPT, sent=6, published=range(6), read_by_spark=[])]) == []
+    outcome = replace(KEPT, sent=6, published=range(6), read_by_spark=[], checkpoint_of_spark=5)
+    assert broken_promises([outcome]) == []
 
 
 def test_what_was_processed_and_not_saved_is_read_again_and_counts_as_twice() -> None:

@@ -26,7 +26,8 @@ def report(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
     screen.say(
         f"Nothing was lost. {twice} events were processed twice: they were not saved yet when A "
         "was killed,\nor when a partition went from one consumer to the other.\n"
-        f"Spark read the {read} events after the checkpoints, no other one and none twice."
+        f"Spark read the {read} events after the checkpoints, no other one and none twice, and "
+        "left its\nown progress in the store: a consumer that came after it had nothing to read."
     )
     screen.step("done")
     return 0
@@ -56,7 +57,7 @@ def what_to_try(servers: Servers) -> Iterator[str]:
     told = f"'{place.store_url}'" if is_whole else "...  # what you gave as --store"
     yield f"export {STORE_VARIABLE}={told}"
     yield f"{program}.cli.demo.consumer   # goes on from the checkpoints, until Ctrl-C"
-    yield f"{program}.cli.demo.spark_job  # reads what follows the checkpoints"
+    yield f"{program}.cli.demo.spark_job  # streams what follows the checkpoints"
     if storage.is_own:
         yield f'{program}.conformance "${STORE_VARIABLE}"'
     if storage.look is not None:

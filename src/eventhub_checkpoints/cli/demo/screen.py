@@ -110,7 +110,7 @@ def _progress_table(rows: Sequence[PartitionRow]) -> Table:
 def _results_table(outcomes: Iterable[PartitionOutcome], terminal: bool) -> Table:
     table = Table(box=SIMPLE if terminal else None, pad_edge=terminal)
     headings = "partition, published, processed, processed twice, lost, last checkpoint"
-    for heading in f"{headings}, Spark's first, Spark read".split(", "):
+    for heading in f"{headings}, Spark's first, Spark read, stored after".split(", "):
         table.add_column(heading, justify="right")
     for one in outcomes:
         counts = (
@@ -121,6 +121,7 @@ def _results_table(outcomes: Iterable[PartitionOutcome], terminal: bool) -> Tabl
             one.checkpoint,
             one.first_of_spark,
             len(one.read_by_spark),
+            one.checkpoint_of_spark,
         )
         table.add_row(one.partition, *map(_or_dash, counts))
     return table

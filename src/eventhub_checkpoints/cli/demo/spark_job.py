@@ -1,7 +1,8 @@
-"""`python -m eventhub_checkpoints.cli.demo.spark_job`: a PySpark job that goes on from checkpoints.
+"""`python -m eventhub_checkpoints.cli.demo.spark_job`: a PySpark stream goes on from checkpoints.
 
 It takes hub and store from EVENTHUB_CONNECTION_STRING and CHECKPOINT_STORE, reads everything
-from the stored checkpoints to the present end of the hub, and notes each event.
+from the stored checkpoints to the present end of the hub, notes each event, and writes its
+progress back into the store.
 """
 
 import argparse
@@ -9,11 +10,14 @@ import os
 import sys
 from collections import defaultdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from eventhub_checkpoints.cli.demo.journal import JournalWriter
-from eventhub_checkpoints.cli.demo.place import HUB_VARIABLE, STORE_VARIABLE
+from eventhub_checkpoints.cli.demo.place import CONSUMER_GROUP, HUB_VARIABLE, STORE_VARIABLE, Place
+from eventhub_checkpoints.receive.address import HubAddress
+from eventhub_checkpoints.spark import CheckpointPublisher
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -21,6 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Read what follows the checkpoints, with Spark.")
     parser.add_argument("--journal", type=Path, help="file for what is read; default: the screen")
     journal = JournalWriter(parser.parse_args(arguments).journal)
+    place = Place.from_environment()
     # Spark's own Python processes need this Python, with this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -30,18 +35,41 @@ def main(arguments: list[str] | None = None) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    stream(spark, place, journal)
+    spark.stop()
+
+
+def stream(spark: SparkSession, place: Place, journal: JournalWriter) -> None:
+    """Everything from the checkpoints on, once; then the checkpoints are behind it."""
+
+    def note(batch: DataFrame, _batch_id: int) -> None:
+        found = defaultdict(list)
+        for row in batch.select("partition", "sequenceNumber").collect():
+            found[row.partition].append(row.sequenceNumber)
+        for partition, numbers in found.items():
+            journal.processed(partition, numbers)
+
+    hub = HubAddress.from_connection_string(place.connection_string, CONSUMER_GROUP)
     events = (
-        spark.read.format("eventhubs")
+        spark.readStream.format("eventhubs")
         .option("connectionString", f"env:{HUB_VARIABLE}")
         .option("checkpointStore", f"env:{STORE_VARIABLE}")
         .load()
     )
-    found = defaultdict(list)
-    for row in events.select("partition", "sequenceNumber").collect():
-        found[row.partition].append(row.sequenceNumber)
-    for partition, numbers in found.items():
-        journal.processed(partition, numbers)
-    spark.stop()
+    with (
+        TemporaryDirectory() as location,
+        CheckpointPublisher(place.store_url, hub.scope()) as publisher,
+    ):
+        publisher.attach(spark)
+        query = (
+            publisher.observe(events)
+            .writeStream.foreachBatch(note)
+            .option("checkpointLocation", location)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        publisher.flush()
 
 
 if __name__ == "__main__":

@@ -127,6 +127,17 @@ class Stage:
                     + "".join(one.last_words() for one in self.consumers)
                 )
 
+    def linger(self, seconds: float) -> None:
+        """Go on looking for so long.
+
+        Raises:
+            ChildError: a consumer ended that nobody had told to.
+        """
+        over = time.monotonic() + seconds
+        while time.monotonic() < over:
+            time.sleep(TICK_SECONDS)
+            self.look()
+
     def _publish_some(self, limit: int) -> None:
         count = min(self._step, limit - self.publisher.total)
         if count > 0:

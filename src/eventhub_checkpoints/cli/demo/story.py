@@ -24,6 +24,9 @@ FOLDER_PREFIX = "eventhub-checkpoints-demo-"
 TICKS = 60
 """Over how many ticks all events are spread, where consumers keep up."""
 
+IDLE_SECONDS = 2.0
+"""How long the last consumer waits for an event that should not come."""
+
 STOP_SECONDS = 60
 """A consumer of the synchronous client takes up to a second for each partition."""
 
@@ -43,8 +46,10 @@ def tell(
     stage = set_up(plan, screen, signals, stack)
     share_and_kill(stage, plan)
     take_over_and_stop(stage, plan)
+    found = stage.servers.stored_checkpoints()
     read = go_on_with_spark(stage, plan)
-    return stage.servers, outcomes(stage, read)
+    return_to_a_consumer(stage, plan)
+    return stage.servers, outcomes(stage, found, read)
 
 
 def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> Stage:
@@ -122,31 +127,54 @@ def take_over_and_stop(stage: Stage, plan: Plan) -> None:
 
 
 def go_on_with_spark(stage: Stage, plan: Plan) -> dict[str, list[int]]:
-    """More events come, and a PySpark job begins at the checkpoints."""
+    """More events come, and a PySpark stream begins at the checkpoints."""
     rest = plan.events - stage.publisher.total
     stage.publisher.publish(rest)
     stage.look()
     stage.screen.step(f"{rest} more events are published; PySpark starts at the checkpoints")
     read = read_with_spark(stage)
-    stage.screen.step(f"PySpark has read {sum(map(len, read.values()))} events")
+    stage.screen.step(
+        f"PySpark has read {sum(map(len, read.values()))} events and written its progress back"
+    )
     return read
 
 
-def outcomes(stage: Stage, read: Mapping[str, list[int]]) -> list[PartitionOutcome]:
-    """How each partition came out, each number from where it is known at first hand."""
-    checkpoints = stage.servers.stored_checkpoints()
-    journals = [one.journal for one in stage.consumers]
+def return_to_a_consumer(stage: Stage, plan: Plan) -> None:
+    """A consumer begins where Spark ended, and finds nothing left."""
+    last = stage.start_consumer("C", plan.consumer)
+    stage.until(lambda: len(last.journal.held) == plan.partitions, "C holds every partition")
+    stage.linger(IDLE_SECONDS)
+    last.runs = False
+    if (status := last.child.stop(STOP_SECONDS)) != 0:
+        raise DemoError(f"C was told to stop: status {status}{last.last_words()}")
+    stage.look()
+    stage.screen.step(f"consumer C has found {last.journal.count} events left to read")
+
+
+def outcomes(
+    stage: Stage, found: Mapping[str, int], read: Mapping[str, list[int]]
+) -> list[PartitionOutcome]:
+    """How each partition came out, each number from where it is known at first hand.
+
+    Args:
+        found: the checkpoints before Spark.
+        read: what Spark read.
+    """
+    left = stage.servers.stored_checkpoints()
+    *before, after = [one.journal for one in stage.consumers]
     return [
         PartitionOutcome(
             partition=partition,
             sent=sent,
             published=stage.publisher.published(partition),
-            processed=[number for one in journals for number in one.events[partition]],
+            processed=[number for one in before for number in one.events[partition]],
             saved=max(
-                (one.saved[partition] for one in journals if partition in one.saved), default=None
+                (one.saved[partition] for one in before if partition in one.saved), default=None
             ),
-            checkpoint=checkpoints.get(partition),
+            checkpoint=found.get(partition),
             read_by_spark=read.get(partition, []),
+            checkpoint_of_spark=left.get(partition),
+            read_after_spark=after.events[partition],
         )
         for partition, sent in stage.publisher.sent.items()
     ]

@@ -18,8 +18,10 @@ class PartitionOutcome:
         published: the sequence numbers that the hub has, by its own account.
         processed: those that the consumers noted, in order, repetitions included.
         saved: the highest checkpoint that the store confirmed to a consumer; None for none.
-        checkpoint: the one that is stored in the end; None for none.
+        checkpoint: the one that Spark found in the store; None for none.
         read_by_spark: the sequence numbers that Spark read, in its order.
+        checkpoint_of_spark: the one that is stored after Spark; None for none.
+        read_after_spark: the sequence numbers that a consumer found after that.
     """
 
     partition: str
@@ -29,6 +31,8 @@ class PartitionOutcome:
     saved: int | None
     checkpoint: int | None
     read_by_spark: Sequence[int]
+    checkpoint_of_spark: int | None
+    read_after_spark: Sequence[int]
 
     @property
     def twice(self) -> int:
@@ -60,7 +64,7 @@ def broken_promises(outcomes: Iterable[PartitionOutcome]) -> list[str]:
     return [
         f"partition {one.partition}: {sentence}"
         for one in outcomes
-        for promise in (_counted, _none_lost, _none_invented, _checkpoint_kept, _spark_goes_on)
+        for promise in PROMISES
         for sentence in promise(one)
     ]
 
@@ -106,6 +110,27 @@ def _spark_goes_on(one: PartitionOutcome) -> Iterator[str]:
             f"Spark read {len(one.read_by_spark)} events, and {len(one.rest)} follow the "
             f"checkpoint (missed: {_few(missed)}; twice: {_few(again)}; others: {_few(before)})"
         )
+
+
+def _progress_is_back(one: PartitionOutcome) -> Iterator[str]:
+    last = one.published.stop - 1 if one.published else one.checkpoint
+    if one.checkpoint_of_spark != last:
+        yield (
+            f"the checkpoint after Spark is {_or_none(one.checkpoint_of_spark)}, "
+            f"and the last event is {_or_none(last)}"
+        )
+    if one.read_after_spark:
+        yield f"a consumer after Spark was given: {_few(one.read_after_spark)}"
+
+
+PROMISES = (
+    _counted,
+    _none_lost,
+    _none_invented,
+    _checkpoint_kept,
+    _spark_goes_on,
+    _progress_is_back,
+)
 
 
 def _or_none(number: int | None) -> str:
