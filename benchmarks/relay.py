@@ -5,7 +5,6 @@ import re
 from collections.abc import Coroutine
 from contextlib import closing, suppress
 from threading import Thread
-from types import TracebackType
 from typing import Any, Self
 
 HOST = "127.0.0.1"
@@ -40,12 +39,7 @@ class Relay:
         self.url = f"{self._before}{HOST}:{port}{self._after}"
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._run(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

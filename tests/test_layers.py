@@ -74,7 +74,7 @@ LAZY = {
     "_credentials": "azure-identity is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "localhub.local": "only who has the client asks for the client's arguments",
-    "spark.following": "a listener is made of PySpark, and positions do without it",
+    "spark.publishing.following": "a listener is made of PySpark, and positions do without it",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
 }
 """Modules and folders that import inside of a function, and why."""

@@ -10,7 +10,6 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -95,12 +94,7 @@ class FaultProxy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:

@@ -7,7 +7,6 @@ import socket
 import tempfile
 import uuid
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from eventhub_checkpoints.cli.children import Child
@@ -93,12 +92,7 @@ class KafkaBroker:
             self.stop()
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

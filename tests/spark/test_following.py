@@ -7,9 +7,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints.spark.following import Following
-from eventhub_checkpoints.spark.forward import LastEvent
-from eventhub_checkpoints.spark.observed import newest_events, observed_offsets
+from eventhub_checkpoints.spark.publishing.following import Following
+from eventhub_checkpoints.spark.publishing.forward import LastEvent
+from eventhub_checkpoints.spark.publishing.observed import newest_events, observed_offsets
 
 QUERY, OTHER = "0000000a-0000-0000-0000-000000000000", "0000000b-0000-0000-0000-000000000000"
 RUN, OTHER_RUN = "0000000c-0000-0000-0000-000000000000", "0000000d-0000-0000-0000-000000000000"

@@ -6,7 +6,7 @@ from azure.eventhub import EventHubConsumerClient
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
 from eventhub_checkpoints.spark import EventPosition, StartingPositions, gap_report
-from eventhub_checkpoints.spark.gaps import compare
+from eventhub_checkpoints.spark.positions.gaps import compare
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 HELD = PartitionProperties("0", 100, 200, "9900", NOW)

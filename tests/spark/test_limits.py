@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.spark.limits import NO_LIMITS, Limits, split
+from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits, split
 
 COUNTS = st.dictionaries(
     st.integers(0, 40).map(str), st.integers(0, 10**6) | st.integers(0, 3), max_size=12

@@ -10,8 +10,8 @@ from eventhub_checkpoints import (
     StoreAccessError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.spark.forward import ForwardWriter, LastEvent
-from eventhub_checkpoints.spark.outbox import Outbox
+from eventhub_checkpoints.spark.publishing.forward import ForwardWriter, LastEvent
+from eventhub_checkpoints.spark.publishing.outbox import Outbox
 
 SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
 SOON = 10
@@ -135,7 +135,7 @@ def test_an_outage_is_logged_once(outbox_of, caplog):
 
 
 def test_a_flush_does_not_wait_for_the_pause_to_end(outbox_of, monkeypatch):
-    monkeypatch.setattr("eventhub_checkpoints.spark.outbox.pause", lambda *_: 1000.0)
+    monkeypatch.setattr("eventhub_checkpoints.spark.publishing.outbox.pause", lambda *_: 1000.0)
     writer = Writer(StoreUnavailableError("the store is away"))
     outbox = outbox_of(writer)
     outbox.put(events(p0=1))

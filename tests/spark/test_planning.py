@@ -11,8 +11,8 @@ from eventhub_checkpoints.receive import (
     ReadSettings,
 )
 from eventhub_checkpoints.spark import EventPosition
-from eventhub_checkpoints.spark.planning import retained
-from eventhub_checkpoints.spark.resolving import at_hand
+from eventhub_checkpoints.spark.positions.resolving import at_hand
+from eventhub_checkpoints.spark.source.planning import retained
 
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
 HELD = PartitionProperties("3", 100, 200, "9900", NEWEST)

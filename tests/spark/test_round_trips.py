@@ -14,10 +14,10 @@ from eventhub_checkpoints.spark import (
     StartingPositions,
     parse_progress,
 )
-from eventhub_checkpoints.spark.kafka_texts import kafka_number, kafka_position
-from eventhub_checkpoints.spark.options import SourceOptions
-from eventhub_checkpoints.spark.stream_offset import StreamOffset
-from eventhub_checkpoints.spark.texts import compact, connector_fields, read_position
+from eventhub_checkpoints.spark.positions.kafka_texts import kafka_number, kafka_position
+from eventhub_checkpoints.spark.positions.texts import compact, connector_fields, read_position
+from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
+from eventhub_checkpoints.spark.source.options import SourceOptions
 
 CONNECTION = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath={}"
 

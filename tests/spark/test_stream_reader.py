@@ -6,14 +6,14 @@ import pytest
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import DataLossError
-from eventhub_checkpoints.spark import stream
-from eventhub_checkpoints.spark.datasource import (
+from eventhub_checkpoints.spark.source import stream
+from eventhub_checkpoints.spark.source.options import SourceOptions
+from eventhub_checkpoints.spark.source.pyspark_api import (
     ReadAllAvailable,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from eventhub_checkpoints.spark.options import SourceOptions
-from eventhub_checkpoints.spark.stream import EventHubStreamReader
+from eventhub_checkpoints.spark.source.stream import EventHubStreamReader
 
 
 @pytest.fixture

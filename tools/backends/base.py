@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Timer
-from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
 from eventhub_checkpoints import aio, open_store
@@ -69,12 +68,7 @@ class Place(ABC):
     def __enter__(self) -> Self:
         return self.create()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.drop()
 
 
@@ -125,12 +119,7 @@ class Backend(ABC):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -15,7 +15,6 @@ import os
 import socket
 import time
 from importlib import import_module
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT, EMULATOR_KEY
@@ -91,12 +90,7 @@ class Azurite:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -14,7 +14,6 @@ from .tls import SelfMadeAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
 
 T = TypeVar("T")
 
@@ -110,12 +109,7 @@ class LocalHub(Operations, Disturbances):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _call(self, function: Callable[[Server], T]) -> T:

@@ -13,17 +13,20 @@ Nothing here needs Java or PySpark to be imported; `eventhub_checkpoints.spark.s
 """
 
 from eventhub_checkpoints.receive.ranges import OffsetRange
-from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
-from eventhub_checkpoints.spark.frame_ranges import ranges_by_task, ranges_of
-from eventhub_checkpoints.spark.gaps import GapReport, PartitionGap, gap_report
-from eventhub_checkpoints.spark.hub_positions import EndingPositions, StartingPositions
-from eventhub_checkpoints.spark.position import EventPosition
-from eventhub_checkpoints.spark.positions import ending_positions, starting_positions
-from eventhub_checkpoints.spark.progress import parse_progress
-from eventhub_checkpoints.spark.publisher import CheckpointPublisher
-from eventhub_checkpoints.spark.query_checkpoint import SparkCheckpoint, read_spark_checkpoint
-from eventhub_checkpoints.spark.ranges import HubRanges
-from eventhub_checkpoints.spark.staging import StagingTable
+from eventhub_checkpoints.spark.exactly_once.foreach_batch import ExactlyOnce
+from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
+from eventhub_checkpoints.spark.positions.frame_ranges import ranges_by_task, ranges_of
+from eventhub_checkpoints.spark.positions.from_store import ending_positions, starting_positions
+from eventhub_checkpoints.spark.positions.gaps import GapReport, PartitionGap, gap_report
+from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions
+from eventhub_checkpoints.spark.positions.position import EventPosition
+from eventhub_checkpoints.spark.positions.ranges import HubRanges
+from eventhub_checkpoints.spark.progress.parsing import parse_progress
+from eventhub_checkpoints.spark.progress.query_checkpoint import (
+    SparkCheckpoint,
+    read_spark_checkpoint,
+)
+from eventhub_checkpoints.spark.publishing.publisher import CheckpointPublisher
 
 __all__ = [
     "CheckpointPublisher",

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection, text
 
 from eventhub_checkpoints import Scope
-from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
-from eventhub_checkpoints.spark.source import COLUMNS
+from eventhub_checkpoints.spark.exactly_once.foreach_batch import ExactlyOnce
+from eventhub_checkpoints.spark.source.data_source import COLUMNS
 from eventhub_checkpoints.sql import SqlCheckpointStore
 
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())

@@ -1,6 +1,5 @@
 """Sends events with the official producer, and asks the hub what it has."""
 
-from types import TracebackType
 from typing import Self
 
 from azure.eventhub import EventData, EventHubProducerClient
@@ -57,10 +56,5 @@ class Publisher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()

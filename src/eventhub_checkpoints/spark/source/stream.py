@@ -12,8 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints.receive.hub import PartitionProperties, partition_properties
-from eventhub_checkpoints.spark.advancing import beginnings, losses, next_offset
-from eventhub_checkpoints.spark.datasource import (
+from eventhub_checkpoints.spark.positions.resolving import resolve
+from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
+from eventhub_checkpoints.spark.source.advancing import beginnings, losses, next_offset
+from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits
+from eventhub_checkpoints.spark.source.options import SourceOptions
+from eventhub_checkpoints.spark.source.planning import report, retained, where_to_start
+from eventhub_checkpoints.spark.source.pyspark_api import (
     DataSourceStreamReader,
     InputPartition,
     ReadAllAvailable,
@@ -21,12 +26,7 @@ from eventhub_checkpoints.spark.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from eventhub_checkpoints.spark.limits import NO_LIMITS, Limits
-from eventhub_checkpoints.spark.options import SourceOptions
-from eventhub_checkpoints.spark.planning import report, retained, where_to_start
-from eventhub_checkpoints.spark.resolving import resolve
-from eventhub_checkpoints.spark.stream_offset import StreamOffset
-from eventhub_checkpoints.spark.tasks import make_tasks, read_task
+from eventhub_checkpoints.spark.source.tasks import make_tasks, read_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.spark.batch_positions import (
+from eventhub_checkpoints.spark.exactly_once.positions import (
     PositionColumns,
     Stored,
     checkpoints,
     is_stored,
 )
-from eventhub_checkpoints.spark.batch_results import Collected, Results
-from eventhub_checkpoints.spark.query_checkpoint import read_spark_checkpoint
+from eventhub_checkpoints.spark.exactly_once.results import Collected, Results
+from eventhub_checkpoints.spark.progress.query_checkpoint import read_spark_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

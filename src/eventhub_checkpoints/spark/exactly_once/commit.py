@@ -7,15 +7,15 @@ from eventhub_checkpoints.errors import (
     StaleCheckpointError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.spark.sql_transactions import transact
+from eventhub_checkpoints.spark.exactly_once.transactions import transact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eventhub_checkpoints._sql_engine import Connection
     from eventhub_checkpoints.records import Scope
-    from eventhub_checkpoints.spark.batch_fences import Plan
-    from eventhub_checkpoints.spark.batch_results import Results
+    from eventhub_checkpoints.spark.exactly_once.fences import Plan
+    from eventhub_checkpoints.spark.exactly_once.results import Results
     from eventhub_checkpoints.sql import SqlCheckpointStore
 
     Write = Callable[[Connection, Any], object]

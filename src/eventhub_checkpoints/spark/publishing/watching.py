@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
-from eventhub_checkpoints.spark.observed import COLUMNS, NEWEST, newest_events
+from eventhub_checkpoints.spark.publishing.observed import COLUMNS, NEWEST, newest_events
 
 try:
     from pyspark.sql.functions import expr

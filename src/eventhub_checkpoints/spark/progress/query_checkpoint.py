@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.ranges import OffsetRange
-from eventhub_checkpoints.spark.checkpoint_files import CheckpointFiles, checkpoint_files
-from eventhub_checkpoints.spark.offsets import of_hub
-from eventhub_checkpoints.spark.progress import index_of, last_of
-from eventhub_checkpoints.spark.query_log import (
+from eventhub_checkpoints.spark.progress.checkpoint_files import CheckpointFiles, checkpoint_files
+from eventhub_checkpoints.spark.progress.offsets import of_hub
+from eventhub_checkpoints.spark.progress.parsing import index_of, last_of
+from eventhub_checkpoints.spark.progress.query_log import (
     begin_of_new,
     noted_begins,
     read_initial,

@@ -10,11 +10,15 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.datasource import DataSource, DataSourceReader, InputPartition
-from eventhub_checkpoints.spark.options import ENDINGS, LIMITS, SourceOptions
-from eventhub_checkpoints.spark.planning import plan_ranges
-from eventhub_checkpoints.spark.stream import EventHubStreamReader
-from eventhub_checkpoints.spark.tasks import make_tasks, read_task
+from eventhub_checkpoints.spark.source.options import ENDINGS, LIMITS, SourceOptions
+from eventhub_checkpoints.spark.source.planning import plan_ranges
+from eventhub_checkpoints.spark.source.pyspark_api import (
+    DataSource,
+    DataSourceReader,
+    InputPartition,
+)
+from eventhub_checkpoints.spark.source.stream import EventHubStreamReader
+from eventhub_checkpoints.spark.source.tasks import make_tasks, read_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT, PartitionProperties
-from eventhub_checkpoints.spark.hub_positions import HubPositions
-from eventhub_checkpoints.spark.hubs import Hub, ask_properties, name_of
-from eventhub_checkpoints.spark.position import EventPosition
+from eventhub_checkpoints.spark.positions.hub_positions import HubPositions
+from eventhub_checkpoints.spark.positions.hubs import Hub, ask_properties, name_of
+from eventhub_checkpoints.spark.positions.position import EventPosition
 
 State = Literal["ok", "expired", "ahead", "unknown", "missing"]
 

@@ -10,8 +10,8 @@ from eventhub_checkpoints.receive.hub import (
     ask_each,
     first_event,
 )
-from eventhub_checkpoints.spark.hubs import Hub, address_of, ask_properties, name_of
-from eventhub_checkpoints.spark.position import EventPosition
+from eventhub_checkpoints.spark.positions.hubs import Hub, address_of, ask_properties, name_of
+from eventhub_checkpoints.spark.positions.position import EventPosition
 
 
 def numbers_of(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints.errors import CheckpointStoreError, StoreUnavailableError
-from eventhub_checkpoints.spark.forward import LastEvent
+from eventhub_checkpoints.spark.publishing.forward import LastEvent
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from eventhub_checkpoints.errors import DataLossError
 from eventhub_checkpoints.receive.address import HubAddress
 from eventhub_checkpoints.receive.hub import PartitionProperties
 from eventhub_checkpoints.receive.loss import ahead_of_end, expired, partition_gone
-from eventhub_checkpoints.spark.limits import Limits
-from eventhub_checkpoints.spark.stream_offset import StreamOffset
+from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
+from eventhub_checkpoints.spark.source.limits import Limits
 
 Found = Mapping[str, PartitionProperties]
 

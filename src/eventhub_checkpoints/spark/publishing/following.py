@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.forward import LastEvent
-from eventhub_checkpoints.spark.observed import observed_offsets
-from eventhub_checkpoints.spark.offsets import by_hub
-from eventhub_checkpoints.spark.progress import end_of, field, parse_progress, reading
-from eventhub_checkpoints.spark.runs import Runs
+from eventhub_checkpoints.spark.progress.offsets import by_hub
+from eventhub_checkpoints.spark.progress.parsing import end_of, field, parse_progress, reading
+from eventhub_checkpoints.spark.publishing.forward import LastEvent
+from eventhub_checkpoints.spark.publishing.observed import observed_offsets
+from eventhub_checkpoints.spark.publishing.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,7 @@ class Following:
         Raises:
             ConfigurationError: it listens to one already.
         """
-        from eventhub_checkpoints.spark.watching import ProgressListener, Told
+        from eventhub_checkpoints.spark.publishing.watching import ProgressListener, Told
 
         if self._session is not None:
             raise ConfigurationError(
@@ -70,7 +70,7 @@ class Following:
 
     def observe(self, frame: "DataFrame", partitions: int) -> "DataFrame":
         """Have the offsets of the rows told with the query's progress."""
-        from eventhub_checkpoints.spark.watching import with_observation
+        from eventhub_checkpoints.spark.publishing.watching import with_observation
 
         return with_observation(frame, self._observation, partitions)
 

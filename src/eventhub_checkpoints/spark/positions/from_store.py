@@ -8,10 +8,15 @@ from typing import Any, Self
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.spark.hub_positions import EndingPositions, StartingPositions
-from eventhub_checkpoints.spark.hubs import Hub, ask_partition_ids, checked_partitions, name_of
-from eventhub_checkpoints.spark.position import EventPosition
-from eventhub_checkpoints.spark.stored import (
+from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions
+from eventhub_checkpoints.spark.positions.hubs import (
+    Hub,
+    ask_partition_ids,
+    checked_partitions,
+    name_of,
+)
+from eventhub_checkpoints.spark.positions.position import EventPosition
+from eventhub_checkpoints.spark.positions.stored import (
     Missing,
     after,
     checkpoints_by_partition,

@@ -12,10 +12,10 @@ from eventhub_checkpoints.receive.address import HubAddress
 from eventhub_checkpoints.receive.hub import PartitionProperties, partition_properties
 from eventhub_checkpoints.receive.loss import ahead_of_end, expired
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
-from eventhub_checkpoints.spark.options import SourceOptions
-from eventhub_checkpoints.spark.position import EventPosition
-from eventhub_checkpoints.spark.positions import starting_positions
-from eventhub_checkpoints.spark.resolving import resolve
+from eventhub_checkpoints.spark.positions.from_store import starting_positions
+from eventhub_checkpoints.spark.positions.position import EventPosition
+from eventhub_checkpoints.spark.positions.resolving import resolve
+from eventhub_checkpoints.spark.source.options import SourceOptions
 
 _LOGGER = logging.getLogger(__name__)
 

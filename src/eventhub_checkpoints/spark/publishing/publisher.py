@@ -19,12 +19,12 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.spark.checkpoint_files import checkpoint_files
-from eventhub_checkpoints.spark.following import Following
-from eventhub_checkpoints.spark.forward import ForwardWriter, LastEvent, opened
-from eventhub_checkpoints.spark.outbox import Outbox
-from eventhub_checkpoints.spark.published import PublisherStats
-from eventhub_checkpoints.spark.query_checkpoint import read_spark_checkpoint
+from eventhub_checkpoints.spark.progress.checkpoint_files import checkpoint_files
+from eventhub_checkpoints.spark.progress.query_checkpoint import read_spark_checkpoint
+from eventhub_checkpoints.spark.publishing.following import Following
+from eventhub_checkpoints.spark.publishing.forward import ForwardWriter, LastEvent, opened
+from eventhub_checkpoints.spark.publishing.outbox import Outbox
+from eventhub_checkpoints.spark.publishing.stats import PublisherStats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,15 +8,14 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints._deadline import deadline
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.spark.batch_commit import commit, may_pass
-from eventhub_checkpoints.spark.batch_fences import (
+from eventhub_checkpoints.spark.exactly_once.commit import commit, may_pass
+from eventhub_checkpoints.spark.exactly_once.fences import (
     ByRange,
     ByRow,
     Fence,
@@ -24,18 +23,18 @@ from eventhub_checkpoints.spark.batch_fences import (
     Ranges,
     RowsAsTheyAre,
 )
-from eventhub_checkpoints.spark.batch_results import MAX_ROWS, Collected, Results
-from eventhub_checkpoints.spark.positions import starting_positions
-from eventhub_checkpoints.spark.sql_transactions import open_sql_store
+from eventhub_checkpoints.spark.exactly_once.results import MAX_ROWS, Collected, Results
+from eventhub_checkpoints.spark.exactly_once.transactions import open_sql_store
+from eventhub_checkpoints.spark.positions.from_store import starting_positions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from eventhub_checkpoints._sql_engine import Connection
-    from eventhub_checkpoints.spark.hub_positions import StartingPositions
-    from eventhub_checkpoints.spark.hubs import Hub
-    from eventhub_checkpoints.spark.staging import StagingTable
-    from eventhub_checkpoints.spark.stored import Missing
+    from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
+    from eventhub_checkpoints.spark.positions.hub_positions import StartingPositions
+    from eventhub_checkpoints.spark.positions.hubs import Hub
+    from eventhub_checkpoints.spark.positions.stored import Missing
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -209,12 +208,7 @@ class ExactlyOnce:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:

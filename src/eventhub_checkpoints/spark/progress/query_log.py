@@ -6,8 +6,8 @@ Source: Spark 4.3.0, `execution/streaming/checkpointing/OffsetSeqLog`, `HDFSMeta
 from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.offsets import decoded, in_order, is_numbers
-from eventhub_checkpoints.spark.stream_offset import FROM
+from eventhub_checkpoints.spark.progress.offsets import decoded, in_order, is_numbers
+from eventhub_checkpoints.spark.progress.stream_offset import FROM
 
 VOID = "-"
 """Spark's word for a source without an offset."""

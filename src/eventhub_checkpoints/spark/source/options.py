@@ -13,9 +13,10 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, HubAddress
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.ranges import PREFETCH, RECEIVER_TIMEOUT, ReadSettings
-from eventhub_checkpoints.spark.grouping import TaskSize
-from eventhub_checkpoints.spark.limits import Limits
-from eventhub_checkpoints.spark.option_values import (
+from eventhub_checkpoints.spark.positions.position import EventPosition
+from eventhub_checkpoints.spark.source.grouping import TaskSize
+from eventhub_checkpoints.spark.source.limits import Limits
+from eventhub_checkpoints.spark.source.option_values import (
     from_environment,
     read_by_partition,
     read_count,
@@ -26,7 +27,6 @@ from eventhub_checkpoints.spark.option_values import (
     read_seconds,
     read_word,
 )
-from eventhub_checkpoints.spark.position import EventPosition
 
 PREFIX = "eventhubs."
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
-from eventhub_checkpoints.spark.hubs import Hub, checked_partitions
-from eventhub_checkpoints.spark.kafka_texts import (
+from eventhub_checkpoints.spark.positions.hubs import Hub, checked_partitions
+from eventhub_checkpoints.spark.positions.kafka_texts import (
     EARLIEST,
     LATEST,
     kafka_offsets,
     kafka_positions,
     unknown_to_kafka,
 )
-from eventhub_checkpoints.spark.position import EventPosition
-from eventhub_checkpoints.spark.resolving import numbers_of
-from eventhub_checkpoints.spark.texts import connector_positions, read_positions
+from eventhub_checkpoints.spark.positions.position import EventPosition
+from eventhub_checkpoints.spark.positions.resolving import numbers_of
+from eventhub_checkpoints.spark.positions.texts import connector_positions, read_positions
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
-from eventhub_checkpoints.spark.position import EventPosition, position_of
+from eventhub_checkpoints.spark.positions.position import EventPosition, position_of
 
 Missing = (
     str

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from eventhub_checkpoints._wire.sql_statements import CLOCKS
 from eventhub_checkpoints.errors import ConfigurationError, StoreUnavailableError
-from eventhub_checkpoints.spark.sql_transactions import open_sql_store, transact
-from eventhub_checkpoints.spark.staging_columns import (
+from eventhub_checkpoints.spark.exactly_once.staging_columns import (
     MARKS,
     NAME,
     column_types,
@@ -25,6 +24,7 @@ from eventhub_checkpoints.spark.staging_columns import (
     spelled,
     stale,
 )
+from eventhub_checkpoints.spark.exactly_once.transactions import open_sql_store, transact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import checked_group
-from eventhub_checkpoints.spark.position import EventPosition, position_of
-from eventhub_checkpoints.spark.texts import (
+from eventhub_checkpoints.spark.positions.position import EventPosition, position_of
+from eventhub_checkpoints.spark.positions.texts import (
     read_key,
     read_object,
     read_position,

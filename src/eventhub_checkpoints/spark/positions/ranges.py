@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.ranges import OffsetRange
-from eventhub_checkpoints.spark.hub_positions import EndingPositions, StartingPositions
-from eventhub_checkpoints.spark.hubs import Hub, ask_properties
-from eventhub_checkpoints.spark.position import EventPosition
-from eventhub_checkpoints.spark.texts import compact, connector_fields
+from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions
+from eventhub_checkpoints.spark.positions.hubs import Hub, ask_properties
+from eventhub_checkpoints.spark.positions.position import EventPosition
+from eventhub_checkpoints.spark.positions.texts import compact, connector_fields
 
 EARLIEST = compact(connector_fields(EventPosition.from_start_of_stream()))
 

@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.offsets import ByHub, by_hub, decoded, matching, of_hub, told
+from eventhub_checkpoints.spark.progress.offsets import (
+    ByHub,
+    by_hub,
+    decoded,
+    matching,
+    of_hub,
+    told,
+)
 
 NOT_THERE = object()
 

@@ -17,8 +17,8 @@ import json
 from collections.abc import Iterable, Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.position import is_sequence_number
-from eventhub_checkpoints.spark.stream_offset import HUB
+from eventhub_checkpoints.spark.positions.position import is_sequence_number
+from eventhub_checkpoints.spark.progress.stream_offset import HUB
 
 NO_OFFSET = frozenset({"", "None", "null"})
 

@@ -1,0 +1,1 @@
+"""Results and positions in one transaction of a database."""

@@ -1,0 +1,1 @@
+"""The committed progress of a query, on its way into a checkpoint store."""
