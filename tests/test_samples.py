@@ -1,16 +1,18 @@
 """Every sample runs without Azure, as a reader runs it; a second run goes on after the first."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.blob import BlobCheckpointStore
+from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.py"))
@@ -41,7 +43,8 @@ class Place:
             "eventhub_name": "orders",
             "consumer_group": "$Default",
         }
-        with BlobCheckpointStore.from_url(self.container.url) as store:
+        with open_store(self.store_url) as store:
+            store.create()
             for partition_id in PARTITIONS:
                 position = {"offset": None, "sequence_number": sequence_number}
                 store.update_checkpoint(row | position | {"partition_id": partition_id})
@@ -52,6 +55,7 @@ class Place:
             **os.environ,
             "EVENTHUB_CONNECTION_STRING": self.hub.connection_string("orders"),
             "CHECKPOINT_STORE": self.store_url,
+            "RESULTS_DATABASE": "sqlite:///results.db",
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
         ran = subprocess.run(
@@ -100,7 +104,7 @@ def keeps_files(place: Place, sample: Path) -> None:
     assert list((place.folder / "files").rglob("checkpoint/*.json"))
 
 
-def starts_spark(place: Place, sample: Path) -> None:
+def hands_over_to_spark(place: Place, sample: Path) -> None:
     place.publish(FIRST)
     place.save(11)
     printed = place.run(sample)
@@ -108,11 +112,54 @@ def starts_spark(place: Place, sample: Path) -> None:
     assert "16 events after the checkpoints" in printed
 
 
+def hands_back_to_consumers(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    place.save(11)
+    printed = place.run(sample)
+    assert "Spark has left 2 checkpoints, 2 with offset" in printed
+    assert "nothing is left" in printed
+
+
+def tells_kafka_options(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    place.save(11)
+    printed = place.run(sample)
+    options = json.loads(printed)
+    assert json.loads(options["startingOffsets"]) == {"orders": {"0": 12, "1": 12}}
+    assert options["kafka.bootstrap.servers"].endswith(":9093")
+    assert "SharedAccessKey" not in printed
+
+
+def backfills(place: Place, sample: Path) -> None:
+    ten = datetime(2026, 11, 21, 10, tzinfo=UTC)
+    for hour in range(3):
+        for partition_id in PARTITIONS:
+            when = ten + timedelta(hours=hour)
+            place.hub.publish("orders", partition_id, ["event"] * FIRST, enqueued_time=when)
+    printed = place.run(sample, "2026-11-21T10:30Z", "2026-11-21T12:00Z", "backfill")
+    assert "partition 0: 20 events" in printed
+    assert "40 events in backfill" in printed
+
+
+def counts_once(place: Place, sample: Path) -> None:
+    """The positions that count are those beside the results."""
+    place.store_url = f"sqlite:///{place.folder / 'results.db'}"
+    for partition_id in PARTITIONS:
+        events = ["event"] * FIRST
+        place.hub.publish("orders", partition_id, events, properties={"device": "lamp"})
+    place.save(11)
+    assert "lamp: 16 events" in place.run(sample)
+
+
 EXPECTED: dict[str, Callable[[Place, Path], None]] = {
     "consume_aio.py": consumes,
     "consume_sync.py": consumes_with_a_file,
+    "consumer_to_spark.py": hands_over_to_spark,
     "custom_store.py": keeps_files,
-    "pyspark_start.py": starts_spark,
+    "kafka_options.py": tells_kafka_options,
+    "spark_backfill.py": backfills,
+    "spark_exactly_once.py": counts_once,
+    "spark_to_consumer.py": hands_back_to_consumers,
 }
 
 

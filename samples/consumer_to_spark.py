@@ -1,15 +1,18 @@
-"""A PySpark job that begins where the consumers of a group stopped.
+"""Consumers to Spark: a batch job that begins where the consumers of a group stopped.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: https://ACCOUNT.blob.core.windows.net/CONTAINER,
                                  or sqlite:///checkpoints.db, where Spark runs on this machine
 
 The checkpoints of a consumer have to be in it. Without Azure: `ehcp demo --keep` fills a local hub
-and a SQLite file, prints both variables and keeps the hub up.
-Then, in another terminal, set them and run `python samples/pyspark_start.py`.
+and a SQLite file, prints both variables and keeps the hub up. In another terminal set them, and run
+`python samples/consumer_to_spark.py`. It finds nothing, for the demo ends with Spark; it finds all
+with `CHECKPOINT_STORE=memory:`, where no checkpoint is.
 
 It reads everything from the stored checkpoints to the present end of the hub, prints what it
-read of each partition, and ends. The secrets stay in the environment: no plan shows them.
+read of each partition, and ends; the checkpoints stay as they are, so a second run reads the same
+again. The stream in `spark_to_consumer.py` moves them on. The secrets stay in the environment: no
+plan shows them.
 """
 
 import os
