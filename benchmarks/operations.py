@@ -23,11 +23,12 @@ OpenCounted = Callable[[], AbstractContextManager[tuple[Sides, Callable[[], int]
 
 
 def often(works: dict[str, Work], quick: bool, size: int = 1) -> Rounds:
-    """Rounds of an operation that takes milliseconds, or of calls that have `size` of them."""
+    """Rounds of an operation that is quick, or of calls that have `size` of them."""
     in_turns(works, 0, operations=10)  # connections are opened, code is warm
-    turns, operations = (2, 8) if quick else (8, 16)
+    # In a short row the processor's caches would still be another side's.
+    turns, operations = (2, 8) if quick else (2, 200)
     if size > 1:
-        turns, operations = turns // 2, 1
+        turns, operations = 1 if quick else 4, 1
     for number in count():
         yield in_turns(works, number, turns=turns, operations=operations)
 

@@ -116,7 +116,8 @@ class Checkpointing(Asking):
                     return
                 stored = answer.stored if isinstance(answer, Conflict) else None
                 known.write(known.track.shown(stored))
-            seen = stored.version if stored else ABSENT
+            if not force:
+                seen = stored.version if stored else ABSENT
         raise StoreUnavailableError(
             f"checkpoint of partition {record.partition_id!r}: the stored row changed "
             f"{1 + TRIES_AFTER_CONFLICT} times while it was written; try again"

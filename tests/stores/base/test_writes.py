@@ -3,18 +3,21 @@
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from eventhub_checkpoints import (
     InvalidRecordError,
+    MemoryCheckpointStore,
     StaleCheckpointError,
     StoreAccessError,
     StoreError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
+from eventhub_checkpoints._core.answers import FORCE, Conflict
 
 NO_ANSWER = StoreUnavailableError("no answer")
 
@@ -108,6 +111,22 @@ def test_a_rewind_on_purpose_is_written_and_is_the_new_start(store) -> None:
     store.update(50, force=True)
     store.update(51)
     assert store.stored() == 51
+
+
+class Racing(MemoryCheckpointStore):
+    """Others write between its two requests, as to a backend that cannot write over in one."""
+
+    def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
+        self.asked = [*getattr(self, "asked", []), seen]
+        if len(self.asked) < 3:
+            return Conflict(replace(checkpoint, sequence_number=9, version="another's"))
+        return super().write_checkpoint(checkpoint, seen)
+
+
+def test_a_rewind_on_purpose_stays_one_while_others_write() -> None:
+    store = Racing()
+    store.update_checkpoint(row(5), force=True)
+    assert store.asked == [FORCE] * 3
 
 
 def test_a_new_owner_stands_where_the_list_after_its_claim_has_shown(make) -> None:
