@@ -113,7 +113,8 @@ class Ownership:
         }
 
 
-@dataclass(frozen=True, slots=True)
+# By identity: no two proposals are alike, and the batch of a claim is kept in dicts of them.
+@dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
     """An ownership asked for.
 
