@@ -16,7 +16,7 @@ import eventhub_checkpoints
 PACKAGE = "eventhub_checkpoints"
 ROOT = Path(eventhub_checkpoints.__file__).parent
 
-GROUND = {"records", "errors", "_fields"}
+GROUND = {"records", "errors", "_fields", "_nearest"}
 REGISTRY = {"registry", "aio.registry"}
 FOLDERS = {"_core", "_wire", "_amqp", "localhub", "receive", "spark", "conformance", "cli"}
 

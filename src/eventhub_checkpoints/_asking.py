@@ -5,7 +5,6 @@ import inspect
 import logging
 import os
 import random
-import secrets
 import socket
 import threading
 import time
@@ -22,9 +21,10 @@ from eventhub_checkpoints._core.answers import (
 )
 from eventhub_checkpoints._core.ledger import Ledger
 from eventhub_checkpoints._core.retry import attempt_limit, pause
-from eventhub_checkpoints._core.settings import Settings, StoreSettings, nearest_first
+from eventhub_checkpoints._core.settings import Settings, StoreSettings
 from eventhub_checkpoints._deadline import deadline, seconds_left
 from eventhub_checkpoints._hooks import Hooks
+from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -41,7 +41,7 @@ REMEMBERED_REPORTS = 1000
 
 def fresh_etag() -> str:
     """An etag or version that was never used before, not even by a row that is gone."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 class Asking(Hooks):
@@ -90,7 +90,7 @@ class Asking(Hooks):
         self._is_open = False
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
-        """Claim several partitions, each for itself; answers in the order of the proposals.
+        """Claim two or more partitions, each for itself; answers in the order of the proposals.
 
         An exception in the place of an answer, one of ours, concerns that claim only. The default
         claims in parallel; a backend that can do it in one trip overrides this.

@@ -7,7 +7,8 @@ from ssl import SSLContext
 from threading import Thread
 from typing import Self, TypeVar
 
-from eventhub_checkpoints._core.settings import is_number, nearest_first, require
+from eventhub_checkpoints._core.settings import is_number, require
+from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints._wire.cassandra_url import contact_point
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 

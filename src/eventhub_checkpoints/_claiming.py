@@ -152,6 +152,8 @@ class Claiming(Asking):
         return answers
 
     def _ask_all(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        if len(pending) == 1:
+            return {pending[0]: self._try_one(pending[0])}
         asked = time.time()
         try:
             answers = self._attempt(2 * seconds_left(), self._try_all, pending)

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from eventhub_checkpoints._core.settings import nearest_first
+from eventhub_checkpoints._nearest import nearest_first
+from eventhub_checkpoints.errors import MissingDriverError
+
+try:
+    from redis.exceptions import RedisError
+except ImportError as error:
+    raise MissingDriverError.of_extra("the Redis store", "redis") from error
 
 OUR_OWN = "namespace"
 TEXTS = {
@@ -36,6 +42,15 @@ def check_options(url: str, parsed: Container[str], pool: Any) -> None:
     Raises:
         ValueError: an option is not known, as one of a URL, or its value cannot be used.
     """
+    check_names(url, parsed, pool)
+    try:
+        pool.connection_class(**pool.connection_kwargs)  # it does not connect yet
+    except (TypeError, RedisError) as error:
+        raise ValueError(str(error)) from error
+
+
+def check_names(url: str, parsed: Container[str], pool: Any) -> None:
+    """Refuse an option that is not known, and a file that is not there; as `check_options`."""
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     taken = parameters(type(pool)) | parameters(pool.connection_class)

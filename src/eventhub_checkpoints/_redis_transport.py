@@ -14,7 +14,6 @@ try:
     from redis.connection import URL_QUERY_ARGUMENT_PARSERS
     from redis.credentials import CredentialProvider
     from redis.exceptions import ConnectionError as DriverConnectionError
-    from redis.exceptions import RedisError
 except ImportError as error:
     raise MissingDriverError.of_extra("the Redis store", "redis") from error
 
@@ -94,10 +93,6 @@ def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
     pool = BlockingConnectionPool.from_url(url, timeout=seconds, **options)
     check_options(url, URL_QUERY_ARGUMENT_PARSERS, pool)
     pool.connection_class = bounded(pool.connection_class)
-    try:
-        pool.connection_class(**pool.connection_kwargs)  # it does not connect yet
-    except (TypeError, RedisError) as error:
-        raise ValueError(str(error)) from error
     return pool
 
 

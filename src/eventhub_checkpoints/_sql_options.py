@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from eventhub_checkpoints._core.settings import nearest_first
+from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 OURS = ("namespace", "schema")

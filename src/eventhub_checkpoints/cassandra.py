@@ -139,8 +139,6 @@ class CassandraCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
         return cast("Won | Lost", answers[proposal])
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
-        if len(proposals) == 1:
-            return [self._try_one(proposals[0])]
         # One transaction for all: each alone, they would hold each other up, for the rows of a
         # scope are one partition of the table, and that is what a transaction locks.
         answers: dict[Proposal, Answer] = {}

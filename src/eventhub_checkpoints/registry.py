@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from eventhub_checkpoints._asking import log
 from eventhub_checkpoints._core.configuration import expected_types, read_configuration
-from eventhub_checkpoints._core.settings import nearest_first
+from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 

@@ -27,21 +27,20 @@ from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
 from backends.cassandra_node import (
     DURABLE,
     HASTY,
+    JARS,
     UNSAFE,
-    VERSION,
     WAYS,
     WITH_ROLES,
     YAML,
     command,
     configure,
-    fetch,
     speaks,
 )
 from eventhub_checkpoints._core.dialects import decimal_int64
 from eventhub_checkpoints._wire.cassandra_url import Address
-from eventhub_checkpoints.cli.cache import cache_folder, install_once
 from eventhub_checkpoints.cli.children import Child, free_port
 from eventhub_checkpoints.records import Scope
+from maven import JarsMissingError
 
 START_SECONDS = 120
 
@@ -65,7 +64,6 @@ class Cassandra(OwnServer):
         self._given = "" if own or roles else os.environ.get("CASSANDRA_URL", "")
         self._durable = durable
         self._roles = roles
-        self._home = cache_folder() / f"cassandra-{VERSION}"
         self.port = 0
 
     def install(self) -> str:
@@ -74,14 +72,17 @@ class Cassandra(OwnServer):
         java = shutil.which("java")
         if java is None:
             raise ServerMissingError(WAYS)
-        install_once(self._home, fetch)
-        return f"the jars in {self._home}, run by {java}"
+        try:
+            JARS.install()
+        except JarsMissingError as missing:
+            raise ServerMissingError(f"{WAYS}; {missing}") from missing
+        return f"the jars in {JARS.home}, run by {java}"
 
     def start(self) -> Self:
         if self._given:
             self.session.execute("SELECT key FROM system.local")
             return self
-        if shutil.which("java") is None or not self._home.exists():
+        if shutil.which("java") is None or not JARS.home.exists():
             raise ServerMissingError(WAYS)
         return super().start()
 
@@ -91,7 +92,7 @@ class Cassandra(OwnServer):
             commits = DURABLE if self._durable else HASTY
             text = YAML.format(native=self.port, storage=free_port(), commits=commits)
             configure(self.folder, text + (WITH_ROLES if self._roles else ""))
-        words = command(self._home, self.folder, "" if self._durable else UNSAFE)
+        words = command(self.folder, "" if self._durable else UNSAFE)
         child = Child(words, log=self.folder / "log", name="Cassandra")
         try:
             child.wait_ready(self._answers, START_SECONDS)

@@ -1,30 +1,22 @@
 """One node of Cassandra from the jars of Maven Central, with a configuration of our own."""
 
-import shutil
 import socket
 import struct
-import subprocess
 from pathlib import Path
 
-from backends.base import ServerMissingError
-from eventhub_checkpoints.cli.cache import INSTALL_SECONDS
+from maven import Artifact, JarSet
 
 VERSION = "5.0.9"
+JARS = JarSet(
+    name=f"cassandra-jars-{VERSION}",
+    artifacts=(Artifact(f"org.apache.cassandra:cassandra-all:{VERSION}"),),
+    fetched_by="run `python tools/prepare.py`",
+)
 WAYS = (
     "Cassandra needs one of two: CASSANDRA_URL with the address of a running one; or Java 17 "
     "on the PATH, and for the first time Maven (mvn) and `python tools/prepare.py`"
 )
 
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>local</groupId><artifactId>cassandra-runtime</artifactId><version>1</version>
-  <packaging>pom</packaging>
-  <dependencies><dependency>
-    <groupId>org.apache.cassandra</groupId><artifactId>cassandra-all</artifactId>
-    <version>{VERSION}</version>
-  </dependency></dependencies>
-</project>
-"""
 YAML = """cluster_name: test
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 num_tokens: 1
@@ -95,39 +87,13 @@ EXPORTS = """
 """
 
 
-def fetch(folder: Path) -> None:
-    """Have Maven bring the jars into the folder's `lib`.
-
-    Raises:
-        ServerMissingError: there is no Maven, or it failed; carries what it printed.
-    """
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise ServerMissingError(WAYS)
-    folder.mkdir()
-    (folder / "pom.xml").write_text(POM)
-    words = "-q -B dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=lib"
-    ran = subprocess.run(
-        [maven, *words.split()],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=INSTALL_SECONDS,
-        check=False,
-    )
-    if ran.returncode != 0:
-        raise ServerMissingError(f"{WAYS}; Maven failed:\n{ran.stdout[-2000:]}")
-
-
 def configure(folder: Path, text: str) -> None:
     """Write the configuration of a node into its folder."""
     (folder / "cassandra.yaml").write_text(text)
     (folder / "logback.xml").write_text(LOGBACK)
 
 
-def command(home: Path, folder: Path, more: str) -> list[str]:
+def command(folder: Path, more: str) -> list[str]:
     """What starts a node with its configuration and data in the folder."""
     places = {
         "cassandra.config": (folder / "cassandra.yaml").as_uri(),
@@ -143,7 +109,7 @@ def command(home: Path, folder: Path, more: str) -> list[str]:
         *(f"-D{name}={value}" for name, value in places.items()),
         *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENS.split()),
         *(f"--add-exports={package}=ALL-UNNAMED" for package in EXPORTS.split()),
-        *("-cp", f"{home}/lib/*", "org.apache.cassandra.service.CassandraDaemon"),
+        *("-cp", f"{JARS.home}/*", "org.apache.cassandra.service.CassandraDaemon"),
     ]
 
 

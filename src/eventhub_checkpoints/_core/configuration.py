@@ -20,7 +20,7 @@ from eventhub_checkpoints._core.backend_tables import (
     Table,
     custom,
 )
-from eventhub_checkpoints._core.settings import StoreSettings, nearest_first
+from eventhub_checkpoints._core.settings import StoreSettings
 from eventhub_checkpoints._core.tables import (
     Keys,
     any_table,
@@ -32,6 +32,7 @@ from eventhub_checkpoints._core.tables import (
     table_of,
     text,
 )
+from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 TOP: Keys = {

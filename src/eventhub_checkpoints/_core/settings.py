@@ -1,15 +1,10 @@
 """What every store can be told, checked where it is told."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import isfinite
 from typing import Literal, TypedDict
 
 from eventhub_checkpoints.errors import ConfigurationError
-
-ALIKE = 0.5
-"""From 0 to 1: how much of a name must be another's for it to be a typing error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +50,6 @@ def require(name: str, value: object, holds: bool, expected: str) -> None:
     """
     if not holds:
         raise ConfigurationError(f"{name} is {value!r}; expected {expected}")
-
-
-def nearest_first(name: str, known: Iterable[str]) -> list[str]:
-    """The names that are known, and before all others the one that was probably meant."""
-    names = {each.lower(): each for each in known}
-    nearest = get_close_matches(name.lower(), names, 1, ALIKE)
-    return [names[each] for each in (*nearest, *(each for each in names if each not in nearest))]
 
 
 class StoreSettings(TypedDict, total=False):

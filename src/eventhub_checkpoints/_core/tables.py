@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eventhub_checkpoints._core.durations import seconds_of
-from eventhub_checkpoints._core.settings import nearest_first
+from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 Check = Callable[[str, object], Any]

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote
 
+from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 EXPECTED = "cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=NAME]"
@@ -122,18 +122,14 @@ def checked_query(query: str) -> dict[str, str]:
         )
     for name in options:
         if name not in OPTIONS:
+            known = ", ".join(nearest_first(name, OPTIONS))
             raise ConfigurationError(
-                f"the URL has no option {name}; known are {', '.join(nearest_first(name))}; "
-                "all others are given beside the URL, as keywords"
+                f"the URL has no option {name}; known are {known}; all others are given beside the "
+                "URL, as keywords"
             )
     if len(options) < len(pairs):
         raise ConfigurationError(f"the URL has an option twice; expected {EXPECTED}")
     return options
-
-
-def nearest_first(name: str) -> list[str]:
-    """The options, and before the other the one that was probably meant."""
-    return sorted(OPTIONS, key=lambda one: SequenceMatcher(None, name, one).ratio(), reverse=True)
 
 
 def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:

@@ -151,6 +151,8 @@ class Claiming(Asking):
         return answers
 
     async def _ask_all(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        if len(pending) == 1:
+            return {pending[0]: await self._try_one(pending[0])}
         asked = time.time()
         try:
             answers = await self._attempt(2 * seconds_left(), self._try_all, pending)

@@ -13,7 +13,6 @@ try:
     from redis.asyncio.connection import URL_QUERY_ARGUMENT_PARSERS
     from redis.credentials import CredentialProvider
     from redis.exceptions import ConnectionError as DriverConnectionError
-    from redis.exceptions import RedisError
 except ImportError as error:
     raise MissingDriverError.of_extra("the Redis store", "redis") from error
 
@@ -53,10 +52,6 @@ def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
         url, timeout=seconds, socket_connect_timeout=seconds, socket_timeout=None, **options
     )
     check_options(url, URL_QUERY_ARGUMENT_PARSERS, pool)
-    try:
-        pool.connection_class(**pool.connection_kwargs)  # it does not connect yet
-    except (TypeError, RedisError) as error:
-        raise ValueError(str(error)) from error
     return pool
 
 

@@ -122,8 +122,6 @@ class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointSt
         return Won(proposal.won(0.0)) if created else LOST
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
-        if len(proposals) == 1:
-            return [await self._try_one(proposals[0])]
         if self._say.stored_etags is not None:
             answers = await self._answers(self._claim_together, self._say.stored_etags, proposals)
         else:

@@ -14,6 +14,7 @@ from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio.base import BaseCheckpointStore as AioBaseCheckpointStore
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.conformance.contract import NotShown
+from eventhub_checkpoints.conformance.in_one_trip import in_a_batch, singly, singly_aio
 from eventhub_checkpoints.errors import (
     StoreAccessError,
     StoreNotReadyError,
@@ -93,11 +94,10 @@ class Faults:
         self._peaks: Counter[tuple[str, str | None]] = Counter()
         between = self._around_aio if isinstance(store, AioBaseCheckpointStore) else self._around
         for hook in HOOKS:
-            if hook == "try_claim" and self.in_one_trip:
-                one_by_one = singly_aio if between == self._around_aio else singly
-                store.try_claims = one_by_one(store.try_claims, between)
-            else:
-                setattr(store, hook, between(hook, getattr(store, hook)))
+            setattr(store, hook, between(hook, getattr(store, hook)))
+        if self.in_one_trip:
+            one_by_one = singly_aio if between == self._around_aio else singly
+            store.try_claims = one_by_one(store.try_claims, between)
 
     def plan(
         self, hook: str, fault: Fault, *, times: int = 1, partition_id: str | None = None
@@ -131,6 +131,8 @@ class Faults:
 
     def _around(self, hook: str, inner: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
+            if in_a_batch.get():
+                return inner(*args)
             with self._counted(hook, args) as fault:
                 time.sleep(fault.seconds)
                 if fault.hangs:
@@ -147,6 +149,8 @@ class Faults:
         self, hook: str, inner: Callable[..., Awaitable[Any]]
     ) -> Callable[..., Awaitable[Any]]:
         async def call(*args: Any) -> Any:
+            if in_a_batch.get():
+                return await inner(*args)
             with self._counted(hook, args) as fault:
                 await asyncio.sleep(LONGEST_HANG if fault.hangs else fault.seconds)
                 if fault.hangs:
@@ -183,57 +187,3 @@ class Faults:
                 plan.times -= 1
                 return plan.fault
         return NONE
-
-
-def singly(inner: Callable[..., Any], between: Callable[..., Any]) -> Callable[..., Any]:
-    """A batch that is claimed one by one, each claim through the faults."""
-
-    def alone(proposal: Any) -> Any:
-        return raised(inner([proposal])[0])
-
-    claim = between("try_claim", alone)
-
-    def call(proposals: Sequence[Any]) -> list[Any]:
-        answers: list[Any] = []
-        for proposal in proposals:
-            try:
-                answers.append(claim(proposal))
-            except Exception as error:
-                answers.append(in_place_of_an_answer(error))
-        return answers
-
-    return call
-
-
-def singly_aio(
-    inner: Callable[..., Awaitable[Any]], between: Callable[..., Any]
-) -> Callable[..., Awaitable[Any]]:
-    """The same for a batch that is awaited."""
-
-    async def alone(proposal: Any) -> Any:
-        return raised((await inner([proposal]))[0])
-
-    claim = between("try_claim", alone)
-
-    async def call(proposals: Sequence[Any]) -> list[Any]:
-        answers: list[Any] = []
-        for proposal in proposals:
-            try:
-                answers.append(await claim(proposal))
-            except Exception as error:
-                answers.append(in_place_of_an_answer(error))
-        return answers
-
-    return call
-
-
-def raised(answer: Any) -> Any:
-    """The answer, unless it is an error."""
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-def in_place_of_an_answer(error: Exception) -> Exception:
-    """The error of one claim of a batch: of our kinds, as a store has to give it."""
-    return StoreUnavailableError(str(error)) if isinstance(error, TimeoutError) else error

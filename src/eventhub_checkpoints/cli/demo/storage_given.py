@@ -48,23 +48,23 @@ class GivenStorage:
             try:
                 store.update_checkpoint(rehearsal.as_dict() | row)
             finally:  # Ctrl-C too
-                self._remover(store).delete_scope(*_names(rehearsal))
+                self._remover(store).delete_scope(*rehearsal)
         if self._consumer == "aio":
             asyncio.run(self._ask_as_the_consumers_will(rehearsal))
 
     def _delete_or_create(self, store: BaseCheckpointStore, scope: Scope) -> None:
         try:
-            self._remover(store).delete_scope(*_names(scope))
+            self._remover(store).delete_scope(*scope)
         except StoreNotReadyError:
             # Only now: who may not create can use what somebody else has created.
             store.create()
-            self._remover(store).delete_scope(*_names(scope))
+            self._remover(store).delete_scope(*scope)
 
     async def _ask_as_the_consumers_will(self, scope: Scope) -> None:
         # It has a driver of its own, which may be missing where the other one is not.
         store = aio.open_store(self._url, operation_timeout=ANSWER_SECONDS)
         async with store:
-            await store.list_checkpoints(*_names(scope))
+            await store.list_checkpoints(*scope)
 
     def _opened(self) -> BaseCheckpointStore:
         return open_store(self._url, operation_timeout=ANSWER_SECONDS)
@@ -87,7 +87,7 @@ class GivenStorage:
         try:
             # A new one: a signal may have ended the reader's last call in the middle.
             with self._opened() as store:
-                self._remover(store).delete_scope(*_names(scope))
+                self._remover(store).delete_scope(*scope)
         except StoreError as error:
             raise StoreError(
                 f"the demo's rows are left in {self.source}, under {scope}: {error}"
@@ -98,7 +98,7 @@ class GivenStorage:
 
         It shares no memory with the stores of the consumers, so that what it says is stored.
         """
-        rows = self._reader.list_checkpoints(*_names(scope))
+        rows = self._reader.list_checkpoints(*scope)
         return {row["partition_id"]: row["sequence_number"] for row in rows}
 
 
@@ -121,8 +121,4 @@ class SqliteFile(GivenStorage):
         """
         read_only = f"{self._path.as_uri()}?mode=ro"
         with closing(sqlite3.connect(read_only, uri=True)) as connection:
-            return dict(connection.execute(f"{ROWS} WHERE {OF_SCOPE}", _names(scope.folded)))
-
-
-def _names(scope: Scope) -> tuple[str, str, str]:
-    return scope.fully_qualified_namespace, scope.eventhub_name, scope.consumer_group
+            return dict(connection.execute(f"{ROWS} WHERE {OF_SCOPE}", tuple(scope.folded)))

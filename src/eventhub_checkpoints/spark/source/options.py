@@ -6,9 +6,9 @@ that is not known is an error: a misspelt one would be a job that reads somethin
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Self
 
+from eventhub_checkpoints._nearest import nearest
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, HubAddress
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
@@ -125,16 +125,16 @@ def known(options: Mapping[str, str]) -> dict[str, str]:
     for given, value in options.items():
         bare = given.lower().removeprefix(PREFIX)
         if bare not in spelled:
-            raise ConfigurationError(unknown(given, spelled))
+            raise ConfigurationError(unknown(given))
         if found.setdefault(spelled[bare], value) != value:
             raise ConfigurationError(f"the option {spelled[bare]} is given twice, with two values")
     return found
 
 
-def unknown(given: str, spelled: Mapping[str, str]) -> str:
+def unknown(given: str) -> str:
     """The sentence about an option that does not exist."""
-    nearest = get_close_matches(given.lower().removeprefix(PREFIX), spelled, n=1, cutoff=0.5)
-    hint = f"did you mean {spelled[nearest[0]]}?" if nearest else f"known are {', '.join(NAMES)}"
+    meant = nearest(given.lower().removeprefix(PREFIX), NAMES)
+    hint = f"did you mean {meant}?" if meant else f"known are {', '.join(NAMES)}"
     return f"the option {given} is not known to format('eventhubs'); {hint}"
 
 
