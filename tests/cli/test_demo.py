@@ -20,6 +20,7 @@ from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.cli.azurite import Azurite
 from eventhub_checkpoints.cli.demo.requirements import java_version
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.spark.positions.hubs import ask_properties
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
@@ -188,7 +189,9 @@ def test_nothing_is_lost_and_spark_reads_exactly_the_rest_without_node_or_any_se
         demo.until("import sqlite3")
         assert_complete(demo.text)
         look = demo.text.splitlines()[-1]
-        assert_kept(dict(re.findall(r"export (\w+)='(.*)'", demo.text)), look)
+        found = dict(re.findall(r"export (\w+)='(.*)'", demo.text))
+        assert_kept(found, look)
+        assert_more_can_be_sent(found, demo.text)
         started = demo.processes()
         assert len(started) == 1, "the hub is all that is left"
         assert demo.stop(signal.SIGINT) == 0, demo.text
@@ -206,6 +209,14 @@ def assert_kept(found: dict[str, str], look: str) -> None:
     assert found["CHECKPOINT_STORE"].startswith("sqlite:///")
     rows = subprocess.run(look, shell=True, capture_output=True, text=True, check=True).stdout
     assert sorted(rows.splitlines()) == [f"('{one}', 99)" for one in range(PARTITIONS)]
+
+
+def assert_more_can_be_sent(found: dict[str, str], text: str) -> None:
+    """What was sent is there for whoever goes on from the checkpoints."""
+    (offered,) = re.findall(r"(\S+ -m \S+\.publisher) ", text)
+    subprocess.run([*offered.split(), "40"], env=os.environ | found, check=True, timeout=60)
+    held = ask_properties(found["EVENTHUB_CONNECTION_STRING"])
+    assert {one.next_sequence_number for one in held.values()} == {110}
 
 
 def test_the_same_on_azurite_by_the_aio_client(folder: Path, storage: dict[str, str]) -> None:

@@ -56,6 +56,7 @@ def what_to_try(servers: Servers) -> Iterator[str]:
     is_whole = shown(place.store_url) == place.store_url
     told = f"'{place.store_url}'" if is_whole else "...  # what you gave as --store"
     yield f"export {STORE_VARIABLE}={told}"
+    yield f"{program}.cli.demo.publisher  # sends 100 events more"
     yield f"{program}.cli.demo.consumer   # goes on from the checkpoints, until Ctrl-C"
     yield f"{program}.cli.demo.spark_job  # streams what follows the checkpoints"
     if storage.is_own:

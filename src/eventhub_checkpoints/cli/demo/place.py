@@ -30,12 +30,26 @@ class Place:
         Raises:
             ConfigurationError: one of them is not set.
         """
-        for name in (HUB_VARIABLE, STORE_VARIABLE):
-            if not os.environ.get(name):
-                raise ConfigurationError(f"the environment variable {name} is not set")
-        return cls(os.environ[HUB_VARIABLE], os.environ[STORE_VARIABLE])
+        return cls(hub_from_environment(), from_environment(STORE_VARIABLE))
 
     @property
     def variables(self) -> dict[str, str]:
         """The environment of a program that is to work here."""
         return {HUB_VARIABLE: self.connection_string, STORE_VARIABLE: self.store_url}
+
+
+def hub_from_environment() -> str:
+    """The connection string of the hub; raises as `from_environment`."""
+    return from_environment(HUB_VARIABLE)
+
+
+def from_environment(name: str) -> str:
+    """What a variable holds.
+
+    Raises:
+        ConfigurationError: it is not set.
+    """
+    value = os.environ.get(name)
+    if not value:
+        raise ConfigurationError(f"the environment variable {name} is not set")
+    return value

@@ -1,10 +1,15 @@
-"""Sends events with the official producer, and asks the hub what it has."""
+"""Sends events with the official producer, and asks the hub what it has.
 
+`python -m eventhub_checkpoints.cli.demo.publisher [COUNT]` sends more to the hub that
+EVENTHUB_CONNECTION_STRING names.
+"""
+
+import argparse
 from typing import Self
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from eventhub_checkpoints.cli.demo.place import Place
+from eventhub_checkpoints.cli.demo.place import hub_from_environment
 
 
 class Publisher:
@@ -15,8 +20,8 @@ class Publisher:
         sent: events sent, by partition.
     """
 
-    def __init__(self, place: Place, partitions: int) -> None:
-        self._client = EventHubProducerClient.from_connection_string(place.connection_string)
+    def __init__(self, connection_string: str, partitions: int) -> None:
+        self._client = EventHubProducerClient.from_connection_string(connection_string)
         self.total = 0
         self.sent = {str(number): 0 for number in range(partitions)}
 
@@ -58,3 +63,20 @@ class Publisher:
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Send more events, as many to each partition."""
+    parser = argparse.ArgumentParser(description="Send more events to the demo's hub.")
+    parser.add_argument("count", type=int, nargs="?", default=100, help="default: 100")
+    count = parser.parse_args(arguments).count
+    hub = hub_from_environment()
+    with EventHubProducerClient.from_connection_string(hub) as client:
+        partitions = len(client.get_partition_ids())
+    with Publisher(hub, partitions) as publisher:
+        publisher.publish(count)
+    print(f"{count} events sent to {partitions} partitions")
+
+
+if __name__ == "__main__":
+    main()

@@ -61,7 +61,7 @@ def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> St
     storage = prepared_storage(plan, folder, screen)
     servers = Servers.start(stack, signals, storage, folder, plan.partitions)
     screen.step(f"a local hub with {plan.partitions} partitions is up")
-    publisher = stack.enter_context(Publisher(servers.place, plan.partitions))
+    publisher = stack.enter_context(Publisher(servers.place.connection_string, plan.partitions))
     return Stage(stack, signals, screen, folder, servers, publisher, plan.events // TICKS)
 
 
