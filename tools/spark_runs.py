@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ Numbers = dict[str, list[int]]
 
 @contextmanager
 def session(
-    jars: Iterable[Path], settings: Mapping[str, str] | None = None
+    jars: Sequence[Path] = (), settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
     """Two local cores, with jars. Spark's Python processes find the package on PYTHONPATH."""
     path = os.pathsep.join(filter(None, [SOURCES, os.environ.get("PYTHONPATH", "")]))
@@ -34,13 +34,14 @@ def session(
     with patch.dict(os.environ, environment):
         builder = SparkSession.builder.master("local[2]")
         common = {
-            "spark.jars": ",".join(map(str, jars)),
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
         }
-        for name, value in {**common, **(settings or {})}.items():
+        # Without jars the setting must not be there: its empty text is a path.
+        named = {"spark.jars": ",".join(map(str, jars))} if jars else {}
+        for name, value in {**common, **named, **(settings or {})}.items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
         # The tests provoke errors, and see them raised.

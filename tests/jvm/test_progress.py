@@ -6,25 +6,22 @@ import pytest
 
 import spark_runs
 from eventhub_checkpoints.spark import (
-    EventPosition,
     OffsetRange,
     StartingPositions,
     parse_progress,
     read_spark_checkpoint,
 )
+from eventhub_checkpoints.spark.positions.ranges import by_number
 
 COMMITTED = {"0": 9, "1": 19, "2": 29}
+RANGES = [OffsetRange("0", 3, 10), OffsetRange("1", 0, 20), OffsetRange("2", 29, 30)]
 
 
 @pytest.fixture
 def frame(connector):
     """A stream from 3, 0, 29 and 0."""
     starts = {"0": 3, "1": 0, "2": 29, "3": 0}
-    positions = {
-        partition: EventPosition.from_sequence_number(number, inclusive=True)
-        for partition, number in starts.items()
-    }
-    text = StartingPositions(connector.hub, positions).to_connector()
+    text = StartingPositions(connector.hub, by_number(starts)).to_connector()
     return connector.frame(startingPositions=text)
 
 
@@ -66,9 +63,7 @@ def test_a_checkpoint_folder_tells_the_last_batch_and_its_ranges(connector, fram
     spark_runs.stream(frame, folder)
     found = read_spark_checkpoint(str(folder), connector.hub)
     assert (found.batch_id, found.positions, found.pending) == (0, COMMITTED, [])
-    assert nonempty(found.ranges) == [
-        OffsetRange("0", 3, 10), OffsetRange("1", 0, 20), OffsetRange("2", 29, 30),
-    ]  # fmt: skip
+    assert nonempty(found.ranges) == RANGES
     connector.server.publish(connector.hub, "3", ["3/0", "3/1"])
     spark_runs.stream(frame, folder)
     found = read_spark_checkpoint(str(folder), connector.hub)
@@ -83,9 +78,7 @@ def test_a_batch_that_failed_is_pending(connector, frame, folder):
     assert spark_runs.stream(frame, folder, fail).error is not None
     found = read_spark_checkpoint(str(folder), connector.hub)
     assert (found.batch_id, found.positions, found.ranges) == (None, {}, [])
-    assert nonempty(found.pending) == [
-        OffsetRange("0", 3, 10), OffsetRange("1", 0, 20), OffsetRange("2", 29, 30),
-    ]  # fmt: skip
+    assert nonempty(found.pending) == RANGES
 
 
 def nonempty(ranges):

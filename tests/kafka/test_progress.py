@@ -6,12 +6,12 @@ import pytest
 
 import spark_runs
 from eventhub_checkpoints.spark import (
-    EventPosition,
     OffsetRange,
     StartingPositions,
     parse_progress,
     read_spark_checkpoint,
 )
+from eventhub_checkpoints.spark.positions.ranges import by_number
 
 COMMITTED = {"0": 9, "1": 19, "2": 29}
 RANGES = [OffsetRange("0", 3, 10), OffsetRange("1", 0, 20), OffsetRange("2", 29, 30)]
@@ -21,11 +21,7 @@ RANGES = [OffsetRange("0", 3, 10), OffsetRange("1", 0, 20), OffsetRange("2", 29,
 def starting(topic):
     """Options of a stream from 3, 0, 29 and 0."""
     starts = {"0": 3, "1": 0, "2": 29, "3": 0}
-    positions = {
-        partition: EventPosition.from_sequence_number(number, inclusive=True)
-        for partition, number in starts.items()
-    }
-    return {"startingOffsets": StartingPositions(topic.name, positions).to_kafka()}
+    return {"startingOffsets": StartingPositions(topic.name, by_number(starts)).to_kafka()}
 
 
 def forms(progress):

@@ -20,16 +20,6 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 BOTH = pytest.mark.parametrize("positions_of", [starting_positions, ending_positions])
 
 
-class ForeignStore:
-    """Rows as stores of other makers return them."""
-
-    def __init__(self, *rows):
-        self.rows = rows
-
-    def list_checkpoints(self, fully_qualified_namespace, eventhub_name, consumer_group):
-        return [dict(row) for row in self.rows]
-
-
 @pytest.fixture
 def store():
     store = MemoryCheckpointStore()
@@ -131,7 +121,7 @@ def test_kafka_is_given_the_numbers_of_times_and_offsets(hub, address, hub_as):
     assert positions.to_kafka(hub=given) == '{"Orders":{"0":10,"1":0,"2":30,"3":-2}}'
 
 
-def test_a_checkpoint_with_an_offset_only_is_resolved_by_one_event(hub, address):
+def test_a_checkpoint_with_an_offset_only_is_resolved_by_one_event(hub, address, foreign_store):
     with EventHubConsumerClient(**hub.client_arguments("Orders"), consumer_group="g") as client:
         events = []
 
@@ -141,7 +131,7 @@ def test_a_checkpoint_with_an_offset_only_is_resolved_by_one_event(hub, address)
 
         client.receive(keep, partition_id="0", starting_position="-1")
     row = {"partition_id": "0", "offset": events[0].offset, "sequence_number": None}
-    found = starting_positions(ForeignStore(row), SCOPE, ["0"])
+    found = starting_positions(foreign_store(row), SCOPE, ["0"])
     assert found.to_kafka(hub=address) == '{"Orders":{"0":1}}'
     assert numbers(found.resolved(address)) == {"0": 1}
 

@@ -11,16 +11,6 @@ from eventhub_checkpoints.spark import EventPosition, starting_positions
 SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
 
 
-class ForeignStore:
-    """Rows as stores of other makers return them."""
-
-    def __init__(self, *rows):
-        self.rows = rows
-
-    def list_checkpoints(self, fully_qualified_namespace, eventhub_name, consumer_group):
-        return [dict(row) for row in self.rows]
-
-
 @pytest.fixture
 def store():
     store = MemoryCheckpointStore()
@@ -118,16 +108,16 @@ def test_partition_ids_must_be_decimal_numbers(store, partitions):
         starting_positions(store, SCOPE, partitions)
 
 
-def test_a_checkpoint_without_a_sequence_number_begins_after_its_offset():
-    store = ForeignStore({"partition_id": "0", "offset": "4711", "sequence_number": None})
+def test_a_checkpoint_without_a_sequence_number_begins_after_its_offset(foreign_store):
+    store = foreign_store({"partition_id": "0", "offset": "4711", "sequence_number": None})
     found = starting_positions(store, SCOPE, ["0"])
     assert found.positions["0"] == EventPosition.from_offset("4711", inclusive=False)
     with pytest.raises(ConfigurationError, match="partition 0 "):
         found.to_kafka()
 
 
-def test_a_checkpoint_with_neither_number_nor_offset_is_an_error():
-    store = ForeignStore({"partition_id": "7", "offset": "", "sequence_number": None})
+def test_a_checkpoint_with_neither_number_nor_offset_is_an_error(foreign_store):
+    store = foreign_store({"partition_id": "7", "offset": "", "sequence_number": None})
     with pytest.raises(ConfigurationError, match="partition 7 has neither"):
         starting_positions(store, SCOPE, ["7"])
 

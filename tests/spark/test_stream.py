@@ -46,37 +46,12 @@ class Batches:
 
 
 @pytest.fixture
-def stream(spark, hub, tmp_path):
-    """Start a query on the hub with options; its checkpoint is the test's own."""
-    started = []
-
-    def start(sink, trigger=None, checkpoint="query", **options):
-        source = spark.readStream.format("eventhubs").option(
-            "connectionString", hub.connection_string("Orders")
-        )
-        query = (
-            source.options(**options)
-            .load()
-            .writeStream.foreachBatch(sink)
-            .option("checkpointLocation", str(tmp_path / checkpoint))
-            .trigger(**(trigger or {"availableNow": True}))
-            .start()
-        )
-        started.append(query)
-        return query
-
-    yield start
-    for query in started:
-        query.stop()
-
-
-@pytest.fixture
-def drain(stream):
+def drain(start_query):
     """Run a query until it has read what was there; give what came."""
 
     def drain(**options):
         batches = Batches()
-        query = stream(batches, **options)
+        query = start_query(batches, **options)
         assert query.awaitTermination(WAIT)
         return batches
 
@@ -118,7 +93,7 @@ def test_what_is_there_comes_in_batches_of_the_limit_and_then_nothing(drain, hub
 
 
 def test_a_first_batch_that_fails_is_read_again_although_the_store_has_moved(
-    stream, drain, stored, hub
+    start_query, drain, stored, hub
 ):
     address = HubAddress.from_connection_string(hub.connection_string("Orders"))
 
@@ -130,7 +105,7 @@ def test_a_first_batch_that_fails_is_read_again_although_the_store_has_moved(
     save(5)
     broken = Batches(fails_at=0)
     with pytest.raises(StreamingQueryException, match="the sink is broken"):
-        stream(broken, **options).awaitTermination(WAIT)
+        start_query(broken, **options).awaitTermination(WAIT)
     save(9)
     again = drain(**options)
     assert broken.found == again.found
@@ -138,15 +113,19 @@ def test_a_first_batch_that_fails_is_read_again_although_the_store_has_moved(
 
 
 def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
-    spark, stream, drain, hub, tmp_path, capfd
+    spark, start_query, drain, hub, tmp_path, capfd
 ):
     batches = Batches()
-    query = stream(batches, {"processingTime": "100 milliseconds"}, startingPosition="latest")
+    query = start_query(
+        batches, trigger={"processingTime": "100 milliseconds"}, startingPosition="latest"
+    )
     # There is a first batch even of a silent hub: from then on nothing that comes is lost.
     within(WAIT, lambda: batches.found == [{}])
     query.stop()
     hub.publish("Orders", "3", ["while nobody looks"])
-    query = stream(batches, {"processingTime": "100 milliseconds"}, startingPosition="latest")
+    query = start_query(
+        batches, trigger={"processingTime": "100 milliseconds"}, startingPosition="latest"
+    )
     within(WAIT, lambda: batches.numbers == {"3": [0]})
     hub.add_partitions("Orders", 1)
     hub.publish("Orders", "4", ["new"] * 3)
@@ -167,24 +146,24 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
     assert [end[partition] for partition in "01234"] == [10, 20, 30, 1, 3]
 
 
-def test_lost_events_fail_a_query_or_are_counted_in_its_progress(stream, drain, hub):
+def test_lost_events_fail_a_query_or_are_counted_in_its_progress(start_query, drain, hub):
     drain(startingPosition="latest")
     hub.publish("Orders", "2", ["gone"] * 40 + ["kept"] * 5)
     hub.trim("Orders", "2", before=70)
     with pytest.raises(StreamingQueryException) as caught:
-        stream(Batches()).awaitTermination(WAIT)
+        start_query(Batches()).awaitTermination(WAIT)
     assert "partition 2 of" in str(caught.value)
     assert "sequence number 30 has expired; the first retained is 70, so 40" in str(caught.value)
     secret = hub.connection_string("Orders").split("SharedAccessKey=")[1].split(";")[0]
     assert secret not in str(caught.value)
     batches = Batches()
-    query = stream(batches, failOnDataLoss="false")
+    query = start_query(batches, failOnDataLoss="false")
     assert query.awaitTermination(WAIT)
     assert batches.numbers == {"2": [*range(70, 75)]}
     end = json.loads(query.lastProgress["sources"][0]["endOffset"])
     assert end["_lost"] == {"2": 40}
 
 
-def test_a_stream_has_no_end(stream):
+def test_a_stream_has_no_end(start_query):
     with pytest.raises((AnalysisException, StreamingQueryException), match="a stream has no end"):
-        stream(Batches(), endingPosition="latest").awaitTermination(WAIT)
+        start_query(Batches(), endingPosition="latest").awaitTermination(WAIT)

@@ -15,7 +15,7 @@ class OffsetRange:
     """The events of one partition from a sequence number until, not including, another.
 
     Raises:
-        ConfigurationError: it ends before it begins.
+        ConfigurationError: it ends before it begins, or one of the three is none.
     """
 
     partition_id: str
@@ -23,7 +23,15 @@ class OffsetRange:
     until_sequence_number: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.from_sequence_number <= self.until_sequence_number:
+        numbers = (self.from_sequence_number, self.until_sequence_number)
+        if not isinstance(self.partition_id, str) or not all(
+            type(number) is int and number >= 0 for number in numbers
+        ):
+            raise ConfigurationError(
+                f"{self} is no range; expected a partition id, such as '0', and two sequence "
+                "numbers, of which the smallest is 0"
+            )
+        if self.from_sequence_number > self.until_sequence_number:
             raise ConfigurationError(
                 f"partition {self.partition_id}: a range from {self.from_sequence_number} until "
                 f"{self.until_sequence_number} ends before it begins"

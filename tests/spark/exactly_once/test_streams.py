@@ -28,27 +28,13 @@ KILLED = Path(__file__).with_name("killed.py")
 
 
 @pytest.fixture
-def start(spark, hub, tmp_path):
+def start(start_query):
     """Start a query that reads what is there, in batches."""
-    started = []
 
-    def start(sink, shape=None, checkpoint="query", mode="append", limit=EACH, **options):
-        given = {"connectionString": hub.connection_string("Orders"), "maxEventsPerTrigger": limit}
-        stream = spark.readStream.format("eventhubs").options(**given, **options).load()
-        query = (
-            (shape(stream) if shape else stream)
-            .writeStream.foreachBatch(sink)
-            .option("checkpointLocation", str(tmp_path / checkpoint))
-            .outputMode(mode)
-            .trigger(availableNow=True)
-            .start()
-        )
-        started.append(query)
-        return query
+    def start(sink, shape=None, limit=EACH, **options):
+        return start_query(sink, shape=shape, maxEventsPerTrigger=limit, **options)
 
-    yield start
-    for query in started:
-        query.stop()
+    return start
 
 
 @pytest.fixture

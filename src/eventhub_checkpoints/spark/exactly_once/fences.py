@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.ranges import OffsetRange
@@ -42,7 +42,13 @@ class Plan:
 
 
 class Fence(Protocol):
-    """Tells what of a batch is new."""
+    """Tells what of a batch is new.
+
+    Attributes:
+        reads_once: whether it runs one job over the batch and no second one.
+    """
+
+    reads_once: ClassVar[bool]
 
     def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
         """What to write; None if nothing is new."""
@@ -52,6 +58,7 @@ class Fence(Protocol):
 class RowsAsTheyAre:
     """Each row by its own position; the rows are the results, and are read once."""
 
+    reads_once: ClassVar[bool] = True
     scope: Scope
     max_rows: int
 
@@ -69,6 +76,7 @@ class RowsAsTheyAre:
 class ByRow:
     """Each row by its own position; the results are made of the new rows."""
 
+    reads_once: ClassVar[bool] = False
     scope: Scope
     results: ResultsOf
 
@@ -85,6 +93,7 @@ class ByRow:
 class ByRange:
     """The batch as a whole; its rows have no positions."""
 
+    reads_once: ClassVar[bool] = False
     scope: Scope
     results: ResultsOf
     ranges: Ranges

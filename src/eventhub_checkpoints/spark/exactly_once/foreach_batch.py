@@ -25,6 +25,7 @@ from eventhub_checkpoints.spark.exactly_once.fences import (
 )
 from eventhub_checkpoints.spark.exactly_once.results import MAX_ROWS, Collected, Results
 from eventhub_checkpoints.spark.exactly_once.transactions import open_sql_store
+from eventhub_checkpoints.spark.given import checked_scope, require_kind
 from eventhub_checkpoints.spark.positions.from_store import starting_positions
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ class ExactlyOnce:
         max_rows: int = MAX_ROWS,
         timeout: float = TIMEOUT,
     ) -> None:
-        if not isinstance(scope, Scope):
-            raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
+        checked_scope(scope)
+        require_kind("write", write, callable(write), "what is called with connection and rows")
         if staging is not None and not isinstance(target, str):
             raise ConfigurationError("staging= needs the database's URL, which executors open")
         if not (max_rows >= 1 and timeout > 0):
@@ -154,7 +155,7 @@ class ExactlyOnce:
             ConfigurationError: the batch has too many rows, or no positions.
             StoreError: the database refused, or did not answer in time.
         """
-        if isinstance(self._fence, RowsAsTheyAre):
+        if self._fence.reads_once:
             return self._until_done(batch, batch_id)
         # A second read would read the source again, and compute the query's state again.
         batch.persist()

@@ -12,6 +12,7 @@ from typing import Any
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError
 from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.spark.positions.position import is_partition_id
 
 Stored = Mapping[str, int]
 """The stored sequence number by partition id; a partition without a checkpoint is absent."""
@@ -69,7 +70,7 @@ class PositionColumns:
         cases = "".join(
             f" WHEN '{partition}' THEN {number}L"
             for partition, number in stored.items()
-            if partition.isascii() and partition.isdigit()
+            if is_partition_id(partition)
         )
         floor = f"CASE CAST({self.partition} AS STRING){cases} ELSE {NOTHING}L END"
         other = f"lower({self.topic}) <> '{sql_text(hub.lower())}'" if self.topic else "false"

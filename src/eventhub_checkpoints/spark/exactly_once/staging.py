@@ -103,7 +103,7 @@ class StagingTable:
     """
 
     def __init__(self, name: str, *, stale_after: float = STALE_AFTER) -> None:
-        if not NAME.fullmatch(name):
+        if not (isinstance(name, str) and NAME.fullmatch(name)):
             raise ConfigurationError(f"staging table {name!r}: expected letters, digits and _")
         self.name = name
         self.stale_after = stale_after

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.ranges import OffsetRange
+from eventhub_checkpoints.spark.given import column_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -44,7 +45,8 @@ def ranges_by_task(frame: "DataFrame") -> dict[int, list[OffsetRange]]:
 
 def grouped(frame: "DataFrame", task: str) -> "list[Row]":
     """First and last number by task and partition, partitions in numeric order."""
-    numbered = frame.selectExpr(*columns_of(frame), f"{task} as task")
+    columns = columns_of(frame)
+    numbered = frame.selectExpr(*columns, f"{task} as task")
     by_partition = numbered.groupBy("hub", "task", "partition")
     rows = by_partition.agg({"first": "min", "last": "max"}).collect()
     topics = sorted({row["hub"] for row in rows})
@@ -57,12 +59,13 @@ def grouped(frame: "DataFrame", task: str) -> "list[Row]":
 
 def columns_of(frame: "DataFrame") -> tuple[str, ...]:
     """How the columns of the positions are called there."""
-    if {"partition", "sequenceNumber"} <= set(frame.columns):
+    names = column_names(frame)
+    if {"partition", "sequenceNumber"} <= set(names):
         return OURS
-    if {"topic", "partition", "offset"} <= set(frame.columns):
+    if {"topic", "partition", "offset"} <= set(names):
         return KAFKA
     raise ConfigurationError(
-        f"the DataFrame has the columns {', '.join(frame.columns)}; its ranges are told by "
+        f"the DataFrame has the columns {', '.join(names)}; its ranges are told by "
         "partition and sequenceNumber, or by topic, partition and offset of Kafka's source"
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.spark.given import checked_scope
 from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions
 from eventhub_checkpoints.spark.positions.hubs import (
     Hub,
@@ -120,10 +121,7 @@ class Asked:
         timeout: float,
     ) -> Self:
         """Hold the arguments against one another, and ask the hub for what is not given."""
-        if not isinstance(scope, Scope):
-            # By its type: a connection string that was put here must not be shown.
-            raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
-        name = scope.eventhub_name if hub is None else same_hub(scope, hub)
+        name = checked_scope(scope).eventhub_name if hub is None else same_hub(scope, hub)
         if partition_ids is not None:
             return cls(scope, name, checked_partitions(partition_ids))
         if hub is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT, PartitionProperties
+from eventhub_checkpoints.spark.given import require_kind
 from eventhub_checkpoints.spark.positions.hub_positions import HubPositions
 from eventhub_checkpoints.spark.positions.hubs import Hub, ask_properties, name_of
 from eventhub_checkpoints.spark.positions.position import EventPosition
@@ -102,6 +103,8 @@ def gap_report(
         HubUnavailableError: the hub did not answer in time.
     """
     given = positions.positions if isinstance(positions, HubPositions) else positions
+    expected = "starting_positions(...), or a dict by partition id"
+    require_kind("positions", given, isinstance(given, Mapping), expected)
     wanted = {one: as_position(position) for one, position in given.items()}
     return compare(name_of(hub), wanted, ask_properties(hub, timeout))
 

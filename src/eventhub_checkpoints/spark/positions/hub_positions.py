@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
+from eventhub_checkpoints.spark.given import require_hub_name, require_kind
 from eventhub_checkpoints.spark.positions.hubs import Hub, checked_partitions
 from eventhub_checkpoints.spark.positions.kafka_texts import (
     EARLIEST,
@@ -25,6 +26,9 @@ class HubPositions:
     Attributes:
         eventhub_name: as it was typed: the JVM connector ignores a name in another case.
         positions: every partition's position, by partition id, in numeric order.
+
+    Raises:
+        ConfigurationError: the hub has no name, or a position is none.
     """
 
     eventhub_name: str
@@ -32,6 +36,14 @@ class HubPositions:
 
     OPTION: ClassVar[str]
     """What the JVM connector and this package's source call them."""
+
+    def __post_init__(self) -> None:
+        require_hub_name(self.eventhub_name)
+        is_mapping = isinstance(self.positions, Mapping)
+        require_kind("positions", self.positions, is_mapping, "a dict by partition id")
+        for partition, one in self.positions.items():
+            is_one = isinstance(one, EventPosition)
+            require_kind(f"the position of partition {partition}", one, is_one, "an EventPosition")
 
     @classmethod
     def from_connector(cls, text: str, eventhub_name: str) -> Self:

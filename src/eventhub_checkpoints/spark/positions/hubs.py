@@ -1,7 +1,6 @@
 """A hub as users give it, asked what it has: a connection string, an address, or a client."""
 
 from collections.abc import Iterable, Mapping
-from inspect import iscoroutinefunction
 from typing import TypeGuard
 
 from azure.eventhub import EventHubConsumerClient
@@ -16,6 +15,8 @@ from eventhub_checkpoints.receive.hub import (
     partition_properties,
     read_properties,
 )
+from eventhub_checkpoints.spark.given import answers_at_once
+from eventhub_checkpoints.spark.positions.position import is_partition_id
 
 Hub = str | HubAddress | EventHubConsumerClient
 """A connection string with `EntityPath`, a `HubAddress`, or a client of the synchronous kind. A
@@ -42,8 +43,7 @@ def address_of(hub: Hub) -> HubAddress | None:
 
 def is_client(hub: object) -> TypeGuard[EventHubConsumerClient]:
     """Whether this can be asked as a synchronous client is."""
-    method = getattr(hub, "get_partition_properties", None)
-    return callable(method) and not iscoroutinefunction(method)
+    return answers_at_once(hub, "get_partition_properties")
 
 
 def name_of(hub: Hub) -> str:
@@ -106,7 +106,7 @@ def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
             f"partition_ids is {partition_ids!r}; expected every partition, such as ['0', '1']"
         )
     texts = {str(partition) for partition in given}
-    odd = sorted(text for text in texts if not (text.isascii() and text.isdigit()))
+    odd = sorted(text for text in texts if not is_partition_id(text))
     if odd:
         raise ConfigurationError(f"partition_ids holds {odd[0]!r}; expected decimal numbers")
     return sorted(texts, key=int)

@@ -11,9 +11,8 @@ Azure/azure-event-hubs-for-kafka, issue 130 (offsets are sequence numbers).
 from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.positions.position import EventPosition
+from eventhub_checkpoints.spark.positions.position import EventPosition, is_partition_id
 from eventhub_checkpoints.spark.positions.texts import compact, read_object
-from eventhub_checkpoints.spark.progress.offsets import is_partition_id
 
 KAFKA_EARLIEST = -2
 KAFKA_LATEST = -1

@@ -143,6 +143,11 @@ def is_sequence_number(value: object) -> bool:
     return 0 <= value <= LAST_INT64
 
 
+def is_partition_id(key: object) -> bool:
+    """Whether this is a partition id as Event Hubs writes them."""
+    return isinstance(key, str) and key.isascii() and key.isdigit()
+
+
 def is_utc(value: object) -> bool:
     """Whether this is a time in the only zone that positions are written in."""
     return isinstance(value, datetime) and value.utcoffset() == timedelta(0)

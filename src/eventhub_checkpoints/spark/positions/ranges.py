@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.ranges import OffsetRange
+from eventhub_checkpoints.spark.given import require_hub_name, require_kind
 from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions
 from eventhub_checkpoints.spark.positions.hubs import Hub, ask_properties
 from eventhub_checkpoints.spark.positions.position import EventPosition
 from eventhub_checkpoints.spark.positions.texts import compact, connector_fields
 
-EARLIEST = compact(connector_fields(EventPosition.from_start_of_stream()))
-
-UNNAMED = {"startingPosition": EARLIEST, "endingPosition": EARLIEST}
+UNNAMED = dict.fromkeys(
+    ("startingPosition", "endingPosition"),
+    compact(connector_fields(EventPosition.from_start_of_stream())),
+)
 """Of a partition that no range names nothing is read: it ends where it begins."""
 
 
@@ -33,13 +35,16 @@ class HubRanges:
             cannot be told: see `completed`.
 
     Raises:
-        ConfigurationError: two ranges are of one partition.
+        ConfigurationError: two ranges are of one partition, or one of them is no range.
     """
 
     eventhub_name: str
     ranges: Sequence[OffsetRange]
 
     def __post_init__(self) -> None:
+        require_hub_name(self.eventhub_name)
+        for one in self.ranges:
+            require_kind("a range", one, isinstance(one, OffsetRange), "an OffsetRange")
         named = [one.partition_id for one in self.ranges]
         twice = sorted({partition for partition in named if named.count(partition) > 1}, key=int)
         if twice:

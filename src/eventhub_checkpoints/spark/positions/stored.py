@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from inspect import iscoroutinefunction
 from typing import Any
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
+from eventhub_checkpoints.spark.given import answers_at_once
 from eventhub_checkpoints.spark.positions.position import EventPosition, position_of
 
 Missing = (
@@ -41,14 +41,12 @@ def opened(store_or_url: Any) -> Iterator[Any]:
 
 def checkpoints_by_partition(store: Any, scope: Scope) -> dict[str, Mapping[str, Any]]:
     """Ask any checkpoint store, ours or another, through the SDK's public interface."""
-    method = getattr(store, "list_checkpoints", None)
-    if method is None or iscoroutinefunction(method):
+    if not answers_at_once(store, "list_checkpoints"):
         raise ConfigurationError(
             f"{type(store).__name__} cannot be asked here; expected a store of the synchronous "
             "kind, or the URL of one"
         )
-    rows = method(scope.fully_qualified_namespace, scope.eventhub_name, scope.consumer_group)
-    return {row["partition_id"]: row for row in rows}
+    return {row["partition_id"]: row for row in store.list_checkpoints(*scope)}
 
 
 def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.spark.given import require_kind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,6 +105,7 @@ def checkpoint_files(
         ConfigurationError: it is on another file system and no session was given, or one that
             cannot read it.
     """
+    require_kind("the checkpoint location", location, isinstance(location, str | Path), "a path")
     text = str(location)
     if spark is not None:
         return HadoopFiles(text, spark)

@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.positions.position import is_sequence_number
+from eventhub_checkpoints.spark.positions.position import is_partition_id, is_sequence_number
 from eventhub_checkpoints.spark.progress.stream_offset import HUB
 
 NO_OFFSET = frozenset({"", "None", "null"})
@@ -82,11 +82,6 @@ def is_numbers(value: object) -> bool:
         not is_name(key) or (is_partition_id(key) and is_sequence_number(number))
         for key, number in value.items()
     )
-
-
-def is_partition_id(key: object) -> bool:
-    """Whether this is a partition id as Event Hubs writes them."""
-    return isinstance(key, str) and key.isascii() and key.isdigit()
 
 
 def is_name(key: object) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.spark.given import require_kind
 from eventhub_checkpoints.spark.progress.offsets import (
     ByHub,
     by_hub,
@@ -35,6 +36,7 @@ def parse_progress(
         ConfigurationError: it is no progress of such a source, no source of the query reads this
             hub, or more than one does.
     """
+    require_kind("hub", hub, hub is None or isinstance(hub, str), "the hub's name, or None")
     return last_of(next_sequence_numbers(progress, hub, source=source))
 
 
@@ -73,7 +75,7 @@ def index_of(offsets: Sequence[object], hub: str | None, source: int | None = No
         ConfigurationError: as in `of_sources`.
     """
     if source is not None:
-        if not 0 <= source < len(offsets):
+        if not (isinstance(source, int) and 0 <= source < len(offsets)):
             raise ConfigurationError(
                 f"source is {source!r}; the query has {len(offsets)}, counted from 0"
             )

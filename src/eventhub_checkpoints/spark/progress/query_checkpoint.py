@@ -7,6 +7,7 @@ where the first one began in `sources/I/0`; ours notes it in the offset itself.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,8 @@ class _Reading:
         self, files: CheckpointFiles, location: str, hub: str | None, source: int | None
     ) -> None:
         self._files, self._location, self._hub, self._source = files, location, hub, source
+        # A batch is asked for its begin and for its end, and its file may lie far away.
+        self._offset = cache(self._read_offset)
 
     def result(self) -> SparkCheckpoint:
         # Commits first: a batch that commits in between is told as pending, and nothing is lost.
@@ -117,7 +120,7 @@ class _Reading:
     def _end(self, batch: int) -> dict[str, int]:
         return of_hub(self._offset(batch)[1], self._hub)
 
-    def _offset(self, batch: int) -> tuple[str, object]:
+    def _read_offset(self, batch: int) -> tuple[str, object]:
         text = self._files.text(f"offsets/{batch}")
         if text is None:
             raise ConfigurationError(f"{self._location} has no offsets of batch {batch}")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.spark.given import require_kind
 from eventhub_checkpoints.spark.progress.offsets import by_hub
 from eventhub_checkpoints.spark.progress.parsing import end_of, field, parse_progress, reading
 from eventhub_checkpoints.spark.publishing.forward import LastEvent
@@ -53,7 +54,7 @@ class Following:
         """Listen to the queries of a session.
 
         Raises:
-            ConfigurationError: it listens to one already.
+            ConfigurationError: it listens to one already, or this is none.
         """
         from eventhub_checkpoints.spark.publishing.watching import ProgressListener, Told
 
@@ -62,6 +63,7 @@ class Following:
                 f"this publisher of hub {self._hub!r} is attached to a session already; one "
                 "publisher follows one query"
             )
+        require_kind("spark", spark, hasattr(spark, "streams"), "a SparkSession")
         self._session = spark
         self._listener = ProgressListener(Told(self._runs.started, self.take, self._runs.ended))
         for query in spark.streams.active:

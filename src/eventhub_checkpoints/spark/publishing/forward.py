@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import iscoroutinefunction
 from typing import Any
 
 from azure.eventhub import CheckpointStore
@@ -12,6 +11,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
+from eventhub_checkpoints.spark.given import answers_at_once
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -118,8 +118,7 @@ def opened(store_or_url: CheckpointStore | str | Mapping[str, Any]) -> tuple[Any
     """
     if isinstance(store_or_url, str | Mapping):
         return open_store(store_or_url), True
-    method = getattr(store_or_url, "update_checkpoint", None)
-    if not callable(method) or iscoroutinefunction(method):
+    if not answers_at_once(store_or_url, "update_checkpoint"):
         raise ConfigurationError(
             f"{type(store_or_url).__name__} cannot be written from the publisher's thread; "
             "expected a store of the synchronous kind (not of .aio), or the URL of one"

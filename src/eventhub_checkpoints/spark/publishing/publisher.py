@@ -19,6 +19,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.spark.given import checked_scope
 from eventhub_checkpoints.spark.progress.checkpoint_files import checkpoint_files
 from eventhub_checkpoints.spark.progress.query_checkpoint import read_spark_checkpoint
 from eventhub_checkpoints.spark.publishing.following import Following
@@ -73,10 +74,7 @@ class CheckpointPublisher:
         query_name: str | None = None,
         source: int | None = None,
     ) -> None:
-        if not isinstance(scope, Scope):
-            # By its type: a connection string that was put here must not be shown.
-            raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
-        self._scope = Scope.checked(*scope)
+        self._scope = Scope.checked(*checked_scope(scope))
         self._source = source
         self._store, self._is_own = opened(store_or_url)
         self._writer = ForwardWriter(self._store, self._scope)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+from eventhub_checkpoints.spark.given import column_names
 from eventhub_checkpoints.spark.publishing.observed import COLUMNS, NEWEST, newest_events
 
 try:
@@ -60,7 +61,7 @@ def with_observation(frame: "DataFrame", name: str, partitions: int) -> "DataFra
     Raises:
         ConfigurationError: the rows have no offsets to observe.
     """
-    lacking = [column for column in COLUMNS if column not in frame.columns]
+    lacking = [column for column in COLUMNS if column not in column_names(frame)]
     if lacking:
         raise ConfigurationError(
             f"the rows have no column {', '.join(lacking)}: observe them right behind the source. "
