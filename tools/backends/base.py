@@ -184,6 +184,9 @@ class OwnServer(Backend):
         """
         self.resume()
         self._signal(signal.SIGSTOP)
+        if self._child is not None:
+            # Of a process of many threads, some go on until one of them has seen the signal.
+            os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if seconds is not None:
             self._resuming = Timer(seconds, self._signal, [signal.SIGCONT])
             self._resuming.start()
