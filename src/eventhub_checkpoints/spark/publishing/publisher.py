@@ -143,6 +143,9 @@ class CheckpointPublisher:
         """Wait until all that Spark has committed by now is in the store.
 
         Call it after `awaitTermination()` or `stop()`: Spark tells of a batch some time later.
+        As the first line of a `foreachBatch` function it makes each batch wait until the one
+        before is in the store. Then a crash doubles at most one batch, whatever the query goes on
+        from: Spark's checkpoint or, where that is lost, the store.
 
         Raises:
             ConfigurationError: progress could not be told apart, and nothing was published since.

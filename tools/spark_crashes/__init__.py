@@ -1,0 +1,1 @@
+"""Streaming queries whose driver is killed at every stage, and what became of the events."""

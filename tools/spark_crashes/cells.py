@@ -1,0 +1,127 @@
+"""What is crossed with what, and where in a query each combination dies."""
+
+import itertools
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Stage = Literal["in the first batch", "in the sink", "before the commit", "after the commit"]
+Route = Literal["publisher", "flushed publisher", "exactly once"]
+Checkpoint = Literal["kept", "deleted"]
+Moment = Literal["begin", "half", "end"]
+"""Of a sink: nothing is written, half of the batch is, all of it is."""
+
+STAGES: tuple[Stage, ...] = (
+    "in the first batch",
+    "in the sink",
+    "before the commit",
+    "after the commit",
+)
+ROUTES: tuple[Route, ...] = ("publisher", "flushed publisher", "exactly once")
+"""A publisher alone; one that each batch waits for; results and positions in one transaction."""
+CHECKPOINTS: tuple[Checkpoint, ...] = ("kept", "deleted")
+MOMENTS: tuple[Moment, ...] = ("begin", "half", "end")
+
+HUB = "Orders"
+PARTITIONS = [str(number) for number in range(3)]
+LATEST_BATCH = 3
+"""No query dies in a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of the matrix."""
+
+    stage: Stage
+    route: Route
+    checkpoint: Checkpoint
+
+    def __str__(self) -> str:
+        return f"{self.stage}, {self.route}, checkpoint {self.checkpoint}"
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no more than one batch may be doubled.
+
+        A publisher alone may be some batches behind; then a query that begins at the store has
+        these to read again.
+        """
+        return self.checkpoint == "kept" or self.route != "publisher"
+
+
+ALL = [Cell(*one) for one in itertools.product(STAGES, ROUTES, CHECKPOINTS)]
+FEW = [
+    Cell("in the first batch", "exactly once", "deleted"),
+    Cell("in the first batch", "flushed publisher", "kept"),
+    Cell("in the sink", "exactly once", "kept"),
+    Cell("in the sink", "publisher", "deleted"),
+    Cell("before the commit", "publisher", "kept"),
+    Cell("after the commit", "flushed publisher", "deleted"),
+]
+"""Each stage, and each route with either fate of the checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """Where a query waits for the kill.
+
+    Attributes:
+        batch: Spark's id of the batch.
+        moment: how far its sink is.
+        heard: how many checkpoints the store still takes once the sink of the batch before is
+            done, as if it was slow; None: all.
+    """
+
+    batch: int
+    moment: Moment
+    heard: int | None
+
+    @classmethod
+    def of(cls, cell: Cell, chosen: random.Random) -> "Death":
+        """One of the places that a stage has."""
+        batch, moment = place(cell.stage, chosen)
+        # A batch that waits for the publisher would wait for a store that takes nothing.
+        is_slow = cell.route == "publisher" or moment == "begin"
+        return cls(batch, moment, chosen.choice((0, 1, 2, None)) if is_slow else None)
+
+
+def place(stage: Stage, chosen: random.Random) -> tuple[int, Moment]:
+    """A batch and a moment. Spark has committed a batch when the sink of the next one begins."""
+    batch = chosen.randint(1, LATEST_BATCH)
+    if stage == "in the first batch":
+        return 0, chosen.choice(MOMENTS)
+    if stage == "in the sink":
+        return batch, "half"
+    return batch, "end" if stage == "before the commit" else "begin"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a driver is told about one query.
+
+    Attributes:
+        name: the query's name, and its consumer group.
+        route: how its positions come into the store.
+        hub: connection string.
+        url: of the database, for a store of positions.
+        engine_url: of the same, for SQLAlchemy.
+        table: of the results, as SQL writes it.
+        checkpoint: Spark's folder.
+        waiting: the file that is there once the query waits for the kill.
+        attempt: 0 for the driver that is killed, 1 for the one after it.
+        limit: events of a batch.
+        death: where it waits; None where it reads what is there and ends.
+    """
+
+    name: str
+    route: Route
+    hub: str
+    url: str
+    engine_url: str
+    table: str
+    checkpoint: Path
+    waiting: Path
+    attempt: int
+    limit: int
+    death: Death | None

@@ -1,0 +1,154 @@
+"""A driver with many queries: `python -m spark_crashes.driver JOBS`, a pickled list of jobs."""
+
+import pickle
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from sqlalchemy import Connection
+
+import spark_runs
+from eventhub_checkpoints import Scope
+from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.spark import CheckpointPublisher, ExactlyOnce
+from spark_crashes.cells import Job
+from spark_crashes.sinks import Recorder, SlowStore
+
+POLL_SECONDS = 0.1
+SIDE_BY_SIDE = 2
+STARTS = 5
+QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.ui.showConsoleProgress": "false"}
+"""For a driver that lives some seconds, most of the time went to compilers."""
+
+Sink = Callable[[DataFrame, int], None]
+
+
+def with_publisher(spark: SparkSession, job: Job, scope: Scope, opened: ExitStack) -> Sink:
+    """A sink of a query whose positions a publisher brings into the store."""
+    store = opened.enter_context(SlowStore(job.url))
+    publisher = CheckpointPublisher(store, scope, query_name=job.name)
+    opened.enter_context(publisher)
+    publisher.catch_up(job.checkpoint)
+    publisher.attach(spark)
+
+    def slow_down(left: int | None) -> None:
+        store.left = left
+
+    recorder = Recorder(job, slow_down)
+
+    def sink(batch: DataFrame, batch_id: int) -> None:
+        recorder.at("begin", batch_id)
+        if job.route == "flushed publisher":
+            publisher.flush()
+        recorder.append(batch.select("partition", "sequenceNumber").collect(), batch_id)
+        recorder.at("end", batch_id)
+
+    return sink
+
+
+def exactly_once(job: Job, scope: Scope, opened: ExitStack) -> tuple[Sink, dict[str, str]]:
+    """A sink that writes results and positions in one transaction; where its query begins."""
+    recorder = Recorder(job, lambda left: None)
+    under_way: list[int] = []
+
+    def write(connection: Connection, rows: Sequence[Row]) -> None:
+        recorder.write(connection, rows, under_way[-1])
+
+    once = opened.enter_context(ExactlyOnce(job.url, scope, write))
+
+    def sink(batch: DataFrame, batch_id: int) -> None:
+        under_way.append(batch_id)
+        recorder.at("begin", batch_id)
+        once(batch, batch_id)
+        recorder.at("end", batch_id)
+
+    return sink, once.starting_positions(hub=job.hub).to_source()
+
+
+def prepared(spark: SparkSession, job: Job, opened: ExitStack) -> DataStreamWriter:
+    """The query of a job, ready to be started."""
+    scope = HubAddress.from_connection_string(job.hub, job.name).scope()
+    if job.route == "exactly once":
+        sink, begin = exactly_once(job, scope, opened)
+    else:
+        sink, begin = with_publisher(spark, job, scope, opened), {"checkpointStore": job.url}
+    limit = {"maxEventsPerTrigger": str(job.limit)} if job.death else {}
+    trigger: dict[str, Any] = (
+        {"processingTime": "0 seconds"} if job.death else {"availableNow": True}
+    )
+    events = (
+        spark.readStream.format("eventhubs")
+        .options(connectionString=job.hub, consumerGroup=job.name, **begin, **limit)
+        .load()
+    )
+    writer = events.writeStream.queryName(job.name).foreachBatch(sink).trigger(**trigger)
+    return writer.option("checkpointLocation", str(job.checkpoint))
+
+
+def go_on(spark: SparkSession, job: Job, opened: ExitStack) -> None:
+    """Run a query until it waits for the kill, or has read what is there.
+
+    Raises:
+        StreamingQueryException: it failed.
+        TimeoutError: it could not even begin.
+    """
+    writer = prepared(spark, job, opened)
+    for _ in range(STARTS):
+        try:
+            return wait(writer.start(), job)
+        except StreamingQueryException as error:
+            # Spark gives its Python processes 10 s to start, and a busy machine may not. No row
+            # of the batch has come to the sink then, so it may begin again.
+            if "failed to connect back" not in str(error):
+                raise
+    raise TimeoutError(f"{job.name}: Spark could not start its processes {STARTS} times")
+
+
+def wait(query: StreamingQuery, job: Job) -> None:
+    """Wait until a query waits for the kill, or ends; raise what has ended it."""
+    while query.isActive:
+        if job.death and job.waiting.exists():
+            return
+        time.sleep(POLL_SECONDS)
+    query.awaitTermination()
+
+
+def run(jobs: Sequence[Job], folder: Path) -> None:
+    """Run the queries until each waits for the kill, or has read what is there."""
+    # What a killed Spark leaves behind is below the folder.
+    java = f"-Djava.io.tmpdir={folder} {QUICK_JAVA}"
+    settings = {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": java}
+    with spark_runs.session(settings=QUICK | settings) as spark, ExitStack() as opened:
+        # Each begins with Python processes of its own, so not all at once.
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            for _ in pool.map(lambda job: go_on(spark, job, opened), jobs):
+                pass
+        if any(job.death for job in jobs):
+            threading.Event().wait()
+
+
+def main() -> None:
+    """Run the jobs of the file that is named."""
+    given = Path(sys.argv[1])
+    try:
+        run(pickle.loads(given.read_bytes()), given.parent)
+    except Exception:
+        # At the end of the log, behind what Spark says while it is torn down.
+        time.sleep(1)
+        traceback.print_exc()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

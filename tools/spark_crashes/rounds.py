@@ -1,0 +1,184 @@
+"""One round: many queries in a driver that is killed, and again in one that reads to the end."""
+
+import os
+import pickle
+import random
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import spark_runs
+from backends import Backend
+from backends.tables import TablesPlace
+from eventhub_checkpoints.cli.children import Child, ChildError
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.spark import read_spark_checkpoint
+from spark_crashes.cells import HUB, PARTITIONS, Cell, Death, Job
+from spark_crashes.judge import Found, Numbers, Outcome, Written, judged
+
+DRIVER_SECONDS = 600
+PACE_SECONDS = 1.0
+TOOLS = str(Path(spark_runs.__file__).parent)
+RESULTS = "results"
+COLUMNS = "part VARCHAR(9), number BIGINT, attempt INT, batch INT"
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query of a round: its cell, its database, and what drivers are told."""
+
+    cell: Cell
+    place: TablesPlace
+    job: Job
+
+    def found(self) -> Found:
+        """What its database holds, read past every store."""
+        # Positions first: who writes both at once, writes no position without its results.
+        rows = self.place.rows("checkpoint")
+        stored = {one: int(row["sequencenumber"]) for one, row in rows.items()}
+        table = self.job.table
+        results = self.place.execute(f"SELECT part, number, attempt, batch FROM {table}")
+        return Found([Written(*row) for row in results], stored)
+
+    def begin(self, stored: Numbers) -> Numbers:
+        """The last events before the place where the next driver has to begin."""
+        if self.cell.checkpoint == "deleted":
+            return stored
+        return read_spark_checkpoint(self.job.checkpoint).positions
+
+    def again(self) -> Job:
+        """What the next driver is told; Spark's checkpoint is gone where it is to be deleted."""
+        if self.cell.checkpoint == "deleted":
+            shutil.rmtree(self.job.checkpoint)
+        return replace(self.job, attempt=1, death=None)
+
+
+class Publishing:
+    """Publishes a few events at a time, to partitions of its choice."""
+
+    def __init__(self, hub: LocalHub, chosen: random.Random) -> None:
+        self._hub = hub
+        self._chosen = chosen
+        self._next = 0.0
+
+    def now_and_then(self) -> None:
+        """Publish a few if the last ones came some time ago."""
+        if time.monotonic() > self._next:
+            self._next = time.monotonic() + PACE_SECONDS
+            self.some(10)
+
+    def some(self, most: int) -> None:
+        """Publish up to so many, to one partition."""
+        partition = self._chosen.choice(PARTITIONS)
+        self._hub.publish(HUB, partition, [b"event"] * self._chosen.randint(1, most))
+
+    def last(self) -> Numbers:
+        """The last event of each partition."""
+        held = [self._hub.partition_properties(HUB, one) for one in PARTITIONS]
+        return {one.partition_id: one.last_sequence_number for one in held if not one.is_empty}
+
+
+def run_round(cells: Sequence[Cell], seed: int, backend: Backend) -> list[Outcome]:
+    """Run a round with a query for each cell.
+
+    Raises:
+        ChildError: a driver failed, or a query was not killed where it was to be.
+    """
+    chosen = random.Random(seed)
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(TemporaryDirectory(prefix="spark-crashes-")))
+        hub = opened.enter_context(LocalHub({HUB: len(PARTITIONS)}))
+        queries = [
+            query(cell, number, hub, folder, chosen, opened.enter_context(place_on(backend)))
+            for number, cell in enumerate(cells)
+        ]
+        return killed_and_gone_on(queries, Publishing(hub, chosen), folder)
+
+
+def place_on(backend: Backend) -> TablesPlace:
+    """A database with a place for results."""
+    place = backend.place()
+    assert isinstance(place, TablesPlace)
+    return place
+
+
+def query(
+    cell: Cell, number: int, hub: LocalHub, folder: Path, chosen: random.Random, place: TablesPlace
+) -> Query:
+    """A query that dies where the seed says."""
+    table = place.tables.quoted(RESULTS)
+    place.execute(f"CREATE TABLE {table} ({COLUMNS})")
+    job = Job(
+        name=f"query-{number}",
+        route=cell.route,
+        hub=hub.connection_string(HUB),
+        url=place.url,
+        engine_url=place.engine.url.render_as_string(hide_password=False),
+        table=table,
+        checkpoint=folder / f"checkpoint-{number}",
+        waiting=folder / f"waiting-{number}",
+        attempt=0,
+        limit=chosen.randint(5, 25),
+        death=Death.of(cell, chosen),
+    )
+    return Query(cell, place, job)
+
+
+def killed_and_gone_on(
+    queries: Sequence[Query], publishing: Publishing, folder: Path
+) -> list[Outcome]:
+    """Kill a driver when each query is where it dies; let another one finish; compare."""
+    for _ in range(20):
+        publishing.some(20)
+    kill(queries, publishing, folder)
+    killed = [query.found() for query in queries]
+    begins = [query.begin(one.stored) for query, one in zip(queries, killed, strict=True)]
+    publishing.some(50)
+    finish(queries, folder)
+    published = publishing.last()
+    return [
+        judged(query.cell, one, begin, query.found(), published)
+        for query, one, begin in zip(queries, killed, begins, strict=True)
+    ]
+
+
+def kill(queries: Sequence[Query], publishing: Publishing, folder: Path) -> None:
+    """Run a driver until each of its queries waits for the kill, and kill it."""
+    waiting = [query.job.waiting for query in queries]
+
+    def is_there() -> bool:
+        publishing.now_and_then()
+        return all(one.exists() for one in waiting)
+
+    with driver([query.job for query in queries], folder, "killed") as running:
+        running.wait_ready(is_there, DRIVER_SECONDS)
+        running.kill()
+
+
+def finish(queries: Sequence[Query], folder: Path) -> None:
+    """Run a driver until its queries have read what is there.
+
+    Raises:
+        ChildError: it failed.
+    """
+    with driver([query.again() for query in queries], folder, "goes-on") as running:
+        if running.wait(DRIVER_SECONDS) != 0:
+            raise ChildError(f"the second driver failed:\n{running.tail()}")
+
+
+def driver(jobs: list[Job], folder: Path, name: str) -> Child:
+    """A driver in a process group of its own, with its JVM."""
+    given = folder / f"{name}.jobs"
+    given.write_bytes(pickle.dumps(jobs))
+    path = [TOOLS, spark_runs.SOURCES, os.environ.get("PYTHONPATH", "")]
+    return Child(
+        [sys.executable, "-m", "spark_crashes.driver", given],
+        log=folder / f"{name}.log",
+        env={"PYTHONPATH": os.pathsep.join(filter(None, path)), "TMPDIR": str(folder)},
+        name="the driver",
+    )
