@@ -5,7 +5,7 @@ ends of a partition, and each is refused in one place: a batch cannot begin at t
 and nothing can end at the earliest.
 
 Source: Spark 4.3.0, `docs/streaming/structured-streaming-kafka-integration.md`; Microsoft's
-Azure/azure-event-hubs-for-kafka, issue 130 (offsets are sequence numbers).
+Azure/azure-event-hubs-for-kafka#130 (offsets are sequence numbers).
 """
 
 from collections.abc import Mapping
