@@ -4,6 +4,8 @@
     RESULTS_DATABASE             URL of SQLAlchemy: sqlite:///results.db, where Spark runs on this
                                  machine, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE
 
+It needs the extras `spark` and `sql`, or `postgres`.
+
 It reads what is there, counts the events of each device, prints the totals and ends. The counts
 and the positions are committed in one transaction. Kill it, run it again, delete the folder
 `counts-query`, run two at once: the totals stay right.

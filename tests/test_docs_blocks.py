@@ -77,6 +77,7 @@ def environment(blob_container, servers) -> Iterator[dict[str, str]]:
             "AZURE_STORAGE_CONNECTION_STRING": blob_container.connection_string,
             "BLOB_CONTAINER": blob_container.name,
             "BLOB_CONTAINER_URL": blob_container.url,
+            "CHECKPOINT_STORE": blob_container.url,
             "BLOB_CONTAINER_SAS_URL": f"{blob_container.url}?{sas}",
             "POSTGRES_URL": servers("postgres").url,
             "REDIS_URL": servers("redis").url,

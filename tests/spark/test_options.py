@@ -52,6 +52,11 @@ def test_an_unknown_option_names_the_nearest_known_one(given, nearest):
         parse(**{given: SECRET})
 
 
+def test_an_option_of_the_sink_is_sent_there():
+    with pytest.raises(ConfigurationError, match="belongs to writeStream"):
+        parse(checkpointLocation="query")
+
+
 def test_an_option_like_no_other_is_answered_with_the_list():
     with pytest.raises(ConfigurationError, match="known are connectionString, fullyQ"):
         parse(zzz="1")

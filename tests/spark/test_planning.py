@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints import ConfigurationError, open_store
 from eventhub_checkpoints.receive import (
     DataLossError,
     HubAddress,
@@ -12,7 +12,8 @@ from eventhub_checkpoints.receive import (
 )
 from eventhub_checkpoints.spark import EventPosition
 from eventhub_checkpoints.spark.positions.resolving import at_hand
-from eventhub_checkpoints.spark.source.planning import retained
+from eventhub_checkpoints.spark.source.options import SourceOptions
+from eventhub_checkpoints.spark.source.planning import retained, where_to_start
 
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
 HELD = PartitionProperties("3", 100, 200, "9900", NEWEST)
@@ -88,3 +89,18 @@ def test_a_start_at_the_end_is_an_empty_range():
 def test_a_range_that_ends_before_it_begins_names_the_partition():
     with pytest.raises(ConfigurationError, match="partition 3: a range from 150 until 120"):
         plan(150, 120)
+
+
+def test_a_store_that_has_no_checkpoint_of_the_group_is_said(tmp_path, caplog):
+    url = f"sqlite:///{tmp_path}/positions.db"
+    address = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
+    options = SourceOptions.parse({"connectionString": address, "checkpointStore": url})
+    with open_store(url, create_tables=True) as store:
+        store.create()
+        assert where_to_start(options, {"3": HELD}) == {"3": EventPosition.from_start_of_stream()}
+        assert "the store has no checkpoint of ns/orders/$Default" in caplog.text
+        caplog.clear()
+        row = {"partition_id": "3", "offset": "9800", "sequence_number": 150}
+        store.update_checkpoint(options.address.scope().as_dict() | row)
+    assert where_to_start(options, {"3": HELD}) == {"3": EventPosition.from_sequence_number(150)}
+    assert not caplog.text

@@ -24,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         hub = _make(options).start()
+        _fill(hub, dict(options.hub), options.events)
     except (ValueError, OSError, RuntimeError) as error:
         parser.error(str(error))
     try:
@@ -47,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=PARTITIONS",
         help="a hub to serve; may be given several times",
     )
+    add("--events", type=int, default=0, metavar="N", help="sent to each partition at the start")
     add("--port", type=int, default=0, help="0, the default, takes a free one")
     add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     add(
@@ -84,6 +86,13 @@ def _make(options: argparse.Namespace) -> LocalHub:
         tls=options.tls,
         namespace=options.namespace,
     )
+
+
+def _fill(hub: LocalHub, hubs: dict[str, int], events: int) -> None:
+    texts = [f"event {number}" for number in range(events)]
+    for name in hubs if texts else ():
+        for partition in hub.partition_ids(name):
+            hub.publish(name, partition, texts)
 
 
 def _describe(hub: LocalHub, name: str, partitions: int) -> dict[str, Any]:

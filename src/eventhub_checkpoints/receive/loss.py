@@ -29,7 +29,8 @@ def ahead_of_end(address: HubAddress, wanted: int, found: PartitionProperties) -
         f"partition {found.partition_id} of {address}: sequence number {wanted} lies behind the "
         f"end of the partition ({found.next_sequence_number}). Was the hub deleted and created "
         "again? Then its checkpoints belong to the old one: reset them, start from 'earliest', or "
-        "set failOnDataLoss=false to read the new one from its first event",
+        "set failOnDataLoss=false to read the new one from its first event. A range or position of "
+        "yours may be of another hub",
     )
 
 

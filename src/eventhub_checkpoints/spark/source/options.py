@@ -133,6 +133,8 @@ def known(options: Mapping[str, str]) -> dict[str, str]:
 
 def unknown(given: str) -> str:
     """The sentence about an option that does not exist."""
+    if given.lower() == "checkpointlocation":
+        return "the option checkpointLocation belongs to writeStream, not to readStream"
     meant = nearest(given.lower().removeprefix(PREFIX), NAMES)
     hint = f"did you mean {meant}?" if meant else f"known are {', '.join(NAMES)}"
     return f"the option {given} is not known to format('eventhubs'); {hint}"

@@ -50,7 +50,16 @@ def where_to_start(
     if not options.checkpoint_store:
         return given
     scope = options.address.scope(options.checkpoint_group)
-    positions = starting_positions(options.checkpoint_store, scope, list(found), missing=given)
+    lacking: list[str] = []
+
+    def begin(partition: str) -> EventPosition:
+        lacking.append(partition)
+        return given[partition]
+
+    positions = starting_positions(options.checkpoint_store, scope, list(found), missing=begin)
+    if len(lacking) == len(found):
+        # Perhaps as it should be; or the group is misspelt, or the namespace another one.
+        _LOGGER.warning("the store has no checkpoint of %s: all begin as the options say", scope)
     return dict(positions.positions)
 
 
