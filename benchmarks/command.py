@@ -1,7 +1,7 @@
-"""What the two commands have in common: their arguments, and where the figures go."""
+"""What the commands have in common: their arguments, and where the figures go."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
@@ -14,8 +14,13 @@ RESULTS = Path(__file__).resolve().parent / "results"
 ROUNDS = 5
 
 
-def arguments(program: str, description: str | None, names: Sequence[str]) -> argparse.Namespace:
-    """What the caller asked for, of these names."""
+def arguments(
+    program: str,
+    description: str | None,
+    names: Sequence[str],
+    add_own: Callable[[argparse.ArgumentParser], None] = lambda _: None,
+) -> argparse.Namespace:
+    """What the caller asked for, of these names; `add_own` adds what one command has besides."""
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description=description)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds (default {ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="small rounds; figures to be doubted")
@@ -30,6 +35,7 @@ def arguments(program: str, description: str | None, names: Sequence[str]) -> ar
         metavar="NAME",
         help=f"one of {', '.join(names)}; may be repeated",
     )
+    add_own(parser)
     asked = parser.parse_args()
     if asked.rounds < 1:
         parser.error("--rounds is at least 1")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -80,16 +81,28 @@ def write(
     servers: Mapping[str, str] | None = None,
 ) -> None:
     """Write the JSON file, with the versions of some more packages and of servers."""
+    cases = [result.as_dict() for result in results]
+    write_json(cases, quick, path, (*PACKAGES, *packages), servers or {})
+
+
+def write_json(
+    cases: Sequence[Mapping[str, Any]],
+    quick: bool,
+    path: Path,
+    packages: Sequence[str],
+    servers: Mapping[str, str],
+) -> None:
+    """Write the JSON file of these cases, with versions of packages and servers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     report = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processors": os.cpu_count(),
-        "packages": {package: version(package) for package in (*PACKAGES, *packages)},
-        "servers": dict(servers or {}),
+        "packages": {package: version(package) for package in packages},
+        "servers": dict(servers),
         "quick": quick,
-        "cases": [result.as_dict() for result in results],
+        "cases": list(cases),
     }
     path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 

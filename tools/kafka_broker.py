@@ -56,6 +56,12 @@ class KafkaBroker:
         """What clients take for `bootstrap.servers`."""
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def process(self) -> int:
+        """The id of its process, while it runs."""
+        assert self._child is not None, "the broker was not started"
+        return self._child.pid
+
     def start(self) -> Self:
         """Format its folder and start it; returns when it serves."""
         settings = self._folder / "server.properties"

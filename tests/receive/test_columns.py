@@ -100,6 +100,18 @@ def test_a_property_is_its_text_or_its_json(value, text):
     assert row(event(properties={b"k": value}))["properties"] == [("k", text)]
 
 
+def test_a_property_that_is_no_text_leaves_the_others_as_they_are():
+    made = event(properties={b"before": b"text", b"it": b"\xff", b"after": "text", b"n": 2**40})
+    pairs = [("before", "text"), ("it", "[-1]"), ("after", "text"), ("n", "1099511627776")]
+    assert row(made)["properties"] == pairs
+
+
+def test_each_event_has_its_own_properties():
+    made = [event(properties={b"k": b"1"}), event(), event(properties={b"k": b"2", b"l": b"3"})]
+    column = record_batch("0", made).column("properties")
+    assert column.to_pylist() == [[("k", "1")], [], [("k", "2"), ("l", "3")]]
+
+
 def test_a_null_property_is_the_connectors_null():
     assert row(event(properties={"k": None}))["properties"] == [("k", "null")]
     assert as_text(None) is None

@@ -38,13 +38,15 @@ def read_range(
         EventHubError: the client gave up after its own retries.
     """
     rows: list[EventData] = []
+    bodies: list[bytes] = []
     size = 0
     with closing(RangeReader(address, wanted, settings).lists()) as lists:
         for event in (event for events in lists for event in events):
             rows.append(event)
-            size += len(body_bytes(event))
+            bodies.append(body := body_bytes(event))
+            size += len(body)
             if len(rows) >= settings.rows_per_batch or size >= BYTES_PER_BATCH:
-                yield record_batch(wanted.partition_id, rows)
-                rows, size = [], 0
+                yield record_batch(wanted.partition_id, rows, bodies)
+                rows, bodies, size = [], [], 0
     if rows:
-        yield record_batch(wanted.partition_id, rows)
+        yield record_batch(wanted.partition_id, rows, bodies)

@@ -1,14 +1,11 @@
 """Events as the nine columns of the JVM connector, so that a job can change its source.
 
-Text of a property is kept as it is; any other value becomes JSON, as the connector writes it.
-Two things that the Python client no longer knows differ: an AMQP timestamp or enumeration is
-its number, and a binary value that happens to be UTF-8 is its text.
+Text of a property is kept as it is; any other value becomes JSON, see `values`.
 
 Source: azure-event-hubs-spark 2.3.22, `sql/eventhubs/EventHubsSourceProvider.scala`,
 `toInternalRow`.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +13,7 @@ from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpMessageBodyType
 
 from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints.receive.values import as_text, as_texts
 
 try:
     import pyarrow as pa
@@ -45,32 +43,43 @@ ENQUEUED_TIME = b"x-opt-enqueued-time"
 PUBLISHER = b"x-opt-publisher"
 PARTITION_KEY = b"x-opt-partition-key"
 IN_OTHER_COLUMNS = frozenset({SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME})
+DATA, SEQUENCE = AmqpMessageBodyType.DATA, AmqpMessageBodyType.SEQUENCE
 
 
-def record_batch(partition_id: str, events: Sequence[EventData]) -> pa.RecordBatch:
-    """One Arrow batch with a row per event."""
-    annotations = [event.raw_amqp_message.annotations or {} for event in events]
+def record_batch(
+    partition_id: str, events: Sequence[EventData], bodies: Sequence[bytes] | None = None
+) -> pa.RecordBatch:
+    """One Arrow batch with a row per event.
+
+    Args:
+        partition_id: which partition they are from.
+        events: in their order.
+        bodies: what `body_bytes` gives for each, where that is known already.
+    """
+    messages = [event.raw_amqp_message for event in events]
+    annotations = [message.annotations or {} for message in messages]
     columns: list[Iterable[Any]] = [
-        [body_bytes(event) for event in events],
+        [body_bytes(event) for event in events] if bodies is None else bodies,
         [partition_id] * len(events),
         [as_text(found.get(OFFSET)) for found in annotations],
         [found.get(SEQUENCE_NUMBER) for found in annotations],
         [microseconds(found.get(ENQUEUED_TIME)) for found in annotations],
         [as_text(found.get(PUBLISHER)) for found in annotations],
         [as_text(found.get(PARTITION_KEY)) for found in annotations],
-        [string_pairs(event.properties) for event in events],
-        [system_pairs(event) for event in events],
     ]
-    arrays = [pa.array(values, column.type) for values, column in zip(columns, SCHEMA, strict=True)]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA.types, strict=False)]
+    arrays.append(text_maps(message.application_properties for message in messages))
+    arrays.append(text_maps(map(system_properties, events)))
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def body_bytes(event: EventData) -> bytes:
     """The payload: data sections joined; an AMQP value as its text or its JSON."""
-    body: Any = event.body
-    if event.body_type == AmqpMessageBodyType.DATA:
+    message = event.raw_amqp_message
+    kind, body = message.body_type, message.body
+    if kind is DATA:
         return body if isinstance(body, bytes) else b"".join(body)
-    if event.body_type == AmqpMessageBodyType.SEQUENCE:
+    if kind is SEQUENCE:
         body = list(body)
     if isinstance(body, bytes):
         return body
@@ -82,46 +91,25 @@ def microseconds(milliseconds: int | None) -> int | None:
     return None if milliseconds is None else milliseconds * 1000
 
 
-def system_pairs(event: EventData) -> list[tuple[str, str | None]]:
-    """The system properties that have no column of their own."""
+def system_properties(event: EventData) -> Mapping[Any, Any]:
+    """Those that have no column of their own."""
+    message = event.raw_amqp_message
+    if message.properties is None and (message.annotations or {}).keys() <= IN_OTHER_COLUMNS:
+        # Most events: the client would copy the annotations, and here all would be dropped.
+        return {}
     found: Mapping[Any, Any] = event.system_properties
-    return string_pairs({key: value for key, value in found.items() if key not in IN_OTHER_COLUMNS})
+    return {key: value for key, value in found.items() if key not in IN_OTHER_COLUMNS}
 
 
-def string_pairs(properties: Mapping[Any, Any] | None) -> list[tuple[str, str | None]]:
-    """Properties as the pairs of a `map<string,string>`; a null value is JSON's `null`."""
-    if not properties:
-        return []
-    return [(_text(key), _text(value)) for key, value in properties.items()]
-
-
-def as_text(value: Any) -> str | None:
-    """A value as a column's text; None stays null."""
-    return None if value is None else _text(value)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            pass
-    return json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False)
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON can hold; bytes that are no text become signed bytes, as in Java."""
-    if isinstance(value, bytes | bytearray | memoryview):
-        try:
-            return bytes(value).decode()
-        except UnicodeDecodeError:
-            return [byte - 256 if byte > 127 else byte for byte in bytes(value)]
-    if isinstance(value, Mapping):
-        return {_text(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
+def text_maps(maps: Iterable[Mapping[Any, Any] | None]) -> pa.MapArray:
+    """Maps as a column; the texts of all of them go to Arrow at once."""
+    ends = [0]
+    keys: list[Any] = []
+    values: list[Any] = []
+    for one in maps:
+        if one:
+            keys += one.keys()
+            values += one.values()
+        ends.append(len(keys))
+    texts = (pa.array(as_texts(each), pa.string()) for each in (keys, values))
+    return pa.MapArray.from_arrays(pa.array(ends, pa.int32()), *texts)

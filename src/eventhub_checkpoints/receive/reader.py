@@ -74,8 +74,18 @@ class RangeReader:
         prefetch = min(self.settings.prefetch, self.until - self.next)
         return EventStream(self.address, self.partition_id, self.next, prefetch=prefetch)
 
-    def _within(self, events: Sequence[EventData]) -> list[EventData]:
+    def _within(self, events: Sequence[EventData]) -> Sequence[EventData]:
         self._delivered = True
+        following = self.next + len(events)
+        if [event.sequence_number for event in events] == [*range(self.next, following)]:
+            kept, self.next = events[: self.until - self.next], min(following, self.until)
+        else:
+            kept = self._sorted_out(events)
+        self._check_gap(time.monotonic())
+        return kept
+
+    def _sorted_out(self, events: Sequence[EventData]) -> list[EventData]:
+        """By rules 1 and 2, and nothing from `until` on."""
         kept: list[EventData] = []
         for event in events:
             number = event.sequence_number or 0
@@ -87,7 +97,6 @@ class RangeReader:
             if number >= self.until:
                 break
             kept.append(event)
-        self._check_gap(time.monotonic())
         return kept
 
     def _check_gap(self, now: float) -> None:
