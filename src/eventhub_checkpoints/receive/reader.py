@@ -72,7 +72,9 @@ class RangeReader:
 
     def _open(self) -> EventStream:
         prefetch = min(self.settings.prefetch, self.until - self.next)
-        return EventStream(self.address, self.partition_id, self.next, prefetch=prefetch)
+        return EventStream(
+            self.address, self.partition_id, self.next, prefetch=prefetch, until=self.until
+        )
 
     def _within(self, events: Sequence[EventData]) -> Sequence[EventData]:
         self._delivered = True

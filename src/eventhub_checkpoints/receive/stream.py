@@ -32,6 +32,7 @@ class EventStream:
         start: what the client takes: a sequence number, an offset, or a time.
         inclusive: whether an event exactly at `start` is delivered.
         prefetch: events that the service may send ahead.
+        until: receiving ends with the event before this sequence number; None goes on.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class EventStream:
         *,
         inclusive: bool = True,
         prefetch: int = 300,
+        until: int | None = None,
     ) -> None:
         self._closed = threading.Event()
+        self._until = until
         self._inbox: queue.Queue[Sequence[EventData] | Exception] = queue.Queue(LISTS_AHEAD)
         self._client = address.open_receiving_client(partition_id)
         self._request: dict[str, Any] = {
@@ -84,12 +87,18 @@ class EventStream:
     def _receive(self) -> None:
         try:
             self._client.receive_batch(
-                lambda _context, events: self._put(events),
+                lambda _context, events: self._put_events(events),
                 on_error=lambda _context, error: self._put(error),
                 **self._request,
             )
         except Exception as error:
             self._put(error)
+
+    def _put_events(self, events: Sequence[EventData]) -> None:
+        self._put(events)
+        if self._until is not None and (events[-1].sequence_number or 0) >= self._until - 1:
+            # Else it would receive some thousand events more until its reader has come so far.
+            self._client.close()
 
     def _put(self, found: Sequence[EventData] | Exception) -> None:
         while not self._closed.is_set():
