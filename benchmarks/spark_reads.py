@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 MICRO_BATCHES = 4
 """Into so many a stream cuts what is there."""
 LOOK_EVERY = 1
-"""Seconds between two looks at a stream's progress: each costs Java and Python some 20 ms."""
+"""Seconds between two looks at a stream's progress: they cost the processor that is measured."""
 TIMES = {"trigger": "triggerExecution", "plan": "latestOffset", "work": "addBatch"}
 """Our names for some of the times that a query tells of each batch."""
 
