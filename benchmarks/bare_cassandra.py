@@ -8,7 +8,6 @@ from uuid import uuid4
 
 from cassandra import ConsistencyLevel
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
-from cassandra.policies import RoundRobinPolicy
 from cassandra.query import BatchStatement, BatchType, tuple_factory
 
 from benchmarks.rows import Row, scope_of
@@ -22,7 +21,6 @@ class Bare:
     def __init__(self, url: str) -> None:
         address = Address.parse(url)
         profile = ExecutionProfile(
-            RoundRobinPolicy(),
             consistency_level=ConsistencyLevel.LOCAL_QUORUM,
             serial_consistency_level=ConsistencyLevel.LOCAL_SERIAL,
             row_factory=tuple_factory,

@@ -23,7 +23,7 @@ class BlobAbilities(ListsScopes, Deletes):
 
     def read_scopes(self) -> Sequence[Scope]:
         levels = [""]
-        for _ in Scope.__slots__:
+        for _ in Scope._fields:
             below = self._ask_each(self._requests.list_below, levels)
             levels = [name for names in below for name in names]
         # What others have written in another case is not what this store reads.

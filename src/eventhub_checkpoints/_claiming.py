@@ -3,9 +3,9 @@
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 from eventhub_checkpoints._asking import Answer, Asking, fresh_etag, log
@@ -73,7 +73,9 @@ class Claiming(Asking):
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
         claims = [one for one in proposals if not one.is_release]
-        won = self._release_all([one for one in proposals if one.is_release])
+        won: dict[Proposal, Ownership] = {}
+        if len(claims) < len(proposals):
+            won = self._release_all([one for one in proposals if one.is_release])
         if claims:
             with deadline(self.settings.operation_timeout):
                 self._ready()
@@ -97,24 +99,27 @@ class Claiming(Asking):
         self, claims: Sequence[Proposal], failures: list[Exception]
     ) -> dict[Proposal, Ownership]:
         with self._guard:
-            for scope in {self.identity(claim.scope) for claim in claims}:
-                here = {one.partition_id for one in claims if self.identity(one.scope) == scope}
-                self._ledger.proposed(scope, here)
+            here: defaultdict[Scope, set[str]] = defaultdict(set)
+            for claim in claims:
+                here[self.identity(claim.scope)].add(claim.partition_id)
+            for scope, partition_ids in here.items():
+                self._ledger.proposed(scope, partition_ids)
+        won: dict[Proposal, Ownership] = {}
         answers = self._settle(claims)
         now = time.time()
-        won = {claim: self._learn(claim, answer, now) for claim, answer in answers.items()}
-        failures.extend(
-            answer
-            for answer in answers.values()
-            if isinstance(answer, Exception) and not isinstance(answer, StoreUnavailableError)
-        )
-        return {claim: row for claim, row in won.items() if row is not None}
+        for claim, answer in answers.items():
+            row = self._learn(claim, answer, now)
+            if row is not None:
+                won[claim] = row
+            elif isinstance(answer, Exception) and not isinstance(answer, StoreUnavailableError):
+                failures.append(answer)
+        return won
 
     def _learn(self, proposal: Proposal, answer: Answer, now: float) -> Ownership | None:
+        if isinstance(answer, Won):
+            return answer.row
         with self._guard:
             known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
-            if isinstance(answer, Won):
-                return answer.row
             if isinstance(answer, StoreUnavailableError):
                 kept = known.hold.renewed_by(proposal.owner_id, proposal.etag)
                 self.counters["unconfirmed_claims"] += 1
@@ -136,20 +141,23 @@ class Claiming(Asking):
         """Ask until every proposal has a certain answer or the time is over."""
         answers: dict[Proposal, Answer] = {}
         unanswered: set[Proposal] = set()
-        pending = list(proposals)
-        for attempt in count():
+        pending, attempt = list(proposals), 0
+        while True:
             answers.update(self._ask_all(pending))
-            conflicts = [
-                one for one in pending if isinstance(answers[one], Lost) and one in unanswered
-            ]
-            answers.update(self._recognise(conflicts))
+            if unanswered:
+                conflicts = [
+                    one for one in pending if one in unanswered and isinstance(answers[one], Lost)
+                ]
+                answers.update(self._recognise(conflicts))
             pending = [one for one in pending if isinstance(answers[one], StoreUnavailableError)]
+            if not pending:
+                return answers
             unanswered.update(pending)
             wait = pause(attempt, seconds_left(), random.random())
-            if not pending or wait is None:
-                break
+            if wait is None:
+                return answers
             sleep(wait)
-        return answers
+            attempt += 1
 
     def _ask_all(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
         if len(pending) == 1:

@@ -4,10 +4,10 @@ Units, stated once: `last_modified_time` is float seconds since the epoch (UTC),
 `sequence_number` counts events of one partition from 0, `offset` is opaque text.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from eventhub_checkpoints._fields import (
     checked_etag,
@@ -22,41 +22,39 @@ RELEASED = ""
 """The owner id of a partition that nobody owns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """One consumer group of one event hub: what a list is asked for.
 
     Event Hubs compares these names without regard to case; `folded` is how they are compared here.
+    It unpacks into its three names, as in `store.list_checkpoints(*scope)`.
     """
 
     fully_qualified_namespace: str
     eventhub_name: str
     consumer_group: str
 
-    @classmethod
-    def checked(
-        cls, fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any
-    ) -> Self:
+    @staticmethod
+    def checked(fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any) -> "Scope":
         """A scope whose three names can be stored.
 
         Raises:
             InvalidRecordError: a name is empty, no text, or holds `/` or a control character.
         """
-        return cls(
-            checked_name("fully_qualified_namespace", fully_qualified_namespace),
-            checked_name("eventhub_name", eventhub_name),
-            checked_name("consumer_group", consumer_group),
-        )
+        names = fully_qualified_namespace, eventhub_name, consumer_group
+        try:
+            return checked_once(*names)
+        except TypeError:  # what is no text may have no hash
+            return checked_once.__wrapped__(*names)
 
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+    @staticmethod
+    def from_dict(row: Mapping[str, Any]) -> "Scope":
         """The scope that an SDK dict names.
 
         Raises:
             InvalidRecordError: it is no dict, or one of the three names is missing or unusable.
         """
         row = checked_row(row)
-        return cls.checked(
+        return Scope.checked(
             row.get("fully_qualified_namespace"),
             row.get("eventhub_name"),
             row.get("consumer_group"),
@@ -66,10 +64,6 @@ class Scope:
     def folded(self) -> "Scope":
         """The same scope in lower case."""
         return in_lower_case(self)
-
-    def __iter__(self) -> Iterator[str]:
-        """The three names, as in `store.list_checkpoints(*scope)`."""
-        yield from (self.fully_qualified_namespace, self.eventhub_name, self.consumer_group)
 
     def __str__(self) -> str:
         return f"{self.fully_qualified_namespace}/{self.eventhub_name}/{self.consumer_group}"
@@ -83,9 +77,20 @@ class Scope:
         }
 
 
+# A store is asked about few scopes, and many times about each.
+@lru_cache(maxsize=1024)
+def checked_once(fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any) -> Scope:
+    """A scope whose three names can be stored."""
+    return Scope(
+        checked_name("fully_qualified_namespace", fully_qualified_namespace),
+        checked_name("eventhub_name", eventhub_name),
+        checked_name("consumer_group", consumer_group),
+    )
+
+
 @lru_cache(maxsize=1024)
 def in_lower_case(scope: Scope) -> Scope:
-    """The same scope in lower case, which every row of it is asked for several times."""
+    """The same scope in lower case."""
     return Scope(*(name.lower() for name in scope))
 
 
@@ -102,6 +107,12 @@ class Ownership:
     owner_id: str
     etag: str
     last_modified_time: float
+
+    def at(self, last_modified_time: float) -> "Ownership":
+        """The same row, with another time."""
+        return Ownership(
+            self.scope, self.partition_id, self.owner_id, self.etag, last_modified_time
+        )
 
     def as_dict(self, scope: Scope) -> dict[str, Any]:
         """A fresh dict as the SDK reads it, with the names as the caller spelled them."""

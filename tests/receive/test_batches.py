@@ -20,6 +20,8 @@ from eventhub_checkpoints.receive.batches import read_range
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 BRIEF = ReadSettings(receiver_timeout=1.0)
+PIECEMEAL = ReadSettings(rows_per_batch=10, prefetch=10)
+"""The receiver waits for its reader before it comes to the end of a range of a hundred events."""
 
 
 def numbers(address, begin, end, settings=BRIEF, partition="0"):
@@ -80,7 +82,7 @@ def test_all_columns_come_from_what_a_real_producer_sent(hub, address):
 
 
 def test_the_connection_is_closed_when_the_reader_stops_early(hub, address):
-    reading = read_range(address, OffsetRange("0", 0, 100), ReadSettings(rows_per_batch=10))
+    reading = read_range(address, OffsetRange("0", 0, 100), PIECEMEAL)
     assert next(reading).num_rows == 10
     assert hub.receivers("orders")
     reading.close()
@@ -102,7 +104,7 @@ def test_a_range_is_read_over_one_connection(address, monkeypatch):
 
 
 def test_the_receiver_has_no_owner_level(hub, address):
-    reading = read_range(address, OffsetRange("0", 0, 100), ReadSettings(rows_per_batch=10))
+    reading = read_range(address, OffsetRange("0", 0, 100), PIECEMEAL)
     next(reading)
     assert [receiver.epoch for receiver in hub.receivers("orders")] == [None]
     reading.close()

@@ -39,6 +39,7 @@ class Partition:
     """One partition: its claim, its checkpoint, and how often each has changed.
 
     Attributes:
+        writes, claims, adoptions: how often each has changed.
         taken_at: which of the claims has taken the partition.
         writing: whether a write of this store is under way. A list may show it before its answer
             is here, and must not take it for somebody else's.
@@ -46,25 +47,32 @@ class Partition:
 
     track: Track = field(default_factory=Track)
     hold: Hold = field(default_factory=Hold)
-    mark: Mark = field(default_factory=Mark)
+    writes: int = 0
+    claims: int = 0
+    adoptions: int = 0
     taken_at: int = 0
     writing: bool = False
+
+    @property
+    def mark(self) -> Mark:
+        """How often it has changed until now."""
+        return Mark(self.writes, self.claims, self.adoptions)
 
     def write(self, track: Track) -> None:
         """Note what a write of this store has taught."""
         self.track = track
-        self.mark = self.mark._replace(writes=self.mark.writes + 1)
+        self.writes += 1
 
     def adopt(self, row: Checkpoint | None) -> None:
         """Stand anew where a list has shown the partition."""
         self.track = self.track.adopted(row)
-        self.mark = self.mark._replace(adoptions=self.mark.adoptions + 1)
+        self.adoptions += 1
 
     def claim(self, hold: Hold) -> None:
         """Note what a claim of this store has taught."""
-        self.mark = self.mark._replace(claims=self.mark.claims + 1)
+        self.claims += 1
         if hold.owner_id and hold.owner_id != self.hold.owner_id:
-            self.taken_at = self.mark.claims
+            self.taken_at = self.claims
         self.hold = hold
 
 
@@ -78,10 +86,12 @@ class Ledger:
     def partition(self, scope: Scope, partition_id: str) -> Partition:
         """What is known of one partition; "no row" once a list has not shown it."""
         partitions = self._scopes.setdefault(scope, {})
-        if partition_id not in partitions:
+        known = partitions.get(partition_id)
+        if known is None:
             base = Seen.ABSENT if self._lists[scope] else Seen.UNKNOWN
-            partitions[partition_id] = Partition(Track(base), mark=self._unknown(scope))
-        return partitions[partition_id]
+            known = Partition(Track(base), adoptions=self._unknown(scope).adoptions)
+            partitions[partition_id] = known
+        return known
 
     def begin_list(self, scope: Scope) -> Marks:
         """To be called before a list is asked for."""
@@ -100,7 +110,7 @@ class Ledger:
             known = self.partition(scope, partition_id)
             began_at = began.of(partition_id)
             is_first = known.hold.taken and began_at.claims >= known.taken_at
-            if known.mark.writes == began_at.writes and not known.writing:
+            if known.writes == began_at.writes and not known.writing:
                 self._checkpoint_listed(known, shown.get(partition_id), began_at, is_first)
             if is_first:
                 known.hold = known.hold.settled()
@@ -112,7 +122,7 @@ class Ledger:
     ) -> None:
         if is_first or not known.hold.ever or known.track.base is Seen.UNKNOWN:
             known.adopt(row)
-        elif known.mark.adoptions == began_at.adoptions:
+        elif known.adoptions == began_at.adoptions:
             known.track = known.track.shown(row)
 
     def ownerships_listed(self, scope: Scope, rows: Iterable[Ownership], began: Marks) -> None:
@@ -120,7 +130,7 @@ class Ledger:
         shown = {row.partition_id: row for row in rows}
         for partition_id in shown.keys() | self._scopes.get(scope, {}).keys():
             known = self.partition(scope, partition_id)
-            if known.mark.claims == began.of(partition_id).claims:
+            if known.claims == began.of(partition_id).claims:
                 known.hold = known.hold.listed(shown.get(partition_id))
 
     def forget(self, scope: Scope, partition_id: str | None) -> None:

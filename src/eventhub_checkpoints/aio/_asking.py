@@ -9,7 +9,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Literal, TypeVar
 
 from eventhub_checkpoints._core.answers import (
@@ -176,7 +175,7 @@ class Asking(Hooks):
         """
         if not isinstance(answer, Won) or isinstance(answer, Remembered):
             return answer
-        row = replace(answer.row, last_modified_time=asked)
+        row = answer.row.at(asked)
         with self._guard:
             known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
             known.claim(known.hold.won(row, proposal.etag))

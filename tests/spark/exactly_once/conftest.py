@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -47,7 +47,7 @@ class Results:
 
     def aside(self, name: str) -> Self:
         """Another table and consumer group in the same database."""
-        made = type(self)(self.place, replace(self.scope, consumer_group=name), name)
+        made = type(self)(self.place, self.scope._replace(consumer_group=name), name)
         self.opened.enter_context(made.opened)
         return made
 

@@ -1,7 +1,5 @@
 """Names: what is apart, and what is the same in other letters."""
 
-from dataclasses import replace
-
 from eventhub_checkpoints.conformance.clients import Client
 from eventhub_checkpoints.conformance.contract import NotShown, check
 from eventhub_checkpoints.conformance.harness import Subject
@@ -33,7 +31,7 @@ def an_unknown_scope_lists_nothing(s: Subject) -> None:
     """A consumer group that nobody has used lists nothing, whatever else is stored."""
     s.client.take("0", "a")
     s.client.save("0", 7)
-    unknown = s.client.within(replace(s.scope, consumer_group="unheard-of"))
+    unknown = s.client.within(s.scope._replace(consumer_group="unheard-of"))
     assert unknown.list_ownership() == [], "ownerships of another group were listed"
     assert unknown.list_checkpoints() == [], "checkpoints of another group were listed"
 
