@@ -105,4 +105,5 @@ def test_a_batch_that_is_too_large_for_its_time_keeps_what_it_has_won(make, make
     store = make(operation_timeout=LIMIT, max_concurrency=8)
     store.faults.always["try_claim"] = make_fault(seconds=LIMIT / 8)
     won = store.claim(*[row(str(number)) for number in range(400)])
-    assert len(won) == len(store.list_ownership()) >= 8
+    # On a busy machine one may be carried out and cut off before it is known: an unknown outcome.
+    assert 8 <= len(won) <= len(store.list_ownership())
