@@ -18,15 +18,26 @@ ROOT = Path(eventhub_checkpoints.__file__).parent
 
 GROUND = {"records", "errors", "_fields", "_nearest"}
 REGISTRY = {"registry", "aio.registry"}
-FOLDERS = {"_core", "_wire", "_amqp", "localhub", "receive", "spark", "conformance", "cli"}
+FOLDERS = {
+    "_core",
+    "_wire",
+    "_amqp",
+    "_decoder",
+    "localhub",
+    "receive",
+    "spark",
+    "conformance",
+    "cli",
+}
 
-BELOW_SHELLS = {"ground", "_core", "_wire", "_amqp"}
+BELOW_SHELLS = {"ground", "_core", "_wire", "_amqp", "_decoder"}
 BELOW_SPARK = BELOW_SHELLS | {"shell", "receive", "registry"}
 ARROWS: dict[str, set[str]] = {
     "ground": set(),
     "_core": {"ground"},
     "_wire": {"ground"},
     "_amqp": {"ground"},
+    "_decoder": {"ground", "_amqp"},
     "localhub": {"_amqp"},
     "shell": BELOW_SHELLS,
     "receive": BELOW_SHELLS,
@@ -53,6 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_core": set(),
     "_wire": set(),
     "_amqp": set(),
+    "_decoder": set(),
     "localhub": set(),
     "shell": CLIENT,
     "registry": CLIENT,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from backends import COLOURS, Colour, Place
 from eventhub_checkpoints.conformance.clients import Client, Loop, Row
@@ -81,7 +81,7 @@ def run_races(place: Place, seed: int, rounds: int) -> Counter[str]:
     seen: Counter[str] = Counter()
     with racers(place) as all_racers:
         for number in range(rounds):
-            scope = replace(SCOPE, consumer_group=f"round-{number}")
+            scope = SCOPE._replace(consumer_group=f"round-{number}")
             started = order.sample(all_racers, len(all_racers))
             won = race(started, scope, order)
             seen.update(judged(started, scope, won))

@@ -16,7 +16,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eventhub_checkpoints.receive.columns import SCHEMA, as_text, body_bytes, record_batch
+from eventhub_checkpoints.receive.amqp.event_columns import body_bytes, columns_of
+from eventhub_checkpoints.receive.columns import SCHEMA, record_batch
+from eventhub_checkpoints.receive.values import as_text
 
 ENQUEUED = 1795255200123
 
@@ -33,8 +35,12 @@ def event(body=b"body", properties=None, **annotations):
     return made
 
 
+def batch_of(*made):
+    return record_batch("3", columns_of(made))
+
+
 def row(made):
-    return record_batch("3", [made]).to_pylist()[0]
+    return batch_of(made).to_pylist()[0]
 
 
 def test_the_nine_columns_of_the_connector_are_filled():
@@ -70,8 +76,8 @@ def test_the_schema_is_the_one_that_spark_derives():
 
 
 def test_an_empty_list_is_an_empty_batch():
-    assert record_batch("0", []).schema.equals(SCHEMA)
-    assert record_batch("0", []).num_rows == 0
+    assert batch_of().schema.equals(SCHEMA)
+    assert batch_of().num_rows == 0
 
 
 def test_what_an_event_does_not_carry_is_null_or_empty():
@@ -108,7 +114,7 @@ def test_a_property_that_is_no_text_leaves_the_others_as_they_are():
 
 def test_each_event_has_its_own_properties():
     made = [event(properties={b"k": b"1"}), event(), event(properties={b"k": b"2", b"l": b"3"})]
-    column = record_batch("0", made).column("properties")
+    column = batch_of(*made).column("properties")
     assert column.to_pylist() == [[("k", "1")], [], [("k", "2"), ("l", "3")]]
 
 
@@ -136,5 +142,5 @@ def test_a_body_of_any_kind_becomes_bytes(message, expected):
 
 
 def test_times_keep_their_milliseconds():
-    column = record_batch("0", [event()]).column("enqueuedTime")
+    column = batch_of(event()).column("enqueuedTime")
     assert column.cast(pa.int64()).to_pylist() == [ENQUEUED * 1000]

@@ -2,7 +2,7 @@
 
 import threading
 
-from eventhub_checkpoints.receive.stream import EventStream
+from eventhub_checkpoints.receive.amqp.events import EventStream
 
 
 def receiving() -> set[threading.Thread]:
@@ -13,11 +13,12 @@ def receiving() -> set[threading.Thread]:
 def test_receiving_ends_with_the_range_and_not_when_its_reader_does(hub, address):
     hub.publish("orders", "1", ["event"] * 1000)
     before = receiving()
-    with EventStream(address, "1", 0, prefetch=10, until=25) as stream:
+    client = address.open_receiving_client("1")
+    with EventStream(client, "1", 0, prefetch=10, until=25) as stream:
         [thread] = receiving() - before
-        numbers: list[int | None] = []
+        numbers: list[int] = []
         while 24 not in numbers:
-            numbers += [event.sequence_number for event in stream.next(10)]
+            numbers += stream.next(10).numbers
         thread.join(10)
         assert not thread.is_alive()
     assert numbers[:25] == [*range(25)]
@@ -26,9 +27,10 @@ def test_receiving_ends_with_the_range_and_not_when_its_reader_does(hub, address
 
 def test_a_stream_without_an_end_goes_on(hub, address):
     before = receiving()
-    with EventStream(address, "1", 0, prefetch=10) as stream:
+    client = address.open_receiving_client("1")
+    with EventStream(client, "1", 0, prefetch=10) as stream:
         hub.publish("orders", "1", ["early"])
-        assert [event.sequence_number for event in stream.next(10)] == [0]
+        assert stream.next(10).numbers == [0]
         hub.publish("orders", "1", ["late"])
-        assert [event.sequence_number for event in stream.next(10)] == [1]
+        assert stream.next(10).numbers == [1]
         assert receiving() - before

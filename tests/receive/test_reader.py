@@ -12,6 +12,7 @@ from eventhub_checkpoints.receive import (
     PartitionProperties,
     ReadSettings,
 )
+from eventhub_checkpoints.receive.amqp.event_columns import columns_of
 from eventhub_checkpoints.receive.reader import RangeReader
 
 ADDRESS = HubAddress("ns", "orders", "$Default", "secret")
@@ -31,7 +32,7 @@ class ScriptedStream:
         self.script = script
 
     def next(self, timeout):
-        return [event(number) for number in self.script.pop(0)]
+        return columns_of([event(number) for number in self.script.pop(0)])
 
 
 class ScriptedReader(RangeReader):
@@ -53,7 +54,7 @@ class ScriptedReader(RangeReader):
         return self.held
 
     def numbers(self):
-        return [event.sequence_number for events in self.lists() for event in events]
+        return [number for part in self.parts() for number in part.numbers]
 
 
 def test_repeated_events_are_dropped():

@@ -6,16 +6,14 @@ are received. It lives in `eventhub_checkpoints.receive.batches`, which needs th
 """
 
 from eventhub_checkpoints.errors import DataLossError, HubUnavailableError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.hub import (
-    PartitionProperties,
-    first_event,
-    list_partitions,
-    partition_properties,
-)
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.hub import first_event, list_partitions, partition_properties
+from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 
 __all__ = [
+    "Address",
     "DataLossError",
     "HubAddress",
     "HubUnavailableError",

@@ -1,12 +1,13 @@
 """A range of one partition as Arrow batches: exactly these events, or an error."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from itertools import accumulate
 
+from eventhub_checkpoints._decoder.columns import Columns
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.columns import body_bytes, record_batch
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.columns import record_batch
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.reader import RangeReader
 
@@ -15,9 +16,6 @@ try:
 except ImportError as error:
     raise MissingDriverError.of_extra("receiving Arrow batches", "spark") from error
 
-if TYPE_CHECKING:
-    from azure.eventhub import EventData
-
 BYTES_PER_BATCH = 16 * 2**20
 """A batch is given out when its bodies have reached this, however few its rows."""
 
@@ -25,7 +23,7 @@ DEFAULT_SETTINGS = ReadSettings()
 
 
 def read_range(
-    address: HubAddress, wanted: OffsetRange, settings: ReadSettings = DEFAULT_SETTINGS
+    address: Address, wanted: OffsetRange, settings: ReadSettings = DEFAULT_SETTINGS
 ) -> Iterator[pa.RecordBatch]:
     """Read a range, in order, each event once, in batches of the columns in `columns.SCHEMA`.
 
@@ -37,16 +35,26 @@ def read_range(
         HubUnavailableError: the hub has the events, yet delivers none of them.
         EventHubError: the client gave up after its own retries.
     """
-    rows: list[EventData] = []
-    bodies: list[bytes] = []
-    size = 0
-    with closing(RangeReader(address, wanted, settings).lists()) as lists:
-        for event in (event for events in lists for event in events):
-            rows.append(event)
-            bodies.append(body := body_bytes(event))
-            size += len(body)
-            if len(rows) >= settings.rows_per_batch or size >= BYTES_PER_BATCH:
-                yield record_batch(wanted.partition_id, rows, bodies)
-                rows, bodies, size = [], [], 0
-    if rows:
-        yield record_batch(wanted.partition_id, rows, bodies)
+    with closing(RangeReader(address, wanted, settings).parts()) as parts:
+        for columns in in_batches(parts, settings.rows_per_batch, BYTES_PER_BATCH):
+            yield record_batch(wanted.partition_id, columns)
+
+
+def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Columns]:
+    """The same events, so many at a time, or fewer whose bodies reach `size` (bytes)."""
+    held = Columns()
+    for part in parts:
+        held.extend(part)
+        while end := full_at(held, rows, size):
+            yield held.part(0, end)
+            held = held.part(end, len(held))
+    if held:
+        yield held
+
+
+def full_at(held: Columns, rows: int, size: int) -> int | None:
+    """How many rows make a full batch; None while there are too few."""
+    if held.size >= size:
+        reached = accumulate(len(body) for body in held.bodies)
+        return min(rows, 1 + next(place for place, sum_ in enumerate(reached) if sum_ >= size))
+    return rows if len(held) >= rows else None

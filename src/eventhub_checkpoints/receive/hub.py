@@ -2,49 +2,24 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
 from typing import TypeVar
 
 from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.stream import EventStream
+from eventhub_checkpoints.errors import HubUnavailableError
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.properties import PartitionProperties
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 
-OPERATION_TIMEOUT = 60.0
 QUESTIONS_AT_ONCE = 32
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionProperties:
-    """What a partition holds at this moment.
-
-    Attributes:
-        first_sequence_number: of the first event that is still retained; equal to
-            `next_sequence_number` where there is none.
-        next_sequence_number: that the next event will get.
-        last_enqueued_offset: of the newest event, opaque text.
-        last_enqueued_time: of the newest event, UTC.
-    """
-
-    partition_id: str
-    first_sequence_number: int
-    next_sequence_number: int
-    last_enqueued_offset: str
-    last_enqueued_time: datetime
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no event is retained."""
-        return self.first_sequence_number == self.next_sequence_number
-
-
-def list_partitions(address: HubAddress, *, timeout: float = OPERATION_TIMEOUT) -> list[str]:
+def list_partitions(address: Address, *, timeout: float = OPERATION_TIMEOUT) -> list[str]:
     """The ids of all partitions of the hub, in numeric order.
 
     Raises:
@@ -52,11 +27,11 @@ def list_partitions(address: HubAddress, *, timeout: float = OPERATION_TIMEOUT) 
         HubUnavailableError: no answer within `timeout` (s).
         EventHubError: the hub refused.
     """
-    return ask_each([str(address)], lambda _: _partition_ids(address), timeout)[str(address)]
+    return ask_each([str(address)], lambda _: address.ask_partition_ids(), timeout)[str(address)]
 
 
 def partition_properties(
-    address: HubAddress,
+    address: Address,
     partition_ids: Iterable[str] | None = None,
     *,
     expected: Iterable[str] = (),
@@ -83,7 +58,7 @@ def partition_properties(
     wanted = list(partition_ids)
     found |= ask_each(
         [one for one in wanted if one not in found],
-        lambda one: _properties(address, one),
+        address.ask_properties,
         deadline - time.monotonic(),
         told=lambda ids: f"partition {ids} of {address}",
     )
@@ -91,17 +66,17 @@ def partition_properties(
 
 
 def _list_and_ask(
-    address: HubAddress, expected: Iterable[str], timeout: float
+    address: Address, expected: Iterable[str], timeout: float
 ) -> tuple[list[str], dict[str, PartitionProperties]]:
     """The partitions of the hub, and what those of the expected ones hold that gave an answer."""
     found: dict[str, PartitionProperties] = {}
 
     def ask(name: str) -> list[str]:
         if name == str(address):
-            return _partition_ids(address)
+            return address.ask_partition_ids()
         # A hub that was created again may have fewer: that shows in the list.
         with suppress(EventHubError):
-            found[name] = _properties(address, name)
+            found[name] = address.ask_properties(name)
         return []
 
     listed = ask_each([str(address), *expected], ask, timeout)
@@ -109,7 +84,7 @@ def _list_and_ask(
 
 
 def first_event(
-    address: HubAddress, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
+    address: Address, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
 ) -> int:
     """The sequence number of the first event at an offset or time, learnt by receiving it.
 
@@ -117,16 +92,15 @@ def first_event(
         HubUnavailableError: no event came within `timeout` (s). The client does not tell when
             the hub refuses a position; it asks again and again.
     """
-    with EventStream(address, partition_id, start, inclusive=inclusive, prefetch=1) as stream:
-        events = stream.next(timeout)
-    if not events or events[0].sequence_number is None:
+    number = address.ask_first(partition_id, start, inclusive, timeout)
+    if number is None:
         raise HubUnavailableError(
             f"partition {partition_id} of {address} delivered no event at {start!r} within "
             f"{timeout:g} s. Does consumer group {address.consumer_group!r} exist? If the hub was "
             "deleted and created again, its checkpoints belong to the old one: reset them, or "
             "start from 'earliest'"
         )
-    return int(events[0].sequence_number)
+    return number
 
 
 def run_in_daemons(work: Callable[[], None], count: int, timeout: float) -> None:
@@ -185,47 +159,3 @@ def ask_each(
             "and can it be reached?"
         )
     return {name: answers[name] for name in wanted}
-
-
-@contextmanager
-def _hub_named(address: HubAddress) -> Iterator[None]:
-    """Say which hub is missing: the client says "404" and no name."""
-    try:
-        yield
-    except EventHubError as error:
-        if "not-found" not in str(error.error):
-            raise
-        raise ConfigurationError(
-            f"{address.fully_qualified_namespace} has no event hub {address.eventhub_name!r}"
-        ) from error
-
-
-def _partition_ids(address: HubAddress) -> list[str]:
-    with _hub_named(address), address.open_client() as client:
-        return sorted(client.get_partition_ids(), key=int)
-
-
-def _properties(address: HubAddress, partition_id: str) -> PartitionProperties:
-    with _hub_named(address), address.open_client() as client:
-        return read_properties(partition_id, client.get_partition_properties(partition_id))
-
-
-def read_properties(partition_id: str, answer: Mapping[str, object]) -> PartitionProperties:
-    """The client's answer, with an empty partition's numbers put straight.
-
-    A partition that never held an event has -1 as its last number; one whose events have all
-    expired still has a last number, and nothing before the next one can be read.
-    """
-    last, begin = answer["last_enqueued_sequence_number"], answer["beginning_sequence_number"]
-    enqueued = answer["last_enqueued_time_utc"]
-    assert isinstance(last, int)
-    assert isinstance(begin, int)
-    assert isinstance(enqueued, datetime)
-    following = last + 1
-    return PartitionProperties(
-        partition_id,
-        following if answer["is_empty"] else max(begin, 0),
-        following,
-        str(answer["last_enqueued_offset"]),
-        enqueued if enqueued.tzinfo else enqueued.replace(tzinfo=UTC),
-    )

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from eventhub_checkpoints.errors import DataLossError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.hub import PartitionProperties
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.properties import PartitionProperties
 
 
-def expired(address: HubAddress, wanted: int, found: PartitionProperties) -> DataLossError:
+def expired(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
     """The wanted event was dropped by the hub's retention."""
     return DataLossError(
         found.partition_id,
@@ -20,7 +20,7 @@ def expired(address: HubAddress, wanted: int, found: PartitionProperties) -> Dat
     )
 
 
-def ahead_of_end(address: HubAddress, wanted: int, found: PartitionProperties) -> DataLossError:
+def ahead_of_end(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
     """The wanted position lies behind the hub's last event: the hub was probably re-created."""
     return DataLossError(
         found.partition_id,
@@ -35,7 +35,7 @@ def ahead_of_end(address: HubAddress, wanted: int, found: PartitionProperties) -
 
 
 def partition_gone(
-    address: HubAddress, partition_id: str, wanted: int, found: Iterable[str]
+    address: Address, partition_id: str, wanted: int, found: Iterable[str]
 ) -> DataLossError:
     """The hub has no such partition any more: it was created again with fewer."""
     return DataLossError(

@@ -1,13 +1,16 @@
 """What is read, and how."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
 
 ROWS_PER_BATCH = 2000
 PREFETCH = 1000
 RECEIVER_TIMEOUT = 60.0
+OPERATION_TIMEOUT = 60.0
+
+ReceivePath = Literal["auto", "fast", "public"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class ReadSettings:
     """How a range is read.
 
     Attributes:
+        receive_path: `fast` reads the frames of the client's connection by itself, `public` takes
+            the client's events, `auto` is the first of them that works.
         rows_per_batch: an Arrow batch has at most this many rows.
         prefetch: events that the service may send ahead. The memory of a task is bounded by four
             times as many events and one batch of `rows_per_batch` rows or 16 MiB of bodies:
@@ -62,3 +67,4 @@ class ReadSettings:
     receiver_timeout: float = RECEIVER_TIMEOUT
     operation_timeout: float = OPERATION_TIMEOUT
     fail_on_data_loss: bool = True
+    receive_path: ReceivePath = "auto"

@@ -3,18 +3,16 @@
 import logging
 import time
 from collections.abc import Generator, Iterator, Sequence
+from itertools import pairwise
 
-from azure.eventhub import EventData
-
+from eventhub_checkpoints._decoder.columns import Columns
 from eventhub_checkpoints.errors import DataLossError, HubUnavailableError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.hub import (
-    PartitionProperties,
-    partition_properties,
-)
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.loss import ahead_of_end, expired
+from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.stream import EventStream
+from eventhub_checkpoints.receive.stream import Stream
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -30,7 +28,7 @@ class RangeReader:
     behind the gap's begin: then the events had expired before they could be read.
     """
 
-    def __init__(self, address: HubAddress, wanted: OffsetRange, settings: ReadSettings) -> None:
+    def __init__(self, address: Address, wanted: OffsetRange, settings: ReadSettings) -> None:
         self.address = address
         self.partition_id = wanted.partition_id
         self.settings = settings
@@ -45,7 +43,7 @@ class RangeReader:
         """Whether the range has been read to its end."""
         return self.next >= self.until
 
-    def lists(self) -> Generator[Sequence[EventData], None, None]:
+    def parts(self) -> Generator[Columns, None, None]:
         """The events of the range, as they come.
 
         A receiver that stays silent is replaced once before its silence is believed: a
@@ -62,35 +60,33 @@ class RangeReader:
                 silent = True
         self._check_gap(now=float("inf"))
 
-    def _until_silent(self) -> Iterator[Sequence[EventData]]:
+    def _until_silent(self) -> Iterator[Columns]:
         with self._open() as stream:
             while not self.is_done:
-                events = stream.next(self.settings.receiver_timeout)
-                if not events:
+                found = stream.next(self.settings.receiver_timeout)
+                if not found:
                     return
-                yield self._within(events)
+                yield self._within(found)
 
-    def _open(self) -> EventStream:
-        prefetch = min(self.settings.prefetch, self.until - self.next)
-        return EventStream(
-            self.address, self.partition_id, self.next, prefetch=prefetch, until=self.until
-        )
+    def _open(self) -> Stream:
+        return self.address.open_stream(self.partition_id, self.next, self.until, self.settings)
 
-    def _within(self, events: Sequence[EventData]) -> Sequence[EventData]:
+    def _within(self, found: Columns) -> Columns:
         self._delivered = True
-        following = self.next + len(events)
-        if [event.sequence_number for event in events] == [*range(self.next, following)]:
-            kept, self.next = events[: self.until - self.next], min(following, self.until)
+        following = self.next + len(found)
+        if found.numbers == [*range(self.next, following)]:
+            kept = found if following <= self.until else found.part(0, self.until - self.next)
+            self.next = min(following, self.until)
         else:
-            kept = self._sorted_out(events)
+            places = self._sorted_out(found.numbers)
+            kept = Columns.joined(found.part(begin, end) for begin, end in stretches(places))
         self._check_gap(time.monotonic())
         return kept
 
-    def _sorted_out(self, events: Sequence[EventData]) -> list[EventData]:
-        """By rules 1 and 2, and nothing from `until` on."""
-        kept: list[EventData] = []
-        for event in events:
-            number = event.sequence_number or 0
+    def _sorted_out(self, numbers: Sequence[int]) -> list[int]:
+        """The places of those to keep by rules 1 and 2, and nothing from `until` on."""
+        kept: list[int] = []
+        for place, number in enumerate(numbers):
             if number < self.next:
                 continue
             if number > self.next and self._gap is None:
@@ -98,7 +94,7 @@ class RangeReader:
             self.next = min(number + 1, self.until)
             if number >= self.until:
                 break
-            kept.append(event)
+            kept.append(place)
         return kept
 
     def _check_gap(self, now: float) -> None:
@@ -164,3 +160,10 @@ class RangeReader:
         if self.settings.fail_on_data_loss:
             raise loss
         _LOGGER.warning("%s", loss)
+
+
+def stretches(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Begin and end of each stretch of places that follow one another."""
+    breaks = [at for at in range(1, len(places)) if places[at] != places[at - 1] + 1]
+    for begin, end in pairwise([0, *breaks, len(places)] if places else []):
+        yield places[begin], places[end - 1] + 1

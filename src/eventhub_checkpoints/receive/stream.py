@@ -1,63 +1,18 @@
-"""One partition's events, pulled: the client pushes, and Arrow batches are asked for."""
+"""One partition's events, pulled."""
 
-import queue
-import threading
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Self
+from abc import ABC, abstractmethod
+from typing import Self
 
-from azure.eventhub import EventData
-
-from eventhub_checkpoints.receive.address import HubAddress
-
-LISTS_AHEAD = 2
-"""How many lists of events may wait, so that receiving and converting overlap a little."""
-
-STOP_CHECK = 0.1
-"""How often (s) a thread with a full inbox looks whether anybody still reads."""
+from eventhub_checkpoints._decoder.columns import Columns
 
 
-class EventStream:
-    """The events of one partition from a position on, in lists, until it is closed.
+class Stream(ABC):
+    """The events of one partition from a position on, in columns, until it is closed.
 
-    The receiver has no owner level: retries and speculative tasks may read the same events
-    side by side, and nobody is put off the partition. After a reconnect the client may repeat
-    events; the caller drops by sequence number.
-
-    Bound: `prefetch` events in the client, and `LISTS_AHEAD` lists of at most `prefetch`.
-
-    Args:
-        address: the hub.
-        partition_id: which partition.
-        start: what the client takes: a sequence number, an offset, or a time.
-        inclusive: whether an event exactly at `start` is delivered.
-        prefetch: events that the service may send ahead.
-        until: receiving ends with the event before this sequence number; None goes on.
+    No transport gives it an owner level: retries and speculative tasks may read the same events
+    side by side, and nobody is put off the partition. After a reconnect it may repeat events;
+    the caller drops by sequence number.
     """
-
-    def __init__(
-        self,
-        address: HubAddress,
-        partition_id: str,
-        start: int | str | datetime,
-        *,
-        inclusive: bool = True,
-        prefetch: int = 300,
-        until: int | None = None,
-    ) -> None:
-        self._closed = threading.Event()
-        self._until = until
-        self._inbox: queue.Queue[Sequence[EventData] | Exception] = queue.Queue(LISTS_AHEAD)
-        self._client = address.open_receiving_client(partition_id)
-        self._request: dict[str, Any] = {
-            "partition_id": partition_id,
-            "starting_position": start,
-            "starting_position_inclusive": inclusive,
-            "prefetch": prefetch,
-            "max_batch_size": prefetch,
-        }
-        # Daemon: closing a link takes the client up to a second, which no task should wait for.
-        threading.Thread(target=self._receive, name=f"receive-{partition_id}", daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -65,48 +20,15 @@ class EventStream:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def next(self, timeout: float) -> Sequence[EventData]:
-        """The next events in the order of the partition; empty after `timeout` (s) without any.
+    @abstractmethod
+    def next(self, timeout: float) -> Columns | None:
+        """The next events in the order of the partition; None after `timeout` (s) without any.
 
         Raises:
             EventHubError: the client gave up after its own retries.
+            HubUnavailableError: the same, of a transport without that client.
         """
-        try:
-            events = self._inbox.get(timeout=timeout)
-        except queue.Empty:
-            return ()
-        if isinstance(events, Exception):
-            raise events
-        return events
 
+    @abstractmethod
     def close(self) -> None:
-        """Stop receiving. The connection is closed in the background."""
-        self._closed.set()
-        self._client.close()
-
-    def _receive(self) -> None:
-        try:
-            self._client.receive_batch(
-                lambda _context, events: self._put_events(events),
-                on_error=lambda _context, error: self._put(error),
-                **self._request,
-            )
-        except Exception as error:
-            self._put(error)
-
-    def _put_events(self, events: Sequence[EventData]) -> None:
-        self._put(events)
-        if self._until is not None and (events[-1].sequence_number or 0) >= self._until - 1:
-            # Else it would receive some thousand events more until its reader has come so far.
-            self._client.close()
-
-    def _put(self, found: Sequence[EventData] | Exception) -> None:
-        while not self._closed.is_set():
-            try:
-                self._inbox.put(found, timeout=STOP_CHECK)
-            except queue.Full:
-                continue
-            if isinstance(found, Exception):
-                # The client would make a new receiver and go on; the reader decides that.
-                self._client.close()
-            return
+        """Stop receiving; connections may be closed in the background."""

@@ -11,7 +11,7 @@ from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.cli.demo.place import CONSUMER_GROUP, Place
 from eventhub_checkpoints.cli.demo.signals import Signals
 from eventhub_checkpoints.cli.demo.storage import Storage
-from eventhub_checkpoints.receive.address import HubAddress
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.records import Scope
 
 HUB_SECONDS = 30

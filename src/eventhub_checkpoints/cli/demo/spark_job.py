@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventhub_checkpoints.cli.demo.journal import JournalWriter
 from eventhub_checkpoints.cli.demo.place import CONSUMER_GROUP, HUB_VARIABLE, STORE_VARIABLE, Place
-from eventhub_checkpoints.receive.address import HubAddress
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.spark import CheckpointPublisher
 
 

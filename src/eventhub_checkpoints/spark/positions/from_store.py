@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.given import checked_scope
 from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions

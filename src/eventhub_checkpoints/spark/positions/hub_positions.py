@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.spark.given import require_hub_name, require_kind
 from eventhub_checkpoints.spark.positions.hubs import Hub, checked_partitions
 from eventhub_checkpoints.spark.positions.kafka_texts import (

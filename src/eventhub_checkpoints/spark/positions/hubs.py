@@ -6,15 +6,11 @@ from typing import TypeGuard
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.hub import (
-    OPERATION_TIMEOUT,
-    PartitionProperties,
-    ask_each,
-    list_partitions,
-    partition_properties,
-    read_properties,
-)
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.amqp.questions import read_properties
+from eventhub_checkpoints.receive.hub import ask_each, list_partitions, partition_properties
+from eventhub_checkpoints.receive.properties import PartitionProperties
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.spark.given import answers_at_once
 from eventhub_checkpoints.spark.positions.position import is_partition_id
 

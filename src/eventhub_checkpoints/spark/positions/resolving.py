@@ -3,13 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.hub import (
-    OPERATION_TIMEOUT,
-    PartitionProperties,
-    ask_each,
-    first_event,
-)
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.hub import ask_each, first_event
+from eventhub_checkpoints.receive.properties import PartitionProperties
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.spark.positions.hubs import Hub, address_of, ask_properties, name_of
 from eventhub_checkpoints.spark.positions.position import EventPosition
 
@@ -42,7 +39,7 @@ def numbers_of(
 
 
 def resolve(
-    address: HubAddress,
+    address: Address,
     positions: Mapping[str, EventPosition],
     found: Mapping[str, PartitionProperties],
     timeout: float,
@@ -63,7 +60,7 @@ def unresolved(known: Mapping[str, int | None]) -> list[str]:
 
 
 def look_up_each(
-    address: HubAddress,
+    address: Address,
     positions: Mapping[str, EventPosition],
     partitions: Iterable[str],
     timeout: float,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eventhub_checkpoints.errors import DataLossError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.hub import PartitionProperties
+from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.loss import ahead_of_end, expired, partition_gone
+from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
 from eventhub_checkpoints.spark.source.limits import Limits
 
@@ -31,7 +31,7 @@ class Beginning:
     loss: DataLossError | None = None
 
 
-def beginning(address: HubAddress, wanted: int | None, found: PartitionProperties) -> Beginning:
+def beginning(address: Address, wanted: int | None, found: PartitionProperties) -> Beginning:
     """Hold the next number of a partition against what the hub has.
 
     A partition that has not been seen begins at its first event. One that holds nothing begins
@@ -47,13 +47,13 @@ def beginning(address: HubAddress, wanted: int | None, found: PartitionPropertie
     return Beginning(wanted)
 
 
-def beginnings(address: HubAddress, start: StreamOffset, found: Found) -> dict[str, Beginning]:
+def beginnings(address: Address, start: StreamOffset, found: Found) -> dict[str, Beginning]:
     """Where each partition that the hub has begins in the next batch."""
     return {one: beginning(address, start.next.get(one), held) for one, held in found.items()}
 
 
 def losses(
-    address: HubAddress, start: StreamOffset, found: Found, begun: Mapping[str, Beginning]
+    address: Address, start: StreamOffset, found: Found, begun: Mapping[str, Beginning]
 ) -> Sequence[DataLossError]:
     """What the stream wants and the hub does not have, partitions included."""
     gone = [

@@ -10,9 +10,14 @@ from typing import Self
 
 from eventhub_checkpoints._nearest import nearest
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, HubAddress
-from eventhub_checkpoints.receive.hub import OPERATION_TIMEOUT
-from eventhub_checkpoints.receive.ranges import PREFETCH, RECEIVER_TIMEOUT, ReadSettings
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.ranges import (
+    OPERATION_TIMEOUT,
+    PREFETCH,
+    RECEIVER_TIMEOUT,
+    ReadSettings,
+)
 from eventhub_checkpoints.spark.positions.position import EventPosition
 from eventhub_checkpoints.spark.source.grouping import TaskSize
 from eventhub_checkpoints.spark.source.limits import Limits
@@ -72,7 +77,7 @@ class SourceOptions:
         names: which options were given.
     """
 
-    address: HubAddress
+    address: Address
     starting_position: EventPosition
     starting_positions: Mapping[str, EventPosition]
     ending_position: EventPosition
@@ -140,7 +145,7 @@ def unknown(given: str) -> str:
     return f"the option {given} is not known to format('eventhubs'); {hint}"
 
 
-def read_address(given: Mapping[str, str]) -> HubAddress:
+def read_address(given: Mapping[str, str]) -> Address:
     """The hub: by a connection string, or by its names and a credential.
 
     Raises:

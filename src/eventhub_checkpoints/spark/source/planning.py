@@ -8,9 +8,10 @@ import logging
 from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError
-from eventhub_checkpoints.receive.address import HubAddress
-from eventhub_checkpoints.receive.hub import PartitionProperties, partition_properties
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.loss import ahead_of_end, expired
+from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.spark.positions.from_store import starting_positions
 from eventhub_checkpoints.spark.positions.position import EventPosition
@@ -83,7 +84,7 @@ def check_named(
 
 
 def retained(
-    address: HubAddress, settings: ReadSettings, found: PartitionProperties, start: int, end: int
+    address: Address, settings: ReadSettings, found: PartitionProperties, start: int, end: int
 ) -> OffsetRange:
     """The range, held against what the partition has.
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eventhub_checkpoints.receive.hub import PartitionProperties, partition_properties
+from eventhub_checkpoints.receive.hub import partition_properties
+from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.spark.positions.resolving import resolve
 from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
 from eventhub_checkpoints.spark.source.advancing import beginnings, losses, next_offset

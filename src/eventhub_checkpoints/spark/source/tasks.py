@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eventhub_checkpoints.receive.address import HubAddress
+from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.spark.source.grouping import grouped
@@ -26,7 +26,7 @@ again, as Python does after 700, takes a tenth of the time and finds nothing."""
 class RangeTask(InputPartition):
     """What one Spark task reads. Its `repr` comes into logs and shows no secret."""
 
-    address: HubAddress
+    address: Address
     wanted: tuple[OffsetRange, ...]
     settings: ReadSettings
 

@@ -1,0 +1,1 @@
+"""Receiving over AMQP: the hub, by the official client."""

@@ -1,0 +1,174 @@
+"""A hub as the official client reaches it."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+from azure.core.utils import parse_connection_string
+from azure.eventhub import EventHubConsumerClient
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address, checked_group
+from eventhub_checkpoints.receive.amqp.client import OnePartitionClient
+from eventhub_checkpoints.receive.amqp.events import EventStream
+from eventhub_checkpoints.receive.amqp.questions import hub_named, read_properties
+from eventhub_checkpoints.receive.credentials import credential_of
+from eventhub_checkpoints.receive.properties import PartitionProperties
+from eventhub_checkpoints.receive.ranges import ReadSettings
+from eventhub_checkpoints.receive.stream import Stream
+
+STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
+"""With a partition named there is nothing to balance, and the client's balancing thread sleeps
+this long (s) after it was told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubAddress(Address):
+    """One hub as one consumer group reads it over AMQP; its `repr` shows no secret.
+
+    Attributes:
+        fully_qualified_namespace: as the client and every checkpoint store spell it.
+        eventhub_name: as typed.
+        consumer_group: in which events are read.
+        connection_string: with the key or signature in it; "" where there is a credential.
+        settings: further keywords of `EventHubConsumerClient`, for example
+            `custom_endpoint_address`, `use_tls` and `transport_type`.
+        credential: as in `credential_of`: it is made where a client is opened.
+    """
+
+    fully_qualified_namespace: str
+    eventhub_name: str
+    consumer_group: str
+    connection_string: str = field(repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    credential: str = field(default="", repr=False)
+
+    @classmethod
+    def from_connection_string(
+        cls,
+        connection_string: str,
+        consumer_group: str = DEFAULT_CONSUMER_GROUP,
+        *,
+        eventhub_name: str | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Take namespace and hub from a connection string.
+
+        Args:
+            connection_string: of the hub, or of the namespace with `eventhub_name` given.
+            consumer_group: in which events are read.
+            eventhub_name: wins over the `EntityPath` of the connection string.
+            settings: see the attribute.
+
+        Raises:
+            ConfigurationError: it is malformed or names no hub, or the consumer group is no
+                name. The message does not show the connection string.
+        """
+        parts = read_parts(connection_string)
+        namespace = parts["endpoint"].split("://", 1)[-1].rstrip("/")
+        hub = eventhub_name or parts.get("entitypath")
+        if not hub:
+            raise ConfigurationError(
+                f"the connection string of {namespace} names no hub; add ;EntityPath=HUB to it"
+            )
+        group = checked_group("consumer_group", consumer_group)
+        return cls(namespace, hub, group, connection_string, dict(settings))
+
+    @classmethod
+    def from_credential(
+        cls,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        credential: str,
+        consumer_group: str = DEFAULT_CONSUMER_GROUP,
+        **settings: Any,
+    ) -> Self:
+        """Take a hub by its names, and a credential by its own.
+
+        Args:
+            fully_qualified_namespace: such as `NAMESPACE.servicebus.windows.net`.
+            eventhub_name: as typed.
+            credential: the name of a class of azure-identity; or a signature, or a key's name
+                and key, as in `credential_of`.
+            consumer_group: in which events are read.
+            settings: see the attribute.
+
+        Raises:
+            ConfigurationError: a name is empty, or the credential is none.
+        """
+        for what, text in (("namespace", fully_qualified_namespace), ("hub", eventhub_name)):
+            if not text.strip():
+                raise ConfigurationError(f"the name of the {what} is empty")
+        credential_of(credential)
+        group = checked_group("consumer_group", consumer_group)
+        namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
+        return cls(namespace, eventhub_name, group, "", dict(settings), credential)
+
+    def ask_partition_ids(self) -> list[str]:
+        with self._named(), self.open_client() as client:
+            return sorted(client.get_partition_ids(), key=int)
+
+    def ask_properties(self, partition_id: str) -> PartitionProperties:
+        with self._named(), self.open_client() as client:
+            return read_properties(partition_id, client.get_partition_properties(partition_id))
+
+    def ask_first(
+        self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
+    ) -> int | None:
+        client = self.open_receiving_client(partition_id)
+        with EventStream(client, partition_id, start, inclusive=inclusive, prefetch=1) as stream:
+            events = stream.next(timeout)
+        return events.numbers[0] if events else None
+
+    def open_stream(
+        self, partition_id: str, start: int, until: int, settings: ReadSettings
+    ) -> Stream:
+        client = self.open_receiving_client(partition_id)
+        prefetch = min(settings.prefetch, until - start)
+        return EventStream(client, partition_id, start, prefetch=prefetch, until=until)
+
+    def open_client(self) -> EventHubConsumerClient:
+        """A client of the hub; whoever asked for it closes it."""
+        return self._open(EventHubConsumerClient)
+
+    def open_receiving_client(self, partition_id: str) -> EventHubConsumerClient:
+        """A client that receives from one partition; whoever asked for it closes it."""
+        return self._open(OnePartitionClient, partition_id=partition_id)
+
+    def _open(self, kind: type[EventHubConsumerClient], **own: Any) -> EventHubConsumerClient:
+        settings = {**STREAM_SETTINGS, **self.settings, **own, "eventhub_name": self.eventhub_name}
+        if not self.credential:
+            return kind.from_connection_string(
+                self.connection_string, self.consumer_group, **settings
+            )
+        return kind(
+            self.fully_qualified_namespace,
+            consumer_group=self.consumer_group,
+            credential=credential_of(self.credential),
+            **settings,
+        )
+
+    def _named(self) -> AbstractContextManager[None]:
+        return hub_named(self.fully_qualified_namespace, self.eventhub_name)
+
+
+def read_parts(connection_string: str) -> Mapping[str, str]:
+    """The parts of a connection string that can work, by lower-case name.
+
+    Raises:
+        ConfigurationError: it is malformed, or holds no key; the message does not show it.
+    """
+    try:
+        parts = parse_connection_string(connection_string)
+    except (ValueError, AttributeError):
+        # Not chained: the parser's frames hold the key, and some loggers write frames out.
+        parts = {}
+    signed = "sharedaccesssignature" in parts
+    if "endpoint" in parts and (signed or {"sharedaccesskeyname", "sharedaccesskey"} <= set(parts)):
+        return parts
+    raise ConfigurationError(
+        "the connection string is malformed; expected Endpoint=sb://NAMESPACE/;"
+        "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"
+    )
