@@ -2,8 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from azure.eventhub.exceptions import ConnectionLostError
 
+from eventhub_checkpoints._amqp.messages import Message, Properties
+from eventhub_checkpoints._amqp.types import Symbol, UInt
 from eventhub_checkpoints.localhub import LocalHub
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -141,3 +144,25 @@ def test_ten_thousand_events_arrive_in_order(hub, read_sync):
 def test_a_refusal_is_told_to_the_sync_client(hub, read_sync):
     reading = read_sync(hub, client={"eventhub_name": "nowhere"}, partition_id="0")
     assert "Status code: 404" in str(reading.wait_for_error())
+
+
+def test_a_message_of_another_producer_arrives_as_it_was_written(hub, read):
+    message = Message(
+        message_annotations={"x-opt-partition-key": "door", "x-seen": 3},
+        properties=Properties(content_type=Symbol("text/plain")),
+        application_properties={"k": UInt(7)},
+        value="a value",
+    )
+    assert hub.publish_messages("orders", "0", [message.encode()]) == range(1)
+    [event] = read(hub, partition_id="0").wait(1)
+    assert event.partition_key == b"door"
+    assert event.properties == {b"k": 7}
+    assert event.content_type == "text/plain"
+    assert event.raw_amqp_message.annotations[b"x-seen"] == 3
+    assert event.raw_amqp_message.body == b"a value"
+
+
+def test_what_is_no_message_is_not_appended(hub):
+    with pytest.raises(ValueError, match="no AMQP message"):
+        hub.publish_messages("orders", "0", [b"\x00"])
+    assert hub.partition_properties("orders", "0").is_empty

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._amqp.types import CodecError
 from .arguments import check_count, check_properties, check_text, read_bodies, read_time
 from .clock import now
-from .events import make_events
+from .events import Event, make_events, read_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -99,7 +100,34 @@ class Operations(ABC):
         if partition_key is not None:
             check_text("partition_key", partition_key)
         made = make_events(read_bodies(events), properties, partition_key)
-        when = now() if enqueued_time is None else read_time(enqueued_time)
+        return self._append(hub, partition_id, made, enqueued_time)
+
+    def publish_messages(
+        self,
+        hub: str,
+        partition_id: str,
+        messages: Iterable[bytes],
+        *,
+        enqueued_time: float | datetime | None = None,
+    ) -> range:
+        """Append messages that are encoded already, as any AMQP producer writes them.
+
+        Args:
+            hub: the hub's name.
+            partition_id: for instance "0".
+            messages: the payload of one transfer each.
+            enqueued_time: as in `publish`.
+        """
+        try:
+            made = [event for message in messages for event in read_events(message, 0)]
+        except CodecError as error:
+            raise ValueError(f"messages holds what is no AMQP message: {error}") from error
+        return self._append(hub, partition_id, made, enqueued_time)
+
+    def _append(
+        self, hub: str, partition_id: str, made: list[Event], enqueued: float | datetime | None
+    ) -> range:
+        when = now() if enqueued is None else read_time(enqueued)
         return self._call(lambda server: server.log(hub, partition_id).append(made, when))
 
     def partition_ids(self, hub: str) -> list[str]:
