@@ -1,4 +1,4 @@
-"""What was measured of Spark's reads, held against what it has to reach, as tables and as JSON."""
+"""What was measured of reads, held against what it has to reach, as tables and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ UNITS = {
     "task": "{:,.0f} /s",
     "cpu": "{:.1f} us",
     "server": "{:.0%}",
+    "memory": "{:.0f} MiB",
     "trigger": "{:.2f} s",
     "plan": "{:.2f} s",
     "work": "{:.2f} s",

@@ -66,12 +66,18 @@ class Server:
 @contextmanager
 def stand_in(kinds: Set[Kind], events: int, cores: Cores) -> Iterator[Server]:
     """A local hub with so many events in a hub of each kind."""
-    command = [sys.executable, "-m", "benchmarks.spark_hub", "--events", str(events)]
-    command += [f"--kind={partitions},{properties}" for partitions, properties in sorted(kinds)]
+    words = [f"--kind={partitions},{properties}" for partitions, properties in sorted(kinds)]
+    with serving("benchmarks.spark_hub", ["--events", str(events), *words], cores) as found:
+        yield found
+
+
+@contextmanager
+def serving(module: str, words: Sequence[str], cores: Cores) -> Iterator[Server]:
+    """A module that prints the addresses of its hubs as a line of JSON, and serves them."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
         with on_cores(cores.server):
-            child = Child(command, log=log, cwd=ROOT, name="the stand-in")
+            child = Child([sys.executable, "-m", module, *words], log=log, cwd=ROOT, name=module)
         with child:
             line = child.wait_ready(lambda: first_line(log), START_SECONDS)
             yield Server(child.pid, json.loads(line))

@@ -79,10 +79,23 @@ def test_a_batch_of_claims_is_one_round_trip(
         assert [one["reached"] for one in trips["targets"]] == [True]
 
 
-@pytest.mark.skipif(
+on_two_cores = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2,
     reason="it puts server and client on cores of their own, as Linux can, and needs two",
 )
+
+
+@on_two_cores
+def test_what_is_received_is_measured_beside_the_official_client(tmp_path: Path) -> None:
+    printed, cases = quick_benchmark("benchmarks.receive", tmp_path / "figures.json", "mixed-far")
+    assert "at least 10 x official" in printed
+    assert {*cases["mixed-far"]} == {"rate", "cpu", "memory", "server"}
+    sides = {"fast", "public", "official", "official 3000"}
+    assert {*cases["mixed-far"]["rate"]["median"]} == sides
+    assert all(value > 0 for value in cases["mixed-far"]["rate"]["median"].values())
+
+
+@on_two_cores
 def test_what_spark_reads_is_measured_beside_a_plain_loop(tmp_path: Path) -> None:
     words = ["--partitions", "1"]
     only = ["batch-noop", "two-tasks", "idle"]
