@@ -20,7 +20,7 @@ from benchmarks.spark_cores import on_cores, used
 from benchmarks.spark_results import Figures, Reach, Row, show
 from benchmarks.spark_servers import ROOT, Cores, Server, serving
 
-EVENTS, QUICK_EVENTS = 200_000, 2_000
+EVENTS, QUICK_EVENTS = 200_000, 20_000
 AHEAD = 3000
 OFFICIAL_AHEAD = f"official {AHEAD}"
 SLOWER = 4
