@@ -86,6 +86,15 @@ def test_a_hub_that_the_namespace_lacks_is_named(hub):
         partition_properties(absent, ["0"])
 
 
+def test_a_namespace_that_cannot_be_reached_is_named_with_the_hub():
+    nowhere = HubAddress.from_connection_string(NOWHERE, retry_total=0)
+    with pytest.raises(
+        HubUnavailableError, match=r"^127\.0\.0\.1:1, where event hub 'orders' .* refused"
+    ) as caught:
+        list_partitions(nowhere)
+    assert "SharedAccessKey" not in str(caught.value)
+
+
 @pytest.mark.parametrize("group", ["", " ", None, 5])
 def test_a_consumer_group_that_is_no_name_is_refused(hub, group):
     with pytest.raises(ConfigurationError, match=f"consumer_group is {group!r}; expected"):

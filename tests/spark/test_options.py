@@ -134,6 +134,12 @@ def test_a_word_that_is_no_position_is_answered_with_the_words_that_are():
         parse(startingPosition="soon")
 
 
+@pytest.mark.parametrize(("given", "meant"), [("-1", "earliest"), ("@latest", "latest")])
+def test_the_clients_word_for_an_end_is_answered_with_the_sources(given, meant):
+    with pytest.raises(ConfigurationError, match=f"startingPosition is '{given}'.* {meant} here"):
+        parse(startingPosition=given)
+
+
 @pytest.mark.parametrize("text", ["2026-11-21T10:00:00", "yesterday", "", "123"])
 def test_a_position_that_is_no_time_is_named(text):
     with pytest.raises(ConfigurationError, match="startingPosition: "):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import checked_group
-from eventhub_checkpoints.spark.positions.position import EventPosition, position_of
+from eventhub_checkpoints.receive.position import EventPosition, position_of
 from eventhub_checkpoints.spark.positions.texts import (
     read_key,
     read_object,
@@ -18,6 +18,9 @@ from eventhub_checkpoints.spark.positions.texts import (
 FROM_ENVIRONMENT = "env:"
 
 DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?", re.IGNORECASE)
+
+CLIENTS_WORDS = {"-1": "earliest", "@latest": "latest"}
+"""What the official clients call the two ends of a stream."""
 
 Given = Mapping[str, str]
 """The options by name."""
@@ -53,6 +56,8 @@ def read_word(given: Given, name: str, default: str) -> EventPosition:
         return read_position(text, name)
     if text in ("earliest", "latest"):
         return position_of(text)
+    if text in CLIENTS_WORDS:
+        raise ConfigurationError(f"{name} is {text!r}, which is called {CLIENTS_WORDS[text]} here")
     try:
         return read_time(text, name)
     except ConfigurationError as error:
