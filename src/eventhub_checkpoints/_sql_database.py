@@ -2,6 +2,7 @@
 """One database as the SQL store uses it: its engine, its tables, its errors."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
@@ -25,7 +26,12 @@ from eventhub_checkpoints._sql_places import (
     shown,
     tables_of,
 )
-from eventhub_checkpoints._wire.sql_errors import READ_ONLY, postgres_failure, sqlite_failure
+from eventhub_checkpoints._wire.sql_errors import (
+    NO_FILE,
+    READ_ONLY,
+    postgres_failure,
+    sqlite_failure,
+)
 from eventhub_checkpoints._wire.sql_migrations import (
     MIGRATIONS,
     applied,
@@ -38,6 +44,7 @@ from eventhub_checkpoints.errors import (
     ConfigurationError,
     MissingDriverError,
     StoreError,
+    StoreNotReadyError,
     StoreUnavailableError,
 )
 
@@ -161,6 +168,19 @@ class SqlDatabase:
                 # A listener of the caller's may have begun a transaction.
                 connection.commit()
             return answer
+
+    def require_file(self) -> None:
+        """Leave no empty file where SQLite finds none: a misspelt name would make a new store.
+
+        Raises:
+            StoreNotReadyError: there is none.
+        """
+        url = self._engine.url
+        is_named = self._is_own and self.dialect == "sqlite" and "uri" not in url.query
+        file = Path(str(url.database))
+        # Where its folder is missing too, SQLite leaves nothing, and says that.
+        if is_named and file.parent.is_dir() and not file.exists():
+            raise StoreNotReadyError(f"{self.shown}: {NO_FILE}")
 
     def migrate(self, writer: str) -> None:
         """Apply what is missing, while everybody else who migrates waits."""

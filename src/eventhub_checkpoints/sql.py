@@ -92,6 +92,8 @@ class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointSt
     def open(self) -> None:
         if self.creates:
             self._database.migrate(self.writer)
+        else:
+            self._database.require_file()
 
     def close(self) -> None:
         if self._place not in (None, place()):

@@ -13,6 +13,7 @@ from eventhub_checkpoints.errors import (
 )
 
 WAYS = "store.create(), create_tables=True or create = true in a configuration"
+NO_FILE = f"there is no such file: is its name right? Else make it with {WAYS}"
 NO_TABLE = f"a table does not exist: create it with {WAYS}"
 OLD_TABLE = f"the tables are of another version: migrate them with {WAYS}"
 NEW_SCHEMA = re.compile(r'CREATE SCHEMA ("\w+")')

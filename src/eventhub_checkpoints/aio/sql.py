@@ -91,6 +91,8 @@ class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointSt
     async def open(self) -> None:
         if self.creates:
             await self._database.migrate(self.writer)
+        else:
+            self._database.require_file()
 
     async def close(self) -> None:
         if self._place not in (None, place()):

@@ -172,6 +172,14 @@ def test_a_folder_that_is_missing_is_said(colour: Any, tmp_path: Any) -> None:
         colour.open(f"sqlite:///{tmp_path}/none/f.db").list_ownership()
 
 
+def test_a_file_that_is_missing_is_said_and_not_made(colour: Any, tmp_path: Any) -> None:
+    with pytest.raises(StoreNotReadyError, match=f"there is no such file: .* {WAYS}$"):
+        colour.open(f"sqlite:///{tmp_path}/misspelt.db").list_ownership()
+    assert [*tmp_path.iterdir()] == []
+    colour.open(f"sqlite:///{tmp_path}/new.db", create_tables=True).list_ownership()
+    colour.open(f"sqlite:///{tmp_path}/new.db").list_ownership()
+
+
 def test_a_file_that_is_no_database_is_left_as_it_is(colour: Any, tmp_path: Any) -> None:
     (tmp_path / "f.db").write_text("minutes of the meeting\n" * 100)
     with pytest.raises(StoreError, match="no SQLite database"):
