@@ -16,9 +16,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from eventhub_checkpoints._decoder.values import as_text
 from eventhub_checkpoints.receive.amqp.event_columns import body_bytes, columns_of
 from eventhub_checkpoints.receive.columns import SCHEMA, record_batch
-from eventhub_checkpoints.receive.values import as_text
 
 ENQUEUED = 1795255200123
 

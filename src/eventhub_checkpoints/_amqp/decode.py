@@ -72,11 +72,14 @@ class Decoder:
     def _value(self, buffer: Buffer, at: int, depth: int) -> tuple[Value, int]:
         return self._table[buffer[at]](buffer, at + 1, depth)
 
-    def _described(self, buffer: Buffer, at: int, depth: int) -> tuple[Described, int]:
+    def _described(self, buffer: Buffer, at: int, depth: int) -> tuple[Value, int]:
         check_depth(depth)
         descriptor, at = self._value(buffer, at, depth + 1)
         value, at = self._value(buffer, at, depth + 1)
-        return Described(descriptor, value), at
+        return self._describe(descriptor, value), at
+
+    def _describe(self, descriptor: Value, value: Value) -> Value:
+        return Described(descriptor, value)
 
     def _text(self, width: int, kind: type[str], encoding: str) -> Read:
         errors = self._errors
@@ -144,14 +147,35 @@ class Decoder:
         descriptor, at = self._value(buffer, at + 1, depth + 1)
         inner, at = self._element(buffer, at, depth + 1)
 
-        def read(buffer: Buffer, at: int, depth: int) -> tuple[Described, int]:
+        def read(buffer: Buffer, at: int, depth: int) -> tuple[Value, int]:
             value, at = inner(buffer, at, depth + 1)
-            return Described(descriptor, value), at
+            return self._describe(descriptor, value), at
 
         return read, at
 
 
+class PlainDecoder(Decoder):
+    """Reads values as the azure-eventhub client gives them: text is bytes, and no type is kept.
+
+    A described value is the value alone; a delivery state is a map from its name.
+
+    Source: azure-eventhub 5.15.1, `_pyamqp/_decode.py`, `_decode_described`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        for code in (0xA0, 0xB0):
+            self._table[code + 1] = self._table[code + 3] = self._table[code]
+
+    def _describe(self, descriptor: Value, value: Value) -> Value:
+        name = _STATES.get(descriptor) if isinstance(descriptor, int) else None
+        return value if name is None else {name: value}
+
+
+_STATES = {0x23: "received", 0x24: "accepted", 0x25: "rejected", 0x26: "released", 0x27: "modified"}
+
 STRICT = Decoder()
+PLAIN = PlainDecoder()
 
 decode = STRICT.decode
 """Read one value strictly; see `Decoder.decode`."""

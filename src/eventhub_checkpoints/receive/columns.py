@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from eventhub_checkpoints._decoder.columns import Columns, TextMaps
+from eventhub_checkpoints._decoder.columns import Columns, Text, TextMaps
 from eventhub_checkpoints.errors import MissingDriverError
 
 try:
     import pyarrow as pa
 except ImportError as error:
-    raise MissingDriverError.of_extra("receiving Arrow batches", "spark") from error
+    raise MissingDriverError.of_extra("receiving Arrow batches", "arrow") from error
 
+MILLISECONDS = pa.timestamp("ms", tz="UTC")
 STRING_MAP = pa.map_(pa.string(), pa.string())
 
 SCHEMA = pa.schema(
@@ -30,26 +31,27 @@ SCHEMA = pa.schema(
 
 def record_batch(partition_id: str, columns: Columns) -> pa.RecordBatch:
     """One Arrow batch with a row per event of a partition."""
-    plain = (
-        columns.bodies,
-        [partition_id] * len(columns),
-        columns.offsets,
-        columns.numbers,
-        microseconds(columns.enqueued),
-        columns.publishers,
-        columns.partition_keys,
-    )
-    arrays = [pa.array(values, kind) for values, kind in zip(plain, SCHEMA.types, strict=False)]
-    arrays += [map_array(columns.properties), map_array(columns.systems)]
+    arrays = [
+        pa.array(columns.bodies, pa.binary()),
+        pa.repeat(pa.scalar(partition_id, pa.string()), len(columns)),
+        text_array(columns.offsets),
+        pa.array(columns.numbers, pa.int64()),
+        pa.array(columns.enqueued, MILLISECONDS).cast(SCHEMA.field("enqueuedTime").type),
+        text_array(columns.publishers),
+        text_array(columns.partition_keys),
+        map_array(columns.properties),
+        map_array(columns.systems),
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def microseconds(milliseconds: Sequence[int | None]) -> list[int | None]:
-    """AMQP's unit of time in Spark's."""
-    return [None if one is None else one * 1000 for one in milliseconds]
+def text_array(texts: Sequence[Text | None]) -> pa.StringArray:
+    """Texts in Arrow."""
+    # Twice as fast as to ask for text, which makes a Python text of UTF-8 first.
+    return pa.array(texts, pa.binary()).cast(pa.string())
 
 
 def map_array(maps: TextMaps) -> pa.MapArray:
     """Maps in Arrow."""
-    keys, values = pa.array(maps.keys, pa.string()), pa.array(maps.values, pa.string())
+    keys, values = text_array(maps.keys), text_array(maps.values)
     return pa.MapArray.from_arrays(pa.array(maps.ends, pa.int32()), keys, values)

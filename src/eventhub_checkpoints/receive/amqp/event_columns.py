@@ -13,7 +13,7 @@ from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpMessageBodyType
 
 from eventhub_checkpoints._decoder.columns import Columns, TextMaps
-from eventhub_checkpoints.receive.values import as_text, as_texts
+from eventhub_checkpoints._decoder.values import as_text, as_texts
 
 SEQUENCE_NUMBER = b"x-opt-sequence-number"
 OFFSET = b"x-opt-offset"

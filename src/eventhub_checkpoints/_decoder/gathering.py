@@ -1,0 +1,145 @@
+"""Rows that were matched to layouts, or read the generic way, as columns."""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain, islice
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from .columns import Columns, Text, TextMaps
+from .events import (
+    ENQUEUED_TIME,
+    OFFSET,
+    PARTITION_KEY,
+    PUBLISHER,
+    SEQUENCE_NUMBER,
+    Event,
+)
+from .slots import NONE
+from .values import as_text, as_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .events import Pairs
+    from .layouts import Layout
+    from .slots import Groups, Slot
+
+
+T = TypeVar("T")
+
+
+class Maps(NamedTuple):
+    """A column of maps: the keys row by row, and the values of all rows one after another.
+
+    Rows of one layout share their keys. A list of values per row would be work for the garbage
+    collector: with it, making columns takes three times as long.
+    """
+
+    keys: list[Sequence[Text]]
+    values: list[Text]
+
+    def flat(self) -> TextMaps:
+        """The column as it is."""
+        ends = [*accumulate(map(len, self.keys), initial=0)]
+        return TextMaps(ends, [*chain.from_iterable(self.keys)], self.values)
+
+
+class Rows(NamedTuple):
+    """Rows of one layout."""
+
+    numbers: list[int]
+    bodies: list[bytes]
+    offsets: list[Text | None]
+    enqueued: list[int | None]
+    publishers: list[Text | None]
+    partition_keys: list[Text | None]
+    properties: Maps
+    systems: Maps
+
+
+def rows_of_layout(layout: Layout, count: int) -> Rows:
+    """Take so many rows of a layout."""
+    shape, groups = layout.shape, layout.cut(count)
+    annotations = shape.annotations
+
+    def texts(key: bytes) -> list[Text | None]:
+        return annotations.get(key, NONE).nullable(groups, count)
+
+    time = annotations.get(ENQUEUED_TIME)
+    return Rows(
+        annotations[SEQUENCE_NUMBER].integers(groups, count),
+        groups[layout.body],
+        texts(OFFSET),
+        [None] * count if time is None else [*time.integers(groups, count)],
+        texts(PUBLISHER),
+        texts(PARTITION_KEY),
+        _maps(shape.properties, groups, count),
+        _maps(shape.systems, groups, count),
+    )
+
+
+def _maps(named: list[tuple[Text, Slot]], groups: Groups, count: int) -> Maps:
+    names, width = tuple(name for name, _ in named), len(named)
+    values: list[Text] = [""] * (count * width)
+    for place, (_, slot) in enumerate(named):
+        values[place::width] = slot.texts(groups, count)
+    return Maps([names] * count, values)
+
+
+def rows_of_events(events: Sequence[Event]) -> Rows:
+    """Rows that were read the generic way."""
+    return Rows(
+        [event.number for event in events],
+        [event.body for event in events],
+        [as_text(event.offset) for event in events],
+        [event.enqueued for event in events],
+        [as_text(event.publisher) for event in events],
+        [as_text(event.partition_key) for event in events],
+        _maps_of(event.properties for event in events),
+        _maps_of(event.systems for event in events),
+    )
+
+
+def _maps_of(pairs: Iterable[Pairs]) -> Maps:
+    keys: list[Sequence[Text]] = []
+    values: list[Text] = []
+    for one in pairs:
+        keys.append(as_texts(one))
+        values += as_texts(one.values())
+    return Maps(keys, values)
+
+
+def columns_of(parts: Mapping[Layout | None, Rows], order: Sequence[Layout | None]) -> Columns:
+    """All rows as columns.
+
+    Args:
+        parts: the rows of each layout.
+        order: of which layout each row is.
+    """
+    rows = [*parts.values()] if len(parts) == 1 else [_merged(parts, order)]
+    return Columns(*rows[0][:6], rows[0].properties.flat(), rows[0].systems.flat())
+
+
+def _merged(parts: Mapping[Layout | None, Rows], order: Sequence[Layout | None]) -> Rows:
+    def merged(column: Callable[[Rows], list[T]]) -> list[T]:
+        # Each row takes the next value of its layout: no place is computed, and memory is read
+        # in the order in which it was written.
+        values = {layout: iter(column(rows)) for layout, rows in parts.items()}
+        return [*map(next, map(values.__getitem__, order))]
+
+    def merged_maps(column: Callable[[Rows], Maps]) -> Maps:
+        keys = merged(lambda rows: column(rows).keys)
+        values = {layout: iter(column(rows).values) for layout, rows in parts.items()}
+        own = map(islice, map(values.__getitem__, order), map(len, keys))
+        return Maps(keys, [*chain.from_iterable(own)])
+
+    return Rows(
+        merged(lambda rows: rows.numbers),
+        merged(lambda rows: rows.bodies),
+        merged(lambda rows: rows.offsets),
+        merged(lambda rows: rows.enqueued),
+        merged(lambda rows: rows.publishers),
+        merged(lambda rows: rows.partition_keys),
+        merged_maps(lambda rows: rows.properties),
+        merged_maps(lambda rows: rows.systems),
+    )

@@ -1,0 +1,131 @@
+"""Payloads as a peer may send them: whole or in parts, with other frames in between."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from azure.eventhub import EventData
+from azure.eventhub._pyamqp._decode import decode_payload
+
+from amqp_spelling import Spelling
+from eventhub_checkpoints._amqp.frames import EMPTY_FRAME, encode_frame
+from eventhub_checkpoints._amqp.messages import Message
+from eventhub_checkpoints._amqp.performatives import Flow, Transfer
+from eventhub_checkpoints._amqp.types import Timestamp
+from eventhub_checkpoints._decoder import Deliveries
+from eventhub_checkpoints._decoder.events import read_event
+from eventhub_checkpoints._decoder.gathering import columns_of as gathered
+from eventhub_checkpoints._decoder.gathering import rows_of_events
+from eventhub_checkpoints.receive.amqp.event_columns import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from eventhub_checkpoints._decoder import Columns
+    from eventhub_checkpoints._decoder.columns import Text
+
+CHANNEL, HANDLE = 1, 0
+MAX_FRAME_SIZE = 65536
+FLOW = encode_frame(Flow(), CHANNEL)
+FOREIGN = encode_frame(Transfer(handle=7, delivery_id=1, delivery_tag=b"t"), CHANNEL, b"other")
+
+
+def frames_of(payload: bytes, delivery_id: int, parts: int = 1, **fields: Any) -> list[bytes]:
+    """The transfers of one delivery."""
+    size = max(1, -(-len(payload) // parts), 1)
+    cuts = [payload[at : at + size] for at in range(0, len(payload), size)] or [b""]
+    return [
+        encode_frame(
+            Transfer(
+                handle=HANDLE,
+                delivery_id=delivery_id if place == 0 else None,
+                delivery_tag=delivery_id.to_bytes(4, "big") if place == 0 else None,
+                message_format=0 if place == 0 else None,
+                more=place < len(cuts) - 1,
+                **{"settled": True, **fields},
+            ),
+            CHANNEL,
+            cut,
+        )
+        for place, cut in enumerate(cuts)
+    ]
+
+
+def disturbed(payloads: Sequence[bytes], chance: Random, first: int = 0) -> list[bytes]:
+    """The frames of many deliveries, with heartbeats, foreign frames and aborted ones between."""
+    found: list[bytes] = []
+    for delivery_id, payload in enumerate(payloads, first):
+        needed = -(-len(payload) // (MAX_FRAME_SIZE - 512))
+        parts = needed if chance.random() < 0.9 else needed + chance.randrange(1, 4)
+        for frame in frames_of(payload, delivery_id, max(parts, 1)):
+            found.append(frame)
+            if chance.random() < 0.05:
+                found.append(chance.choice([EMPTY_FRAME, FLOW, FOREIGN]))
+        if chance.random() < 0.01:
+            found += frames_of(b"never", delivery_id, aborted=True)
+    return found
+
+
+def pieces(data: bytes, chance: Random, largest: int = 300_000) -> Iterator[bytes]:
+    """The data in pieces of any size."""
+    at = 0
+    while at < len(data):
+        end = at + chance.choice([chance.randrange(1, 100), chance.randrange(1, largest)])
+        yield data[at:end]
+        at = end
+
+
+def client_columns(payloads: Sequence[bytes]) -> Columns:
+    """What the azure-eventhub client's decoder, and the public path behind it, make of them."""
+    return columns_of(
+        [EventData._from_message(decode_payload(memoryview(one))) for one in payloads]
+    )
+
+
+def new_link() -> Deliveries:
+    """What receives all that this module makes."""
+    return Deliveries(channel=CHANNEL, handle=HANDLE, max_frame_size=MAX_FRAME_SIZE)
+
+
+def payload(
+    number: int, body: bytes = b"body", annotations: dict[str, object] | None = None, **parts: Any
+) -> bytes:
+    """An event as the service hands it out."""
+    known = {"x-opt-sequence-number": number, "x-opt-offset": str(number * 10)}
+    known["x-opt-enqueued-time"] = Timestamp(1795255200000 + number)
+    given = {"data": [body], **parts}
+    return Message(message_annotations={**known, **(annotations or {})}, **given).encode()
+
+
+def mixed_payloads(seed: int, count: int, producers: int, first: int = 300) -> list[bytes]:
+    """Events of producers with one layout each, in any order."""
+    chance = Random(seed)
+    shapes = [chance.randrange(2**32) for _ in range(producers)]
+    return [
+        Spelling(Random(chance.choice(shapes)), chance, exotic=True).event(number, 100)
+        for number in range(first, first + count)
+    ]
+
+
+def reference(payloads: Sequence[bytes]) -> Columns:
+    """What the generic way makes of them."""
+    events = [read_event(one) for one in payloads]
+    return gathered({None: rows_of_events(events)}, [None] * len(events))
+
+
+def texts(values: Iterable[Text | None]) -> list[str | None]:
+    """All texts as `str`."""
+    return [one.decode() if isinstance(one, bytes) else one for one in values]
+
+
+def plain(columns: Columns) -> tuple[object, ...]:
+    """The columns with all text as `str`, to compare them."""
+    maps = (columns.properties, columns.systems)
+    return (
+        columns.numbers,
+        columns.bodies,
+        columns.enqueued,
+        [texts(one) for one in (columns.offsets, columns.publishers, columns.partition_keys)],
+        [(one.ends, texts(one.keys), texts(one.values)) for one in maps],
+    )

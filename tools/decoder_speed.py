@@ -1,0 +1,159 @@
+"""Measure the decoder alone beside the azure-eventhub client's, on the same frames, in one process.
+
+Both make the same columns of 200-byte events as the local hub sends them: the client's decoder by
+its transfer and message decoding, `EventData`, and the public path's columns. Prints events per CPU
+second, medians of runs that alternate, and their ratio; and the same with the Arrow batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import time
+from random import Random
+from statistics import median
+from typing import TYPE_CHECKING
+
+from azure.eventhub import EventData
+from azure.eventhub._pyamqp._decode import decode_frame, decode_payload
+
+from eventhub_checkpoints._amqp.encode import encode
+from eventhub_checkpoints._amqp.messages import APPLICATION_PROPERTIES, DATA, Message, section
+from eventhub_checkpoints._amqp.messages import Properties as MessageProperties
+from eventhub_checkpoints._amqp.types import Symbol, Timestamp
+from eventhub_checkpoints._decoder import Deliveries
+from eventhub_checkpoints.localhub.events import Event
+from eventhub_checkpoints.receive.amqp.event_columns import columns_of
+from eventhub_checkpoints.receive.columns import record_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from eventhub_checkpoints._decoder import Columns
+
+READ = 256 * 1024
+BATCH = 2000
+START = 1_000_000
+CHANNEL, HANDLE = 1, 0
+
+# As the local hub's links do: size, performative up to the delivery id, id, tag, the other fields.
+HEAD = struct.Struct(">I16sI2sI8s")
+PREFIX = struct.pack(">HH", 0x0200, CHANNEL) + b"\x00\x53\x14\xc0\x19\x0b\x70\x00\x00\x00\x00\x70"
+
+
+def without_properties(number: int, chance: Random) -> Event:
+    """A body and nothing else."""
+    return Event(None, b"", b"", 0, section(DATA, chance.randbytes(200)))
+
+
+def three_properties(number: int, chance: Random) -> Event:
+    """A body and three texts."""
+    pairs = {"device": f"sensor-{number % 500}", "type": "temperature", "unit": "celsius"}
+    rest = section(APPLICATION_PROPERTIES, pairs) + section(DATA, chance.randbytes(200))
+    return Event(None, b"", b"", 0, rest)
+
+
+def mixed(number: int, chance: Random) -> Event:
+    """Partition keys, devices, content types, 0 to 3 properties, 100 to 400 bytes."""
+    extra = b""
+    if chance.random() < 0.3:
+        extra = encode(Symbol("iothub-connection-device-id")) + encode(f"dev-{number % 1000}")
+        extra += encode(Symbol("iothub-enqueuedtime")) + encode(Timestamp(1795255200000))
+    rest = b""
+    if chance.random() < 0.5:
+        kind = chance.choice(["application/json", "text/plain"])
+        identity = f"m-{number}" if chance.random() < 0.3 else None
+        fields = MessageProperties(content_type=kind, message_id=identity)
+        rest = Message(properties=fields).encode()
+    values = {"device": f"v-{number}", "type": chance.choice(["wärme", "druck"]), "größe": number}
+    pairs = dict([*values.items()][: chance.randrange(4)])
+    rest += section(APPLICATION_PROPERTIES, pairs) if pairs else b""
+    rest += section(DATA, chance.randbytes(chance.randrange(100, 400)))
+    return Event(
+        f"key-{number % 100}" if chance.random() < 0.5 else None,
+        b"",
+        extra,
+        4 if extra else 0,
+        rest,
+    )
+
+
+PRODUCERS = {"none": without_properties, "three": three_properties, "mixed": mixed}
+
+
+def frames_of(make: Callable[[int, Random], Event], count: int) -> list[bytes]:
+    """The frames of so many events."""
+    chance = Random(1)
+    found = []
+    for number in range(START, START + count):
+        stored = make(number, chance).stored(number, str(number * 312), 1795255200000 + number)
+        rest = b"\x43\x41\x42\x40\x40\x40\x40\x40"
+        size = HEAD.size + len(stored)
+        found.append(HEAD.pack(size, PREFIX, number, b"\xa0\x04", number, rest) + stored)
+    return found
+
+
+def by_the_client(frames: Sequence[bytes]) -> list[Columns]:
+    """Decode as the client does, a list of events at a time."""
+    batches = []
+    for begin in range(0, len(frames), BATCH):
+        events = []
+        for frame in frames[begin : begin + BATCH]:
+            _, fields = decode_frame(memoryview(frame)[8:])
+            events.append(EventData._from_message(decode_payload(fields[11])))
+        batches.append(columns_of(events))
+    return batches
+
+
+def by_the_decoder(link: Deliveries, data: bytes) -> list[Columns]:
+    """Decode reads of a socket."""
+    batches = []
+    for begin in range(0, len(data), READ):
+        link.feed(data[begin : begin + READ])
+        if link.rows >= BATCH:
+            batches.append(link.take())
+    batches.append(link.take())
+    return batches
+
+
+def measured(name: str, count: int, rounds: int) -> str:
+    """A line of the table."""
+    frames = frames_of(PRODUCERS[name], count)
+    data, share = b"".join(frames), frames[: count // 5]
+    link = Deliveries(channel=CHANNEL, handle=HANDLE, max_frame_size=65536)
+    by_the_decoder(link, data)
+    times: dict[str, list[float]] = {"client": [], "ours": [], "client+arrow": [], "ours+arrow": []}
+    works: list[tuple[str, Callable[[], list[Columns]], int]] = [
+        ("client", lambda: by_the_client(share), len(share)),
+        ("ours", lambda: by_the_decoder(link, data), count),
+    ]
+    for _ in range(rounds):
+        for who, work, size in works:
+            began = time.process_time()
+            batches = work()
+            times[who].append((time.process_time() - began) / size)
+            for columns in batches:
+                record_batch("0", columns)
+            times[f"{who}+arrow"].append((time.process_time() - began) / size)
+    middle = {who: median(seconds) for who, seconds in times.items()}
+    parts = [f"{name:6}"]
+    for suffix, label in (("", "columns"), ("+arrow", "Arrow")):
+        client, ours = middle[f"client{suffix}"], middle[f"ours{suffix}"]
+        parts.append(
+            f"{label}: client {1 / client:8,.0f}/s, ours {1 / ours:8,.0f}/s, {client / ours:5.1f} x"
+        )
+    return "  ".join(parts)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    given = parser.parse_args()
+    for name in PRODUCERS:
+        print(measured(name, given.events, given.rounds), flush=True)
+
+
+if __name__ == "__main__":
+    main()
