@@ -1,6 +1,7 @@
 import pickle
 import socket
 import threading
+from dataclasses import replace
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient, TransportType
@@ -22,6 +23,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 BRIEF = ReadSettings(receiver_timeout=1.0)
 PIECEMEAL = ReadSettings(rows_per_batch=10, prefetch=10)
 """The receiver waits for its reader before it comes to the end of a range of a hundred events."""
+
+
+@pytest.fixture(autouse=True, params=["fast", "public"])
+def path(request, monkeypatch):
+    """Every test here is of both paths, and not of the one that falls back to the other."""
+    opened = HubAddress.open_stream
+
+    def by_path(self, partition_id, start, until, settings):
+        settings = replace(settings, receive_path=request.param)
+        return opened(self, partition_id, start, until, settings)
+
+    monkeypatch.setattr(HubAddress, "open_stream", by_path)
+    return request.param
 
 
 def numbers(address, begin, end, settings=BRIEF, partition="0"):

@@ -26,13 +26,21 @@ def event(number):
 
 
 class ScriptedStream:
-    """Delivers what the script says, one list of sequence numbers a call."""
+    """Delivers what the script says, one list of sequence numbers a call.
+
+    With a number instead it tells that it has reached it, and delivers nothing.
+    """
+
+    reached = 0
 
     def __init__(self, script):
         self.script = script
 
     def next(self, timeout):
-        return columns_of([event(number) for number in self.script.pop(0)])
+        found = self.script.pop(0)
+        if isinstance(found, int):
+            found, self.reached = (), found
+        return columns_of([event(number) for number in found])
 
 
 class ScriptedReader(RangeReader):
@@ -79,6 +87,22 @@ def test_a_gap_at_the_end_ends_with_the_next_event():
 def test_a_gap_whose_begin_has_expired_is_loss():
     with pytest.raises(DataLossError, match="sequence number 1 has expired"):
         ScriptedReader(0, 10, [[0, 4], [9]], first=3).numbers()
+
+
+def test_a_transport_that_tells_how_far_it_has_come_ends_a_range_without_an_event():
+    reader = ScriptedReader(0, 10, [[0, 4], 7, [8], 10])
+    assert reader.numbers() == [0, 4, 8]
+    assert ScriptedReader(0, 10, [20]).numbers() == []
+
+
+def test_what_it_has_passed_over_may_have_expired():
+    with pytest.raises(DataLossError, match="sequence number 1 has expired"):
+        ScriptedReader(0, 10, [[0], 10], first=3).numbers()
+
+
+def test_how_far_it_had_come_before_is_silence():
+    reader = ScriptedReader(0, 10, [[0], 5, 5], [[5], 10])
+    assert reader.numbers() == [0, 5]
 
 
 def test_many_gaps_are_few_questions():

@@ -54,9 +54,11 @@ class ReadSettings:
         receive_path: `fast` reads the frames of the client's connection by itself, `public` takes
             the client's events, `auto` is the first of them that works.
         rows_per_batch: an Arrow batch has at most this many rows.
-        prefetch: events that the service may send ahead. The memory of a task is bounded by four
-            times as many events and one batch of `rows_per_batch` rows or 16 MiB of bodies:
-            at 1000 events of 1 KiB some 4 MiB, of 1 MiB some 4 GiB, so lower it for large ones.
+        prefetch: events that the service may send ahead. On the public path the memory of a task
+            is bounded by four times as many events and one batch of `rows_per_batch` rows or
+            16 MiB of bodies: at 1000 events of 1 KiB some 4 MiB, of 1 MiB some 4 GiB, so lower it
+            for large ones. The fast path asks for up to twenty times as many, and keeps what it
+            reads for a batch and the batch: the rest waits in the sockets.
         receiver_timeout: seconds without an event before the hub is asked why.
         operation_timeout: seconds for that question.
         fail_on_data_loss: False goes on after a warning where events have expired.

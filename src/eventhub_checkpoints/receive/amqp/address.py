@@ -13,8 +13,12 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address, checked_group
 from eventhub_checkpoints.receive.amqp.client import OnePartitionClient
 from eventhub_checkpoints.receive.amqp.events import EventStream
+from eventhub_checkpoints.receive.amqp.fast import FastStream
+from eventhub_checkpoints.receive.amqp.opening import Place
+from eventhub_checkpoints.receive.amqp.paths import open_by
 from eventhub_checkpoints.receive.amqp.questions import hub_named, read_properties
-from eventhub_checkpoints.receive.credentials import credential_of
+from eventhub_checkpoints.receive.amqp.retries import Retries
+from eventhub_checkpoints.receive.credentials import Credential, credential_of
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.stream import Stream
@@ -34,8 +38,9 @@ class HubAddress(Address):
         consumer_group: in which events are read.
         connection_string: with the key or signature in it; "" where there is a credential.
         settings: further keywords of `EventHubConsumerClient`, for example
-            `custom_endpoint_address`, `use_tls` and `transport_type`.
-        credential: as in `credential_of`: it is made where a client is opened.
+            `custom_endpoint_address`, `use_tls` and `transport_type`; also a ready `credential`.
+        credential: as in `credential_of`: it is made where a client is opened. "" where there is
+            a connection string, or a ready one.
     """
 
     fully_qualified_namespace: str
@@ -81,7 +86,7 @@ class HubAddress(Address):
         cls,
         fully_qualified_namespace: str,
         eventhub_name: str,
-        credential: str,
+        credential: str | Credential,
         consumer_group: str = DEFAULT_CONSUMER_GROUP,
         **settings: Any,
     ) -> Self:
@@ -90,8 +95,10 @@ class HubAddress(Address):
         Args:
             fully_qualified_namespace: such as `NAMESPACE.servicebus.windows.net`.
             eventhub_name: as typed.
-            credential: the name of a class of azure-identity; or a signature, or a key's name
-                and key, as in `credential_of`.
+            credential: one that the client takes, such as `DefaultAzureCredential()`. Where the
+                address is sent to another process, as a Spark task is, a text: the name of a
+                class of azure-identity; or a signature, or a key's name and key, as in
+                `credential_of`.
             consumer_group: in which events are read.
             settings: see the attribute.
 
@@ -101,9 +108,11 @@ class HubAddress(Address):
         for what, text in (("namespace", fully_qualified_namespace), ("hub", eventhub_name)):
             if not text.strip():
                 raise ConfigurationError(f"the name of the {what} is empty")
-        credential_of(credential)
         group = checked_group("consumer_group", consumer_group)
         namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
+        if not isinstance(credential, str):
+            return cls(namespace, eventhub_name, group, "", {**settings, "credential": credential})
+        credential_of(credential)
         return cls(namespace, eventhub_name, group, "", dict(settings), credential)
 
     def ask_partition_ids(self) -> list[str]:
@@ -125,9 +134,18 @@ class HubAddress(Address):
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
-        client = self.open_receiving_client(partition_id)
-        prefetch = min(settings.prefetch, until - start)
-        return EventStream(client, partition_id, start, prefetch=prefetch, until=until)
+        """As `Address`; see `ReadSettings.receive_path`, and `fast` for what that way takes."""
+
+        def public(at: int) -> Stream:
+            client = self.open_receiving_client(partition_id)
+            prefetch = max(1, min(settings.prefetch, until - at))
+            return EventStream(client, partition_id, at, prefetch=prefetch, until=until)
+
+        def fast(at: int) -> Stream:
+            place = Place(self.open_client(), self.consumer_group, partition_id)
+            return FastStream(place, at, until, settings, Retries(self.settings))
+
+        return open_by(settings.receive_path, start, fast=fast, public=public)
 
     def open_client(self) -> EventHubConsumerClient:
         """A client of the hub; whoever asked for it closes it."""
@@ -139,16 +157,13 @@ class HubAddress(Address):
 
     def _open(self, kind: type[EventHubConsumerClient], **own: Any) -> EventHubConsumerClient:
         settings = {**STREAM_SETTINGS, **self.settings, **own, "eventhub_name": self.eventhub_name}
-        if not self.credential:
+        if self.connection_string:
             return kind.from_connection_string(
                 self.connection_string, self.consumer_group, **settings
             )
-        return kind(
-            self.fully_qualified_namespace,
-            consumer_group=self.consumer_group,
-            credential=credential_of(self.credential),
-            **settings,
-        )
+        if "credential" not in settings:
+            settings["credential"] = credential_of(self.credential)
+        return kind(self.fully_qualified_namespace, consumer_group=self.consumer_group, **settings)
 
     def _named(self) -> AbstractContextManager[None]:
         return hub_named(self.fully_qualified_namespace, self.eventhub_name)

@@ -1,0 +1,62 @@
+"""Which way the events of a partition come: by the fast path, the public one, or both in turn."""
+
+import logging
+from collections.abc import Callable
+
+from eventhub_checkpoints._decoder import Columns
+from eventhub_checkpoints.receive.amqp.known_client import FastPathError
+from eventhub_checkpoints.receive.ranges import ReceivePath
+from eventhub_checkpoints.receive.stream import Stream
+
+_LOGGER = logging.getLogger(__name__)
+_SAID: set[str] = set()
+
+OpenAt = Callable[[int], Stream]
+"""Opens a stream that begins at a sequence number."""
+
+
+def open_by(path: ReceivePath, start: int, fast: OpenAt, public: OpenAt) -> Stream:
+    """A stream from a sequence number on, by the path that was chosen.
+
+    Raises:
+        FastPathError: it is `fast`, and that cannot be taken.
+    """
+    if path == "public":
+        return public(start)
+    if path == "fast":
+        return fast(start)
+    return EitherStream(start, fast, public)
+
+
+class EitherStream(Stream):
+    """The fast path as far as it goes, then the public one, with the same columns."""
+
+    def __init__(self, start: int, fast: OpenAt, public: OpenAt) -> None:
+        self._next, self._public = start, public
+        try:
+            self._stream = fast(start)
+        except FastPathError as error:
+            say_once(error)
+            self._stream = public(start)
+
+    def next(self, timeout: float) -> Columns | None:
+        try:
+            columns = self._stream.next(timeout)
+        except FastPathError as error:
+            say_once(error)
+            self._stream.close()
+            self._stream = self._public(self._next)
+            columns = self._stream.next(timeout)
+        if columns:
+            self._next = columns.numbers[-1] + 1
+        return columns
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def say_once(error: FastPathError) -> None:
+    """Tell the log why the fast path is left, once a process for each reason."""
+    if str(error) not in _SAID:
+        _SAID.add(str(error))
+        _LOGGER.warning("%s; events are received through the client's public API, slower", error)

@@ -1,0 +1,250 @@
+"""Everything that is used of the official client and is not public, in this one file.
+
+`PRIVATE_NAMES` says what the fast path takes and why. The names are looked for on the very objects,
+before the first event is asked for, and whoever misses one goes on without the fast path.
+
+Source: azure-eventhub 5.12.0 and 5.15.1, `_consumer.py`, `_pyamqp/client.py`, `_connection.py`,
+`session.py`, `link.py`, `receiver.py`, `_transport.py`.
+"""
+
+import selectors
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from azure.eventhub import EventHubConsumerClient
+
+from eventhub_checkpoints.receive.amqp.known_client import (
+    VERSION,
+    FastPathError,
+    changed,
+    check_version,
+)
+
+READ_SIZE, TLS_RECORD = 256 * 1024, 16 * 1024
+SERIAL = 0xFFFF_FFFF
+"""Ids and counts of AMQP have 32 bits and begin again at 0."""
+
+Internal = Any
+"""An object of the client whose type is as private as its names."""
+
+ReadFrame = Callable[..., tuple[memoryview, int, memoryview]]
+
+
+class PrivateName(NamedTuple):
+    """A name of the client that is not public: on what it is, and what it is for."""
+
+    owner: str
+    name: str
+    reason: str
+
+
+PRIVATE_NAMES = tuple(
+    PrivateName(*row)
+    for row in (
+        ("client", "_create_consumer", "makes a receiver that no thread of the client drives"),
+        ("consumer", "_keep_alive", "0: no thread that reads frames beside ours"),
+        ("consumer", "_open", "connects, sends the token, attaches the link, a step a call"),
+        ("consumer", "_handler", "the way to the connection, the session and the link"),
+        ("consumer", "_handle_exception", "makes the public error of an internal one"),
+        ("handler", "client_ready", "renews the token in time, raises what ended the link"),
+        ("handler", "_connection", "the way to the transport; it reads frames and heartbeats"),
+        ("handler", "_session", "its windows"),
+        ("handler", "_link", "its handle and its credit"),
+        ("connection", "listen", "sends heartbeats, handles a frame, raises what ended it"),
+        ("connection", "_transport", "where bytes come from"),
+        ("connection", "_incoming_endpoints", "the channel on which the session's frames come"),
+        ("connection", "_max_frame_size", "no frame may be larger"),
+        ("connection", "_last_frame_received_time", "events are a sign of life, for idle_timeout"),
+        ("session", "channel", "dispositions are sent on it"),
+        ("session", "next_incoming_id", "counts transfers, for the window in a flow frame"),
+        ("session", "incoming_window", "how many more transfers may come"),
+        ("session", "target_incoming_window", "what the window is opened to again"),
+        ("link", "remote_handle", "transfers of the link bear it"),
+        ("link", "delivery_count", "counts deliveries, for the credit in a flow frame"),
+        ("link", "flow", "grants credit"),
+        ("transport", "read", "replaced: gives the client all frames but the link's transfers"),
+        ("transport", "sock", "read from in large pieces"),
+        ("transport", "_read", "the same over WebSockets, and it knows their errors"),
+        ("transport", "_read_buffer", "what the client has read and not used"),
+        ("transport", "write", "sends dispositions"),
+        ("transport", "close", "the client forgets the socket of a broken connection"),
+    )
+)
+
+
+def checked(owner: str, found: Internal) -> Internal:
+    """The same object, with all that is used of it where it is looked for.
+
+    Raises:
+        FastPathError: names are missing; all of them are named.
+    """
+    wanted = (one.name for one in PRIVATE_NAMES if one.owner == owner)
+    if missing := [f"{type(found).__name__}.{name}" for name in wanted if not hasattr(found, name)]:
+        raise FastPathError(f"azure-eventhub {VERSION} has no {', '.join(missing)}")
+    return found
+
+
+class OfficialLink:
+    """A receiver of the client whose frames somebody else reads.
+
+    Args:
+        client: it is left open.
+        consumer_group: in which events are read.
+        partition_id: which partition.
+        start: sequence number of the first event.
+
+    Attributes, once it is open:
+        channel, handle: which transfers are the link's; `outgoing_channel`: for frames of ours.
+
+    Raises:
+        FastPathError: the client has changed.
+    """
+
+    channel: int
+    handle: int
+    outgoing_channel: int
+    max_frame_size: int
+
+    def __init__(
+        self, client: EventHubConsumerClient, consumer_group: str, partition_id: str, start: int
+    ) -> None:
+        check_version()
+        try:
+            consumer = checked("client", client)._create_consumer(
+                consumer_group, partition_id, start, lambda *_: None, event_position_inclusive=True
+            )
+        except TypeError as error:
+            raise changed(error) from error
+        self._consumer = checked("consumer", consumer)
+        self._consumer._keep_alive = 0
+        self._selector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+
+    def open(self, is_wanted: Callable[[], bool]) -> bool:
+        """Connect and attach, as long as it is wanted; no credit is granted yet.
+
+        Blocks without a bound where a server accepts a connection and says nothing.
+
+        Raises:
+            FastPathError: the client has changed.
+            Exception: whatever ended the attempt; see `ended_by`.
+        """
+        while not self._consumer._open():
+            if not is_wanted():
+                return False
+        self._handler = checked("handler", self._consumer._handler)
+        self._session = checked("session", self._handler._session)
+        self._link = checked("link", self._handler._link)
+        self._connection = checked("connection", self._handler._connection)
+        self._transport = checked("transport", self._connection._transport)
+        endpoints: Mapping[int, object] = self._connection._incoming_endpoints
+        self.channel = next(one for one in endpoints if endpoints[one] is self._session)
+        self.outgoing_channel, self.handle = self._session.channel, self._link.remote_handle
+        self.max_frame_size = self._connection._max_frame_size
+        self._seen = self._session.next_incoming_id
+        self._selector.register(self._transport.sock, selectors.EVENT_READ)
+        return True
+
+    def take_over(self, read: ReadFrame) -> bytes:
+        """Let the client read its frames by a function of ours; gives what it has read already."""
+        self._transport.read = read
+        return bytes(self._transport._read_buffer.read())
+
+    def work(self) -> None:
+        """Renew the token if it is time, send a heartbeat if it is time, handle at most one frame.
+
+        Raises:
+            Exception: whatever ended link or connection; see `ended_by`.
+        """
+        if self._handler.client_ready():
+            self._connection.listen(wait=False)
+
+    def read_some(self) -> bytes:
+        """Some of what has arrived.
+
+        Raises:
+            TimeoutError: nothing within the client's socket time-out.
+            OSError: the connection is broken.
+        """
+        sock = self._transport.sock
+        if sock is None:
+            raise ConnectionError("the connection is closed")
+        if not hasattr(sock, "recv_into"):
+            # A WebSocket: the client takes one byte of a message and keeps the rest.
+            first = bytes(self._transport._read(1, initial=True))
+            return first + bytes(self._transport._read_buffer.read())
+        data = bytes(sock.recv(TLS_RECORD if hasattr(sock, "pending") else READ_SIZE))
+        if not data:
+            raise ConnectionError("the server has closed the connection")
+        return data
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something can be read at once."""
+        sock = self._transport.sock
+        pending = getattr(getattr(sock, "sock", sock), "pending", None)
+        return bool(pending and pending()) or bool(self._selector.select(0))
+
+    def count(self, transfers: int, deliveries: int) -> None:
+        """Keep session and link informed of what did not pass through them."""
+        session = self._session
+        self._connection._last_frame_received_time = time.time()
+        # A flow frame of the peer among these transfers was older than the last of them.
+        behind = (self._seen - session.next_incoming_id) & SERIAL
+        seen = self._seen if behind < SERIAL // 2 else session.next_incoming_id
+        self._seen = session.next_incoming_id = (seen + transfers) & SERIAL
+        session.incoming_window -= transfers
+        self._link.delivery_count = (self._link.delivery_count + deliveries) & SERIAL
+
+    @property
+    def window_is_low(self) -> bool:
+        """Whether the peer will soon have to wait for the session's window."""
+        return bool(self._session.incoming_window <= self._session.target_incoming_window // 2)
+
+    def grant(self, credit: int) -> None:
+        """Let the peer send so many deliveries, counted from now."""
+        self._session.incoming_window = self._session.target_incoming_window
+        self._link.flow(link_credit=credit)
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame of ours."""
+        self._transport.write(frame)
+
+    def ended_by(self, error: Exception) -> Exception:
+        """The public error that the client makes of an internal one; the link is closed."""
+        transport = self._found_transport()
+        if isinstance(error, AttributeError | TypeError):
+            error = changed(error)
+        if isinstance(error, FastPathError):
+            self._close(transport)
+            return error
+        try:
+            found: Exception = self._consumer._handle_exception(error, is_consumer=True)
+        except Exception as raised:
+            found = raised
+        self._close(transport)
+        return found
+
+    def interrupt(self) -> None:
+        """Let `open` fail, in another thread that may be waiting for bytes; never raises."""
+        with suppress(Exception):
+            self._found_transport().sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Detach and disconnect; never raises."""
+        self._close(self._found_transport())
+
+    def _found_transport(self) -> Internal:
+        """The transport, also of a receiver that was never opened to its end."""
+        handler = getattr(self._consumer, "_handler", None)
+        return getattr(getattr(handler, "_connection", None), "_transport", None)
+
+    def _close(self, transport: Internal) -> None:
+        with suppress(Exception):
+            self._consumer.close()
+        if transport is not None:
+            with suppress(Exception):
+                transport.close()
+        self._selector.close()

@@ -1,0 +1,108 @@
+"""What happens where the fast path cannot be taken, or cannot go on."""
+
+import logging
+
+import pytest
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints._amqp.types import CodecError
+from eventhub_checkpoints._decoder import Deliveries
+from eventhub_checkpoints.receive import OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.amqp import known_client, paths
+from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES
+from eventhub_checkpoints.receive.batches import read_range
+from renamed_part import is_as_it_should_be, read_with_renamed
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch):
+    monkeypatch.setattr(paths, "_SAID", set())
+
+
+def rows(address, path="auto", begin=0, end=100):
+    settings = ReadSettings(receive_path=path, receiver_timeout=5, rows_per_batch=10)
+    batches = read_range(address, OffsetRange("0", begin, end), settings)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def said(caplog):
+    records = [one for one in caplog.records if one.name == paths.__name__]
+    assert {one.levelno for one in records} <= {logging.WARNING}
+    return [one.getMessage() for one in records]
+
+
+@pytest.mark.parametrize("name", ["_create_consumer", "_incoming_endpoints", "flow"])
+def test_a_client_with_a_renamed_part_is_used_by_its_public_api(name):
+    found = read_with_renamed(name)
+    assert is_as_it_should_be(name, found), found
+
+
+def test_a_client_of_the_next_major_version_is_used_by_its_public_api(address, caplog):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known_client.check_version, "__defaults__", ("6.0.0b1",))
+        found = rows(address)
+        assert rows(address) == found
+        with pytest.raises(ConfigurationError, match=r"azure-eventhub 6\.0\.0b1 is not known"):
+            rows(address, "fast")
+    [sentence] = said(caplog)
+    assert "azure-eventhub 6.0.0b1" in sentence
+    assert found == rows(address, "fast")
+
+
+@pytest.mark.parametrize("version", ["5.11.9", "6.0", "", "next"])
+def test_versions_that_are_not_known(version):
+    with pytest.raises(known_client.FastPathError):
+        known_client.check_version(version)
+
+
+@pytest.mark.parametrize("version", ["5.12.0", "5.15.1", "5.99b1"])
+def test_versions_that_are_known(version):
+    known_client.check_version(version)
+
+
+@pytest.mark.parametrize("fed", [0, 1, 3])
+def test_a_frame_that_cannot_be_read_is_left_to_the_client(hub, address, caplog, monkeypatch, fed):
+    """After some reads: the rows before it come once, and those from there on once."""
+    feed, feeds = Deliveries.feed, []
+
+    def fails(self, data):
+        found = feed(self, data)
+        feeds.append(data)
+        if len(feeds) > fed + 1:
+            raise CodecError("no such constructor")
+        return found
+
+    hub.publish("orders", "0", [bytes(100_000)] * 30)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Deliveries, "feed", fails)
+        found = rows(address, end=130)
+        with pytest.raises(ConfigurationError, match="a frame cannot be read: no such constr"):
+            rows(address, "fast", end=130)
+    assert found == rows(address, "public", end=130)
+    assert len(said(caplog)) == 1
+
+
+def test_a_part_that_works_otherwise_than_known_is_noticed(address, caplog, monkeypatch):
+    from azure.eventhub._pyamqp.link import Link
+
+    flow = Link.flow
+    monkeypatch.setattr(Link, "flow", lambda self, credit: flow(self, link_credit=credit))
+    with pytest.raises(ConfigurationError, match=r"has changed: .*link_credit"):
+        rows(address, "fast")
+
+
+def test_the_public_path_uses_no_private_part(address, monkeypatch, caplog):
+    monkeypatch.setattr(known_client.check_version, "__defaults__", ("0",))
+    assert len(rows(address, "public")) == 100
+    assert said(caplog) == []
+
+
+def test_every_private_name_is_used_and_has_a_reason():
+    from inspect import getsource
+
+    from eventhub_checkpoints.receive.amqp.private_parts import OfficialLink
+
+    source = getsource(OfficialLink)
+    for owner, name, reason in PRIVATE_NAMES:
+        assert f".{name}" in source, f"{owner}.{name}"
+        assert reason

@@ -1,0 +1,201 @@
+"""Break a reader's connection in every way that is known, and see that each event comes once.
+
+    python tools/receive_faults.py --rounds 200
+    python tools/receive_faults.py --seed 7 --rounds 1        the round that has failed, again
+    python tools/receive_faults.py --path public              the same of the other path
+
+A round reads a random range of a partition, while a thread cuts connections off in the middle of
+a frame, drops, closes and refuses them, and detaches links, all at random moments. What has to come
+out is exactly the range, in order, every body as it was sent. Round number n of seed s is the
+round of seed s + n. The seed says what happens; the moment is up to the machine.
+"""
+
+import argparse
+import logging
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.localhub.conditions import idle
+from eventhub_checkpoints.localhub.server import Server
+from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.batches import read_range
+from eventhub_checkpoints.receive.ranges import ReceivePath
+from tcp_proxy import TcpProxy
+
+EVENTS = 20_000
+HUB, PARTITION = "orders", "0"
+CONDITIONS = ("amqp:link:detach-forced", "com.microsoft:server-busy", "amqp:internal-error")
+PATIENT: dict[str, Any] = {
+    "retry_total": 50,
+    "retry_backoff_factor": 0.02,
+    "retry_backoff_max": 0.1,
+}
+"""What is tried here is that reading goes on, not that it gives up."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A hub, the proxy in front of it, and what was published to it."""
+
+    hub: LocalHub
+    proxy: TcpProxy
+    bodies: list[bytes]
+
+    def address(self) -> HubAddress:
+        """The hub as the proxy shows it."""
+        string = self.hub.connection_string(HUB)
+        string = string.replace(f":{self.hub.port};", f":{self.proxy.port};")
+        return HubAddress.from_connection_string(string, **PATIENT)
+
+
+@contextmanager
+def place_of(seed: int) -> Iterator[Place]:
+    """A hub with small events, and some that need many frames or many reads."""
+    chance = random.Random(seed)
+    sizes = [chance.choice((0, 20, 200, 2000)) for _ in range(EVENTS)]
+    for number in chance.sample(range(EVENTS), 12):
+        sizes[number] = chance.choice((60_000, 300_000, 1_000_000))
+    bodies = [number.to_bytes(4, "big") + bytes(size) for number, size in enumerate(sizes)]
+    with LocalHub({HUB: 1}) as hub, TcpProxy(hub.port) as proxy:
+        hub.publish(HUB, PARTITION, bodies)
+        yield Place(hub, proxy, bodies)
+
+
+class Disturber(threading.Thread):
+    """Does random harm, a few times: on a slow machine, too, a reader has to come to its end."""
+
+    def __init__(self, place: Place, chance: random.Random) -> None:
+        super().__init__(name="disturber")
+        self.place, self.chance = place, chance
+        self.done: Counter[str] = Counter()
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Harm, with pauses in which something can be read, or nothing yet."""
+        harms = (self.cut, self.drop, self.detach, self.close, self.refuse)
+        for harm in self.chance.choices(harms, k=self.chance.randint(1, 8)):
+            if self._stopped.wait(self.chance.uniform(0.002, 0.05)):
+                break
+            harm()
+            self.done[harm.__name__] += 1
+
+    def stop(self) -> None:
+        """End, and undo what lasts."""
+        self._stopped.set()
+        self.join()
+        self.place.hub.refuse_connections(False)
+        self.place.proxy.heal()
+
+    def cut(self) -> None:
+        """End the connection that is there, and the next one anywhere in its bytes."""
+        size = int(2 ** self.chance.uniform(4, 21))
+        self.place.proxy.cut_after(size)
+        self.place.hub.drop_connections()
+
+    def drop(self) -> None:
+        """Cut off all connections."""
+        self.place.hub.drop_connections()
+
+    def detach(self) -> None:
+        """End the link, with its session and connection left."""
+        self.place.hub.detach_receivers(HUB, condition=self.chance.choice(CONDITIONS))
+
+    def close(self) -> None:
+        """End the connection in good order, with a reason."""
+
+        def work(server: Server) -> None:
+            for connection in [*server.connections]:
+                connection.close(idle(1.0))
+
+        self.place.hub._call(work)
+
+    def refuse(self) -> None:
+        """Let nobody in for a while."""
+        self.place.hub.refuse_connections()
+        self._stopped.wait(self.chance.uniform(0.0, 0.1))
+        self.place.hub.refuse_connections(False)
+
+
+def run_round(place: Place, seed: int, path: ReceivePath) -> Counter[str]:
+    """Read one range under fire; what was done to it.
+
+    Raises:
+        AssertionError: an event is missing, came twice or is not what was sent.
+    """
+    chance = random.Random(seed)
+    begin = chance.randrange(EVENTS // 4)
+    end = chance.randrange(begin, EVENTS + 1)
+    settings = ReadSettings(
+        rows_per_batch=chance.choice((50, 500, 2000)),
+        prefetch=chance.choice((3, 100, 1000)),
+        receiver_timeout=10.0,
+        receive_path=path,
+    )
+    disturber = Disturber(place, chance)
+    disturber.start()
+    number = begin
+    try:
+        for batch in read_range(place.address(), OffsetRange(PARTITION, begin, end), settings):
+            after = number + batch.num_rows
+            told = f"seed {seed}: {number} to {after} of {begin} to {end}"
+            found = batch.column("sequenceNumber").to_pylist()
+            assert found == [*range(number, after)], f"{told}: {found} came"
+            bodies = batch.column("body").to_pylist()
+            assert bodies == place.bodies[number:after], f"{told}: other bodies came"
+            number = after
+            time.sleep(chance.choice((0, 0, 0.01)))
+    finally:
+        disturber.stop()
+    assert number == end, f"seed {seed}: {number} is the end of {begin} to {end}"
+    return disturber.done + Counter(events=end - begin)
+
+
+def run_rounds(seed: int, rounds: int, path: ReceivePath) -> Counter[str]:
+    """So many rounds at one hub; what was done to them.
+
+    Raises:
+        AssertionError: a round failed; the message has its seed.
+    """
+    seen: Counter[str] = Counter()
+    with place_of(seed) as place:
+        for number in range(rounds):
+            seen += run_round(place, seed + number, path)
+            seen["rounds"] += 1
+        seen["connections cut within their bytes"] = place.proxy.cuts
+    return seen
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the rounds; the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--path", choices=get_args(ReceivePath), default="fast")
+    chosen = parser.parse_args(arguments)
+    print(f"seed {chosen.seed}, {chosen.rounds} rounds, path {chosen.path}", flush=True)
+    began = time.monotonic()
+    try:
+        seen = run_rounds(chosen.seed, chosen.rounds, chosen.path)
+    except AssertionError as error:
+        print(error)
+        return 1
+    met = ", ".join(f"{count} {kind}" for kind, count in seen.most_common())
+    print(f"no failure in {time.monotonic() - began:.1f} s: {met}")
+    return 0
+
+
+if __name__ == "__main__":
+    # The client tells of each broken connection; here that is what is wanted.
+    logging.getLogger("azure").setLevel(logging.CRITICAL)
+    with suppress(KeyboardInterrupt):
+        sys.exit(main())

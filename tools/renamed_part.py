@@ -1,0 +1,142 @@
+"""Read with an official client in which one private name was renamed.
+
+    python tools/renamed_part.py                  each name that the fast path uses, one by one
+    python tools/renamed_part.py flow listen      only these
+
+For each name, the installed azure-eventhub is copied and the name renamed wherever it is used, so
+the client itself works as before. A process of its own reads a range with the copy: by the public
+path, by `auto`, which has to give equal rows and to say once what it misses, and by `fast`, which
+has to raise and say the same.
+"""
+
+import argparse
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import azure.eventhub
+
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.amqp.known_client import FastPathError
+from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES
+from eventhub_checkpoints.receive.batches import read_range
+from eventhub_checkpoints.receive.ranges import ReceivePath
+
+ORDINARY = {"close", "read", "write"}
+"""Names that files and sockets have too: renamed in the transport and where it is used."""
+
+
+def copy_with_renamed(name: str, folder: Path) -> None:
+    """Copy the client there, under a path for PYTHONPATH, with one name of it changed."""
+    package = Path(azure.eventhub.__file__).parent
+    copy = folder / "azure" / "eventhub"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("aio", "__pycache__"))
+    shutil.copytree(package / "aio", copy / "aio")
+    # A module may have the name too: of `from ._pyamqp._connection import` nothing is taken.
+    everywhere = re.compile(rf"(?<=[\w)\]]\.){name}\b(?! import)|(?<=def ){name}\b")
+    inside = re.compile(rf"(?<=self\.){name}\b|(?<=def ){name}\b")
+    outside = re.compile(rf"(?<=_transport\.){name}\b")
+    for file in copy.rglob("*.py"):
+        if name not in ORDINARY:
+            pattern = everywhere
+        elif file.parent.name == "_pyamqp":
+            pattern = inside if file.name in ("_transport.py", "sasl.py") else outside
+        else:
+            continue
+        text = file.read_text(encoding="utf-8")
+        file.write_text(pattern.sub(f"{name}_renamed", text), encoding="utf-8")
+
+
+def read_with_renamed(name: str) -> dict[str, object]:
+    """What a process that has the copy before everything else gives."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy_with_renamed(name, Path(folder))
+        path = os.pathsep.join([folder, *sys.path])
+        done = subprocess.run(
+            [sys.executable, __file__, "--read"],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    if done.returncode:
+        return {"failed": done.stderr[-2000:]}
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def read_all_ways() -> dict[str, object]:
+    """Rows by the public path and by `auto`, what the log was told, and what `fast` raises."""
+    told: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("eventhub_checkpoints").addHandler(handler)
+    with LocalHub({"orders": 1}) as hub:
+        hub.publish("orders", "0", [f"event {number}" for number in range(100)])
+        address = HubAddress.from_connection_string(hub.connection_string("orders"))
+        rows = {way: read(address, way) for way in ("public", "auto")}
+        read(address, "auto")
+        error = ""
+        try:
+            read(address, "fast")
+        except FastPathError as raised:
+            error = str(raised)
+    return {
+        "rows": len(rows["public"]),
+        "equal": rows["auto"] == rows["public"],
+        "told": [one for one in told if "public API" in one],
+        "error": error,
+    }
+
+
+def read(address: HubAddress, path: ReceivePath) -> list[object]:
+    """The rows 10 to 90."""
+    settings = ReadSettings(receive_path=path, receiver_timeout=10)
+    with closing(read_range(address, OffsetRange("0", 10, 90), settings)) as batches:
+        return [row for batch in batches for row in batch.to_pylist()]
+
+
+def is_as_it_should_be(name: str, found: dict[str, object]) -> bool:
+    """Whether the rows are equal, and the missing name was said once and raised."""
+    told = found.get("told")
+    return (
+        found.get("rows") == 80
+        and found.get("equal") is True
+        and isinstance(told, list)
+        and len(told) == 1
+        and f".{name}" in told[0]
+        and f".{name}" in str(found.get("error"))
+    )
+
+
+def main() -> int:
+    """Run all or those that were named; the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--read", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.read:
+        print(json.dumps(read_all_ways()))
+        return 0
+    failures = 0
+    for name in chosen.names or dict.fromkeys(one.name for one in PRIVATE_NAMES):
+        found = read_with_renamed(name)
+        good = is_as_it_should_be(name, found)
+        failures += not good
+        print(f"{name}: {'falls back, says so once, equal rows' if good else found}", flush=True)
+    return min(failures, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
