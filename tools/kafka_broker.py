@@ -6,6 +6,7 @@ import shutil
 import socket
 import tempfile
 import uuid
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -16,10 +17,15 @@ from spark_jars import KAFKA_BROKER
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL://127.0.0.1:{sasl}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.name.sasl.sasl.enabled.mechanisms=PLAIN,OAUTHBEARER
+listener.name.sasl.plain.sasl.jaas.config={modules}.plain.PlainLoginModule required \
+    user_$ConnectionString="{password}";
+listener.name.sasl.oauthbearer.sasl.jaas.config={modules}.oauthbearer.OAuthBearerLoginModule \
+    required unsecuredLoginStringClaim_sub="broker";
 inter.broker.listener.name=PLAINTEXT
 log.dirs={data}
 auto.create.topics.enable=false
@@ -29,7 +35,14 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
+log.cleaner.backoff.ms=100
 """
+MODULES = "org.apache.kafka.common.security"
+CONNECTION_STRING = (
+    "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=reader;SharedAccessKey=a2V5"
+)
+"""The password of the one user that the broker knows, as the service has it; it also takes tokens
+that nobody has signed."""
 HEAP = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 READY = re.compile("Kafka Server started")
 START_SECONDS = 120
@@ -49,12 +62,17 @@ class KafkaBroker:
             raise JarsMissingError("a Kafka broker needs Java 17, and java is not on the PATH")
         KAFKA_BROKER.jars()
         self._folder = Path(tempfile.mkdtemp(prefix="kafka-"))
-        self.port = 0
+        self.port = self.sasl_port = 0
 
     @property
     def address(self) -> str:
         """What clients take for `bootstrap.servers`."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def sasl_address(self) -> str:
+        """The same for clients that log in, without TLS."""
+        return f"127.0.0.1:{self.sasl_port}"
 
     @property
     def process(self) -> int:
@@ -65,9 +83,10 @@ class KafkaBroker:
     def start(self) -> Self:
         """Format its folder and start it; returns when it serves."""
         settings = self._folder / "server.properties"
-        self.port, controller = two_free_ports()
+        self.port, self.sasl_port, controller = free_ports(3)
+        known = {"modules": MODULES, "password": CONNECTION_STRING, "data": self._folder / "data"}
         settings.write_text(
-            PROPERTIES.format(port=self.port, controller=controller, data=self._folder / "data")
+            PROPERTIES.format(port=self.port, sasl=self.sasl_port, controller=controller, **known)
         )
         identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # Without the two words an identity that begins with a dash would be an option.
@@ -102,9 +121,10 @@ class KafkaBroker:
         self.stop()
 
 
-def two_free_ports() -> tuple[int, int]:
-    """Two ports that were free just now, and not the same one twice."""
-    with socket.socket() as one, socket.socket() as other:
-        for listener in (one, other):
+def free_ports(count: int) -> list[int]:
+    """Ports that were free just now, none of them twice."""
+    with ExitStack() as open_:
+        listeners = [open_.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
             listener.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
+        return [listener.getsockname()[1] for listener in listeners]

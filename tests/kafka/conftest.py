@@ -1,7 +1,9 @@
 """A real Kafka broker, and Spark with the Kafka source of the same version."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,19 +63,63 @@ class Topics:
         from confluent_kafka.admin import AdminClient
 
         # Without its log: the broker ends before these clients do, and each complains of it.
-        settings = {"bootstrap.servers": address, "log_level": 0}
-        self._admin, self._producer = AdminClient(settings), Producer(settings)
+        self._settings: dict[str, Any] = {"bootstrap.servers": address, "log_level": 0}
+        self._admin, self._producer = AdminClient(self._settings), Producer(self._settings)
 
-    def create(self, name: str, partitions: int) -> None:
+    def create(self, name: str, partitions: int, **config: str) -> None:
         from confluent_kafka.admin import NewTopic
 
-        [made] = self._admin.create_topics([NewTopic(name, partitions, 1)]).values()
+        wanted = NewTopic(name, partitions, 1, config=config)
+        [made] = self._admin.create_topics([wanted]).values()
         made.result(PATIENCE)
+
+    def grow(self, name: str, partitions: int) -> None:
+        from confluent_kafka import Producer
+        from confluent_kafka.admin import NewPartitions
+
+        [grown] = self._admin.create_partitions([NewPartitions(name, partitions)]).values()
+        grown.result(PATIENCE)
+        # The old one goes by what it has learnt before, for minutes.
+        self._producer = Producer(self._settings)
+
+    def recreate(self, name: str, partitions: int) -> None:
+        """Delete a topic, and make one of its name as soon as the broker lets go of the old one."""
+        [deleted] = self._admin.delete_topics([name]).values()
+        deleted.result(PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        while name in self._admin.list_topics(timeout=PATIENCE).topics:
+            assert time.monotonic() < deadline
+        self.create(name, partitions)
 
     def publish(self, name: str, partition: str, count: int) -> None:
         for one in range(count):
             self._producer.produce(name, f"{partition}/{one}", partition=int(partition))
         assert self._producer.flush(PATIENCE) == 0
+
+    def produce(self, name: str, value: bytes | None, **more: Any) -> None:
+        """One record, with what else it is to have."""
+        self._producer.produce(name, value, **{"partition": 0, **more})
+        assert self._producer.flush(PATIENCE) == 0
+
+    @contextmanager
+    def transaction(self, name: str, count: int) -> Iterator[Any]:
+        """So many records in an open transaction; it is aborted unless the block commits it."""
+        from confluent_kafka import Producer
+
+        producer = Producer({**self._settings, "transactional.id": f"{name}-{next(_serial)}"})
+        producer.init_transactions(PATIENCE)
+        producer.begin_transaction()
+        for one in range(count):
+            producer.produce(name, f"in a transaction {one}", partition=0)
+        assert producer.flush(PATIENCE) == 0
+        yield producer
+        producer.abort_transaction(PATIENCE)
+
+    def commit(self, name: str, count: int) -> None:
+        """So many records, and behind them the mark of their transaction."""
+        with self.transaction(name, count) as producer:
+            producer.commit_transaction(PATIENCE)
+            producer.begin_transaction()
 
     def trim(self, name: str, partition: str, before: int) -> None:
         """Drop old events, as retention does."""
@@ -82,6 +128,9 @@ class Topics:
         where = TopicPartition(name, int(partition), before)
         [trimmed] = self._admin.delete_records([where]).values()
         trimmed.result(PATIENCE)
+
+
+_serial = itertools.count()
 
 
 @dataclass
@@ -124,12 +173,16 @@ class Topic:
 
 
 @pytest.fixture(scope="session")
-def make(spark: Any, broker: KafkaBroker) -> Callable[[], Topic]:
+def topics(broker: KafkaBroker) -> Topics:
+    return Topics(broker.address)
+
+
+@pytest.fixture(scope="session")
+def make(spark: Any, broker: KafkaBroker, topics: Topics) -> Callable[[], Topic]:
     """Makes a topic of four partitions with 10, 20, 30 and no events."""
-    used, topics = itertools.count(), Topics(broker.address)
 
     def make() -> Topic:
-        topic = Topic(spark, broker, topics, f"Orders-{next(used)}")
+        topic = Topic(spark, broker, topics, f"Orders-{next(_serial)}")
         topics.create(topic.name, len(COUNTS))
         for partition, count in COUNTS.items():
             topic.publish(partition, count)

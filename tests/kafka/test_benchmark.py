@@ -31,8 +31,13 @@ def test_a_read_is_measured_beside_the_kafka_source(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     cases = json.loads(written.read_text())["cases"]
-    assert [case["name"] for case in cases] == ["stream-parquet-2-0", "stream-parquet-2-3"]
+    sides = {
+        "stream-parquet": {"ours", "plain", "plain 1000", "kafka"},
+        "stream-parquet-public": {"ours, public", "plain", "plain 1000", "kafka"},
+        "stream-parquet-over-kafka": {"ours, kafka", "kafka"},
+    }
+    assert {case["name"] for case in cases} == {f"{name}-2-{n}" for name in sides for n in (0, 3)}
     for case in cases:
         rates = case["measures"]["rate"]["median"]
-        assert {*rates} == {"ours", "plain", "plain 1000", "kafka"}
+        assert {*rates} == sides[case["name"].removesuffix("-2-0").removesuffix("-2-3")]
         assert all(rate > 0 for rate in rates.values())

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints.errors import HubUnavailableError
+from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -75,7 +75,7 @@ def _list_and_ask(
         if name == str(address):
             return address.ask_partition_ids()
         # A hub that was created again may have fewer: that shows in the list.
-        with suppress(EventHubError):
+        with suppress(EventHubError, ConfigurationError):
             found[name] = address.ask_properties(name)
         return []
 

@@ -13,14 +13,14 @@ class PartitionProperties:
             `next_sequence_number` where there is none.
         next_sequence_number: that the next event will get.
         last_enqueued_offset: of the newest event, opaque text.
-        last_enqueued_time: of the newest event, UTC.
+        last_enqueued_time: of the newest event, UTC; None where the transport does not tell.
     """
 
     partition_id: str
     first_sequence_number: int
     next_sequence_number: int
     last_enqueued_offset: str
-    last_enqueued_time: datetime
+    last_enqueued_time: datetime | None
 
     @property
     def is_empty(self) -> bool:

@@ -64,9 +64,11 @@ class RangeReader:
         with self._open() as stream:
             while not self.is_done:
                 found = stream.next(self.settings.receiver_timeout)
-                if not found:
+                if not found and stream.reached <= self.next:
                     return
-                yield self._within(found)
+                if found:
+                    yield self._within(found)
+                self._pass_over(stream.reached)
 
     def _open(self) -> Stream:
         return self.address.open_stream(self.partition_id, self.next, self.until, self.settings)
@@ -96,6 +98,13 @@ class RangeReader:
                 break
             kept.append(place)
         return kept
+
+    def _pass_over(self, reached: int) -> None:
+        """Go on behind numbers that no event has, by rule 2."""
+        if self.next < min(reached, self.until):
+            if self._gap is None:
+                self._gap = self.next
+            self.next = min(reached, self.until)
 
     def _check_gap(self, now: float) -> None:
         if self._gap is None or now < self._gaps_checked + GAP_CHECK_EVERY:

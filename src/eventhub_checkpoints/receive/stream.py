@@ -12,7 +12,13 @@ class Stream(ABC):
     No transport gives it an owner level: retries and speculative tasks may read the same events
     side by side, and nobody is put off the partition. After a reconnect it may repeat events;
     the caller drops by sequence number.
+
+    Attributes:
+        reached: what is not given of the events before this sequence number does not exist; 0
+            where the transport does not tell.
     """
+
+    reached: int = 0
 
     def __enter__(self) -> Self:
         return self
@@ -23,6 +29,8 @@ class Stream(ABC):
     @abstractmethod
     def next(self, timeout: float) -> Columns | None:
         """The next events in the order of the partition; None after `timeout` (s) without any.
+
+        They may be no rows at all where `reached` has gone on without.
 
         Raises:
             EventHubError: the client gave up after its own retries.

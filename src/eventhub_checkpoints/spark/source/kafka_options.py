@@ -1,0 +1,52 @@
+"""The options of `transport=kafka`: a hub by its Kafka endpoint, or a topic of another cluster."""
+
+from collections.abc import Callable, Mapping
+from typing import cast, get_args
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.kafka.address import KafkaAddress
+from eventhub_checkpoints.receive.kafka.headers import HeaderForm
+from eventhub_checkpoints.spark.source.option_values import from_environment, read_group
+
+PREFIX = "kafka."
+"""Begins the names of options that are librdkafka's settings."""
+
+
+def read_kafka_address(
+    given: Mapping[str, str], read_hub: Callable[[Mapping[str, str]], HubAddress]
+) -> KafkaAddress:
+    """The hub, where its connection string or a credential is given; else the topic.
+
+    Args:
+        given: the options.
+        read_hub: reads those of a hub.
+
+    Raises:
+        ConfigurationError: the options name neither, or one is malformed or reserved.
+    """
+    settings = {
+        name.removeprefix(PREFIX): from_environment(name, value)
+        for name, value in given.items()
+        if name.startswith(PREFIX)
+    }
+    if "bootstrap.servers" not in settings or given.keys() & {"connectionString", "credential"}:
+        return KafkaAddress.of_hub(read_hub(given), settings, read_headers(given, "auto"))
+    return KafkaAddress.of_topic(
+        given.get("eventHubName", ""),
+        settings,
+        read_group(given, "consumerGroup", DEFAULT_CONSUMER_GROUP),
+        namespace=given.get("fullyQualifiedNamespace", ""),
+        headers=read_headers(given, "text"),
+    )
+
+
+def read_headers(given: Mapping[str, str], default: HeaderForm) -> HeaderForm:
+    """How headers become properties."""
+    text = given.get("kafkaHeaders", default).strip().lower()
+    if text not in get_args(HeaderForm):
+        raise ConfigurationError(
+            f"kafkaHeaders is {text!r}; expected one of {', '.join(get_args(HeaderForm))}"
+        )
+    return cast("HeaderForm", text)

@@ -1,0 +1,188 @@
+import pickle
+import time
+from datetime import UTC, datetime
+
+import pytest
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
+from eventhub_checkpoints.receive.kafka import asking
+from eventhub_checkpoints.receive.kafka.address import KafkaAddress
+from eventhub_checkpoints.receive.kafka.troubles import Troubles
+from kafka_broker import free_ports
+
+SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
+CONNECTION_STRING = (
+    "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=reader;"
+    f"SharedAccessKey={SECRET};EntityPath=Orders"
+)
+HUB = HubAddress.from_connection_string(CONNECTION_STRING, "processors")
+SERVERS = {"bootstrap.servers": "SSL://broker:9092, other:9092"}
+
+
+@pytest.fixture
+def nobody():
+    """The address of a topic where nobody listens."""
+    [port] = free_ports(1)
+    return KafkaAddress.of_topic("orders", {"bootstrap.servers": f"127.0.0.1:{port}"})
+
+
+def test_a_hub_has_the_names_that_it_has_over_amqp():
+    assert KafkaAddress.of_hub(HUB).scope() == HUB.scope()
+
+
+def test_a_connection_string_becomes_the_settings_of_the_kafka_endpoint():
+    assert KafkaAddress.of_hub(HUB)._settings() == {
+        "bootstrap.servers": "ns.servicebus.windows.net:9093",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "$ConnectionString",
+        "sasl.password": CONNECTION_STRING,
+    }
+
+
+def test_the_port_of_amqp_is_not_that_of_kafka():
+    hub = HubAddress.from_connection_string(CONNECTION_STRING.replace(".net/", ".net:5671/"))
+    servers = KafkaAddress.of_hub(hub)._settings()["bootstrap.servers"]
+    assert servers == "ns.servicebus.windows.net:9093"
+
+
+def test_what_a_job_sets_wins():
+    settings = KafkaAddress.of_hub(HUB, {"security.protocol": "SASL_PLAINTEXT"})._settings()
+    assert settings["security.protocol"] == "SASL_PLAINTEXT"
+    assert settings["sasl.username"] == "$ConnectionString"
+
+
+@pytest.mark.parametrize(
+    ("credential", "secret"),
+    [
+        (f"SharedAccessKeyName=n;SharedAccessKey={SECRET}", f"SharedAccessKey={SECRET}"),
+        ("SharedAccessSignature sr=x&sig=y", "SharedAccessSignature=SharedAccessSignature sr=x&s"),
+        (AzureNamedKeyCredential("n", SECRET), f"SharedAccessKeyName=n;SharedAccessKey={SECRET}"),
+    ],
+)
+def test_a_key_or_a_signature_becomes_a_connection_string(credential, secret):
+    hub = HubAddress.from_credential("ns.servicebus.windows.net", "Orders", credential)
+    password = KafkaAddress.of_hub(hub)._settings()["sasl.password"]
+    assert password.startswith("Endpoint=sb://ns.servicebus.windows.net/;")
+    assert secret in password
+    assert password.endswith(";EntityPath=Orders")
+
+
+def test_an_address_shows_no_secret_and_goes_to_an_executor():
+    address = KafkaAddress.of_hub(HUB, {"ssl.key.password": SECRET})
+    assert SECRET not in repr(address) + str(address)
+    assert pickle.loads(pickle.dumps(address)) == address
+
+
+def test_a_topic_is_named_by_its_first_server_unless_its_cluster_has_a_name():
+    assert (
+        KafkaAddress.of_topic("Orders", SERVERS).scope().fully_qualified_namespace == "broker:9092"
+    )
+    named = KafkaAddress.of_topic("Orders", SERVERS, "cg", namespace="cluster-a")
+    assert str(named) == "cluster-a/Orders"
+    assert named.scope().consumer_group == "cg"
+
+
+@pytest.mark.parametrize(("topic", "settings"), [("Orders", {}), (" ", SERVERS)])
+def test_a_topic_needs_a_name_and_a_server(topic, settings):
+    with pytest.raises(ConfigurationError, match=r"kafka\.bootstrap\.servers"):
+        KafkaAddress.of_topic(topic, settings)
+
+
+@pytest.mark.parametrize("name", ["group.id", "enable.auto.commit", "auto.offset.reset"])
+def test_a_setting_that_exact_ranges_rest_upon_is_not_a_jobs_to_choose(name):
+    with pytest.raises(ConfigurationError, match=name) as refused:
+        KafkaAddress.of_hub(HUB, {name: SECRET})
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["fetch.min.bites", "isolation.level", "fetch.min.bytes"])
+def test_a_setting_that_librdkafka_does_not_take_is_named_without_its_value(name):
+    address = KafkaAddress.of_topic("orders", {**SERVERS, name: SECRET})
+    with pytest.raises(ConfigurationError, match=name) as refused:
+        address.ask_partition_ids()
+    assert SECRET not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__context__ is None
+
+
+def test_an_offset_cannot_be_looked_up():
+    with pytest.raises(ConfigurationError, match="give a sequence number"):
+        KafkaAddress.of_hub(HUB).ask_first("0", "8589934592", True, 1)
+
+
+def test_nobody_there_is_said_in_time_and_with_the_reason(nobody, monkeypatch):
+    monkeypatch.setattr(asking, "FIRST_WAIT", 0.2)
+    begun = time.monotonic()
+    with pytest.raises(HubUnavailableError, match="Connection refused"):
+        nobody.ask_first("0", datetime.now(UTC), True, 1)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_stream_from_nobody_is_silent_for_its_time(nobody):
+    with nobody.open_stream("0", 0, 10, ReadSettings()) as stream:
+        begun = time.monotonic()
+        assert stream.next(0.3) is None
+    assert time.monotonic() - begun < 5
+
+
+class Tokens:
+    """Stands for a credential of azure-identity."""
+
+    def __init__(self, fails=False):
+        self.asked = []
+        self.fails = fails
+
+    def get_token(self, *scopes, **_):
+        self.asked.append(scopes)
+        if self.fails:
+            raise RuntimeError("no managed identity here")
+        return AccessToken("token", time.time() + 3600)
+
+
+def test_tokens_are_asked_for_the_namespace(nobody):
+    hub = HubAddress.from_credential("ns.servicebus.windows.net:5671", "Orders", Tokens())
+    address = KafkaAddress.of_hub(hub, nobody.settings)
+    with address.open_stream("0", 0, 10, ReadSettings()) as stream:
+        assert stream.next(0.1) is None
+    assert set(address.credential.asked) == {("https://ns.servicebus.windows.net/.default",)}
+
+
+def test_why_there_is_no_token_is_said():
+    hub = HubAddress.from_credential("ns.servicebus.windows.net", "Orders", Tokens(fails=True))
+    with pytest.raises(RuntimeError, match="no managed identity here"):
+        KafkaAddress.of_hub(hub).ask_partition_ids()
+
+
+def test_few_clients_are_kept_and_a_refused_one_is_not():
+    made = [
+        asking.shared(asking.key_of("ns/orders", {"n": str(n)}, ""), lambda n=n: (n, n))
+        for n in range(9)
+    ]
+    assert [one for one, _ in made] == [*range(9)]
+    assert len(asking._kept) <= asking.CLIENTS_KEPT
+    again = asking.key_of("ns/orders", {"n": "8"}, "")
+    assert asking.shared(again, lambda: ("new", 0)) == (8, 8)
+    asking.forget(again)
+    assert asking.shared(again, lambda: ("new", 0)) == ("new", 0)
+    asking._kept.clear()
+
+
+class SlowConsumer:
+    """Answers the second question only."""
+
+    answers = (None, (3, 5))
+
+    def get_watermark_offsets(self, where, timeout):
+        found, *self.answers = self.answers
+        return found
+
+    def poll(self, timeout):
+        return None
+
+
+def test_no_answer_is_not_an_empty_partition():
+    asker = asking.Asker(SlowConsumer(), Troubles("ns/orders", ()), "orders")
+    assert asker.ends("0") == (3, 5)
