@@ -18,6 +18,8 @@ ROOT = Path(eventhub_checkpoints.__file__).parent
 
 GROUND = {"records", "errors", "_fields", "_nearest"}
 REGISTRY = {"registry", "aio.registry"}
+ARROW = {"_arrow_reading", "arrow", "aio.arrow"}
+"""What puts receiving and a store together, for readers without Spark."""
 FOLDERS = {
     "_core",
     "_wire",
@@ -42,6 +44,7 @@ ARROWS: dict[str, set[str]] = {
     "shell": BELOW_SHELLS,
     "receive": BELOW_SHELLS,
     "registry": BELOW_SHELLS | {"shell", "receive"},
+    "arrow": BELOW_SPARK,
     "spark": BELOW_SPARK,
     "conformance": BELOW_SPARK,
     "cli": {"top", *BELOW_SPARK, "spark", "conformance", "localhub"},
@@ -70,13 +73,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": CLIENT,
     "top": CLIENT,
     "receive": CLIENT,
+    "arrow": {*CLIENT, "pyarrow"},
     "spark": {*CLIENT, "pyspark", "pyarrow"},
     "conformance": {*CLIENT, "pytest"},
     "cli": {*CLIENT, "azure.storage", "filelock", "platformdirs", "pyspark", "rich", "typer"},
 }
 DRIVERS = [
     *("azure.storage", "aiohttp", "sqlalchemy", "redis", "cassandra"),
-    *("azure.identity", "pyspark", "pyarrow", "typer", "rich"),
+    *("azure.identity", "pyspark", "pyarrow", "confluent_kafka", "typer", "rich"),
 ]
 
 LAZY = {
@@ -85,6 +89,7 @@ LAZY = {
     "_sql_options": "the driver that a URL names is known only then",
     "_credentials": "azure-identity is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
+    "spark.source.options": "only a job that asks for Kafka needs its client",
     "localhub.local": "only who has the client asks for the client's arguments",
     "spark.publishing.following": "a listener is made of PySpark, and positions do without it",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
@@ -118,6 +123,8 @@ def layer(module: str) -> str:
         return "top"
     if module in REGISTRY:
         return "registry"
+    if module in ARROW:
+        return "arrow"
     folder = module.split(".")[0]
     if folder in GROUND:
         return "ground"
@@ -186,6 +193,8 @@ def may_import(arrow: Arrow, what: str) -> bool:
     if backend and what in BACKENDS[backend[1]]:
         return True
     if arrow.module in ARROW_MODULES and what == "pyarrow":
+        return True
+    if arrow.module.startswith("receive.kafka") and what == "confluent_kafka":
         return True
     return what in MAY_IMPORT[layer(arrow.module)]
 
@@ -283,7 +292,8 @@ def test_what_needs_no_extra_works_without_any(name: str) -> None:
     ("module", "extra"),
     [
         *(("blob", "blob"), ("aio.blob", "blob"), ("spark.source", "spark")),
-        ("receive.batches", "spark"),
+        *(("receive.batches", "arrow"), ("arrow", "arrow"), ("aio.arrow", "arrow")),
+        ("receive.kafka.address", "kafka"),
         *(("redis", "redis"), ("aio.redis", "redis")),
     ],
 )

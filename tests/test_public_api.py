@@ -21,7 +21,9 @@ PACKAGE = Path(eventhub_checkpoints.__file__).parent
 EXTRAS = {
     "blob": "blob",
     "aio.blob": "blob",
-    "receive": "spark",
+    "arrow": "arrow",
+    "aio.arrow": "arrow",
+    "receive": "arrow",
     "spark": "spark",
     "blob_iothub_react": "blob",
     "cassandra_iothub_react": "cassandra",

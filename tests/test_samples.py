@@ -19,7 +19,7 @@ SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.py
 PARTITIONS = ["0", "1"]
 FIRST, SECOND = 20, 5
 """Events of each partition before the first run, and after it."""
-SAMPLE_SECONDS = 120
+SAMPLE_SECONDS = 240
 
 
 class Place:
@@ -141,6 +141,24 @@ def backfills(place: Place, sample: Path) -> None:
     assert "40 events in backfill" in printed
 
 
+def writes_files(place: Place, sample: Path) -> None:
+    place.store_url = "sqlite:///checkpoints.db"
+    ten = datetime(2026, 11, 21, 10, tzinfo=UTC)
+    for hour in (-11, 0, 1, 14):
+        for partition_id in PARTITIONS:
+            when = ten + timedelta(hours=hour)
+            place.hub.publish("orders", partition_id, ["event"] * FIRST, enqueued_time=when)
+    printed = place.run(sample, "2026-11-21", "events")
+    assert "80 events more in events" in printed
+    assert "10:00: 40 events, 200 bytes\n11:00: 40 events" in printed
+    printed = place.run(sample, "2026-11-22", "events")
+    assert "40 events more in events" in printed
+    assert len(list((place.folder / "events").iterdir())) == 2 * len(PARTITIONS)
+    # As if it had been killed before it committed.
+    (place.folder / "checkpoints.db").unlink()
+    assert "11:00: 40 events" in place.run(sample, "2026-11-21", "events")
+
+
 def counts_once(place: Place, sample: Path) -> None:
     """The positions that count are those beside the results."""
     place.store_url = f"sqlite:///{place.folder / 'results.db'}"
@@ -156,6 +174,7 @@ EXPECTED: dict[str, Callable[[Place, Path], None]] = {
     "consume_sync.py": consumes_with_a_file,
     "consumer_to_spark.py": hands_over_to_spark,
     "custom_store.py": keeps_files,
+    "hub_to_parquet.py": writes_files,
     "kafka_options.py": tells_kafka_options,
     "spark_backfill.py": backfills,
     "spark_exactly_once.py": counts_once,

@@ -9,6 +9,7 @@ The map of the package:
 - `base`: the base class of every store, and the four hooks that a new backend fills in.
 - `registry`: stores by URL, or by a mapping of settings.
 - `conformance`: the checks that certify a store.
+- `arrow`: a hub as Arrow batches, for pandas, Polars and DuckDB; `aio` has it, too.
 - `spark`, `receive`: where a PySpark job starts, and how it reads the hub.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
 - `cli`: the command `eventhub-checkpoints`.

@@ -174,6 +174,20 @@ def test_flags_and_counts_are_checked(name, text):
         parse(**{name: text})
 
 
+@pytest.mark.parametrize("text", ["auto", "fast", "Public"])
+def test_the_receive_path_is_read(text):
+    assert parse(receivePath=text).reading.receive_path == text.lower()
+
+
+def test_the_receive_path_is_auto_where_nothing_is_said():
+    assert parse().reading.receive_path == "auto"
+
+
+def test_a_receive_path_that_does_not_exist_is_refused():
+    with pytest.raises(ConfigurationError, match="'slow'; expected auto, fast or public"):
+        parse(receivePath="slow")
+
+
 BY_NAME = {"fullyQualifiedNamespace": "ns.servicebus.windows.net", "eventHubName": "Orders"}
 
 

@@ -10,10 +10,11 @@ from eventhub_checkpoints.receive import (
     PartitionProperties,
     ReadSettings,
 )
+from eventhub_checkpoints.receive.resolving import at_hand
+from eventhub_checkpoints.receive.retained import retained
 from eventhub_checkpoints.spark import EventPosition
-from eventhub_checkpoints.spark.positions.resolving import at_hand
 from eventhub_checkpoints.spark.source.options import SourceOptions
-from eventhub_checkpoints.spark.source.planning import retained, where_to_start
+from eventhub_checkpoints.spark.source.planning import where_to_start
 
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
 HELD = PartitionProperties("3", 100, 200, "9900", NEWEST)

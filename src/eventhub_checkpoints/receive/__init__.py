@@ -1,7 +1,7 @@
 """One small seam: a range of one partition as Arrow batches.
 
 `read_range(address, OffsetRange("0", 100, 200))` gives exactly these events, whatever way they
-are received. It lives in `eventhub_checkpoints.receive.batches`, which needs the extra `spark`
+are received. It lives in `eventhub_checkpoints.receive.batches`, which needs the extra `arrow`
 (pyarrow). What a reader must know to choose a range stands here and needs nothing more.
 """
 

@@ -1,6 +1,6 @@
 """A range of one partition as Arrow batches: exactly these events, or an error."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import accumulate
 
@@ -14,7 +14,7 @@ from eventhub_checkpoints.receive.reader import RangeReader
 try:
     import pyarrow as pa
 except ImportError as error:
-    raise MissingDriverError.of_extra("receiving Arrow batches", "spark") from error
+    raise MissingDriverError.of_extra("receiving Arrow batches", "arrow") from error
 
 BYTES_PER_BATCH = 16 * 2**20
 """A batch is given out when its bodies have reached this, however few its rows."""
@@ -24,7 +24,7 @@ DEFAULT_SETTINGS = ReadSettings()
 
 def read_range(
     address: Address, wanted: OffsetRange, settings: ReadSettings = DEFAULT_SETTINGS
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """Read a range, in order, each event once, in batches of the columns in `columns.SCHEMA`.
 
     Sequence numbers that were removed by compaction are passed over. The generator closes its

@@ -6,6 +6,8 @@ from eventhub_checkpoints.errors import DataLossError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.properties import PartitionProperties
 
+GO_ON = "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False))"
+
 
 def expired(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
     """The wanted event was dropped by the hub's retention."""
@@ -16,7 +18,7 @@ def expired(address: Address, wanted: int, found: PartitionProperties) -> DataLo
         f"partition {found.partition_id} of {address}: sequence number {wanted} has expired; the "
         f"first retained is {found.first_sequence_number}, so "
         f"{found.first_sequence_number - wanted} events are lost. Start from 'earliest', or set "
-        "failOnDataLoss=false to go on with what is left",
+        f"{GO_ON} to go on with what is left",
     )
 
 
@@ -29,8 +31,8 @@ def ahead_of_end(address: Address, wanted: int, found: PartitionProperties) -> D
         f"partition {found.partition_id} of {address}: sequence number {wanted} lies behind the "
         f"end of the partition ({found.next_sequence_number}). Was the hub deleted and created "
         "again? Then its checkpoints belong to the old one: reset them, start from 'earliest', or "
-        "set failOnDataLoss=false to read the new one from its first event. A range or position of "
-        "yours may be of another hub",
+        f"set {GO_ON} to read the new one from its first event. A range or position of yours may "
+        "be of another hub",
     )
 
 
@@ -44,5 +46,5 @@ def partition_gone(
         0,
         f"{address} has no partition {partition_id} any more, it has {', '.join(found)}. Was the "
         "hub deleted and created again? Then its checkpoints belong to the old one: reset them, "
-        "or set failOnDataLoss=false to go on with the partitions that are there",
+        f"or set {GO_ON} to go on with the partitions that are there",
     )

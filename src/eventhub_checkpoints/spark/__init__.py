@@ -12,6 +12,7 @@ in one transaction of a database.
 Nothing here needs Java or PySpark to be imported; `eventhub_checkpoints.spark.source` does.
 """
 
+from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.spark.exactly_once.foreach_batch import ExactlyOnce
 from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
@@ -19,7 +20,6 @@ from eventhub_checkpoints.spark.positions.frame_ranges import ranges_by_task, ra
 from eventhub_checkpoints.spark.positions.from_store import ending_positions, starting_positions
 from eventhub_checkpoints.spark.positions.gaps import GapReport, PartitionGap, gap_report
 from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions
-from eventhub_checkpoints.spark.positions.position import EventPosition
 from eventhub_checkpoints.spark.positions.ranges import HubRanges
 from eventhub_checkpoints.spark.progress.parsing import parse_progress
 from eventhub_checkpoints.spark.progress.query_checkpoint import (

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError
+from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.spark.positions.position import is_partition_id
 
 Stored = Mapping[str, int]
 """The stored sequence number by partition id; a partition without a checkpoint is absent."""

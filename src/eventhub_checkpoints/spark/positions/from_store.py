@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.position import EventPosition, after, checked_partitions
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.given import checked_scope
@@ -13,13 +14,10 @@ from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, 
 from eventhub_checkpoints.spark.positions.hubs import (
     Hub,
     ask_partition_ids,
-    checked_partitions,
     name_of,
 )
-from eventhub_checkpoints.spark.positions.position import EventPosition
 from eventhub_checkpoints.spark.positions.stored import (
     Missing,
-    after,
     checkpoints_by_partition,
     for_missing,
     opened,

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from eventhub_checkpoints.receive.position import EventPosition, checked_partitions
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.spark.given import require_hub_name, require_kind
-from eventhub_checkpoints.spark.positions.hubs import Hub, checked_partitions
+from eventhub_checkpoints.spark.positions.hubs import Hub
 from eventhub_checkpoints.spark.positions.kafka_texts import (
     EARLIEST,
     LATEST,
@@ -14,7 +15,6 @@ from eventhub_checkpoints.spark.positions.kafka_texts import (
     kafka_positions,
     unknown_to_kafka,
 )
-from eventhub_checkpoints.spark.positions.position import EventPosition
 from eventhub_checkpoints.spark.positions.resolving import numbers_of
 from eventhub_checkpoints.spark.positions.texts import connector_positions, read_positions
 

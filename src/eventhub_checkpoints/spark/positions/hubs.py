@@ -1,31 +1,31 @@
 """A hub as users give it, asked what it has: a connection string, an address, or a client."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TypeGuard
 
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.amqp.questions import read_properties
 from eventhub_checkpoints.receive.hub import ask_each, list_partitions, partition_properties
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.spark.given import answers_at_once
-from eventhub_checkpoints.spark.positions.position import is_partition_id
 
-Hub = str | HubAddress | EventHubConsumerClient
-"""A connection string with `EntityPath`, a `HubAddress`, or a client of the synchronous kind. A
-client is asked and never closed."""
+Hub = str | Address | EventHubConsumerClient
+"""A connection string with `EntityPath`, a `HubAddress` (or another `Address`), or a client of the
+synchronous kind. A client is asked and never closed."""
 
 
-def address_of(hub: Hub) -> HubAddress | None:
+def address_of(hub: Hub) -> Address | None:
     """The address of a hub; None of a client, which does not tell it.
 
     Raises:
         ConfigurationError: it is no hub. The message does not show what was given.
     """
-    if isinstance(hub, HubAddress):
+    if isinstance(hub, Address):
         return hub
     if isinstance(hub, str):
         return HubAddress.from_connection_string(hub)
@@ -86,23 +86,3 @@ def client_properties(client: EventHubConsumerClient) -> dict[str, PartitionProp
         partition: read_properties(partition, client.get_partition_properties(partition))
         for partition in partitions
     }
-
-
-def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
-    """Partition ids as the SDK writes them, in numeric order.
-
-    Raises:
-        ConfigurationError: they are no iterable, there is none, or one is no number (the
-            connector needs numbers).
-    """
-    several = isinstance(partition_ids, Iterable) and not isinstance(partition_ids, str | bytes)
-    given = list(partition_ids) if several else []
-    if not given:
-        raise ConfigurationError(
-            f"partition_ids is {partition_ids!r}; expected every partition, such as ['0', '1']"
-        )
-    texts = {str(partition) for partition in given}
-    odd = sorted(text for text in texts if not is_partition_id(text))
-    if odd:
-        raise ConfigurationError(f"partition_ids holds {odd[0]!r}; expected decimal numbers")
-    return sorted(texts, key=int)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
 from eventhub_checkpoints.spark.given import require_hub_name, require_kind
 from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions
 from eventhub_checkpoints.spark.positions.hubs import Hub, ask_properties
-from eventhub_checkpoints.spark.positions.position import EventPosition
 from eventhub_checkpoints.spark.positions.texts import compact, connector_fields
 
 UNNAMED = dict.fromkeys(

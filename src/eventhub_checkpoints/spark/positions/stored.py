@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.position import EventPosition, position_of
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
 from eventhub_checkpoints.spark.given import answers_at_once
-from eventhub_checkpoints.spark.positions.position import EventPosition, position_of
 
 Missing = (
     str
@@ -47,22 +47,6 @@ def checkpoints_by_partition(store: Any, scope: Scope) -> dict[str, Mapping[str,
             "kind, or the URL of one"
         )
     return {row["partition_id"]: row for row in store.list_checkpoints(*scope)}
-
-
-def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:
-    """The position behind a checkpoint; by its offset only where there is no number.
-
-    Raises:
-        ConfigurationError: it has neither.
-    """
-    number, offset = checkpoint.get("sequence_number"), checkpoint.get("offset")
-    if number is not None and int(number) >= 0:
-        return EventPosition.from_sequence_number(int(number))
-    if isinstance(offset, str) and offset:
-        return EventPosition.from_offset(offset)
-    raise ConfigurationError(
-        f"the checkpoint of partition {partition} has neither a sequence number nor an offset"
-    )
 
 
 def for_missing(partition: str, missing: Missing) -> EventPosition:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.positions.position import EventPosition
+from eventhub_checkpoints.receive.position import EventPosition
 
 FIELDS = ("offset", "seqNo", "enqueuedTime", "isInclusive")
 NO_SEQUENCE_NUMBER = -1

@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.positions.position import is_partition_id, is_sequence_number
+from eventhub_checkpoints.receive.position import is_partition_id, is_sequence_number
 from eventhub_checkpoints.spark.progress.stream_offset import HUB
 
 NO_OFFSET = frozenset({"", "None", "null"})

@@ -3,10 +3,12 @@
 import os
 import re
 from collections.abc import Mapping
+from typing import get_args
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import checked_group
 from eventhub_checkpoints.receive.position import EventPosition, position_of
+from eventhub_checkpoints.receive.ranges import ReceivePath
 from eventhub_checkpoints.spark.positions.texts import (
     read_key,
     read_object,
@@ -129,3 +131,13 @@ def read_flag(given: Given, name: str, default: bool) -> bool:
     if text not in ("true", "false"):
         raise ConfigurationError(f"{name} is {text!r}; expected true or false")
     return text == "true"
+
+
+def read_path(given: Given, name: str) -> ReceivePath:
+    """`auto`, `fast` or `public`, in any case."""
+    text = given.get(name, "auto").strip().lower()
+    paths: tuple[ReceivePath, ...] = get_args(ReceivePath)
+    for path in paths:
+        if text == path:
+            return path
+    raise ConfigurationError(f"{name} is {text!r}; expected {', '.join(paths[:-1])} or {paths[-1]}")

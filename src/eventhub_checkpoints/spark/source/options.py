@@ -12,13 +12,13 @@ from eventhub_checkpoints._nearest import nearest
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import (
     OPERATION_TIMEOUT,
     PREFETCH,
     RECEIVER_TIMEOUT,
     ReadSettings,
 )
-from eventhub_checkpoints.spark.positions.position import EventPosition
 from eventhub_checkpoints.spark.source.grouping import TaskSize
 from eventhub_checkpoints.spark.source.limits import Limits
 from eventhub_checkpoints.spark.source.option_values import (
@@ -29,6 +29,7 @@ from eventhub_checkpoints.spark.source.option_values import (
     read_group,
     read_limit,
     read_limits,
+    read_path,
     read_seconds,
     read_word,
 )
@@ -36,6 +37,7 @@ from eventhub_checkpoints.spark.source.option_values import (
 PREFIX = "eventhubs."
 
 ENDINGS = ("endingPosition", "endingPositions")
+KAFKA = "kafka."
 LIMITS = ("maxEventsPerTrigger", "maxRatePerPartition", "maxRatesPerPartition")
 
 NAMES = (
@@ -55,7 +57,10 @@ NAMES = (
     "receiverTimeout",
     "operationTimeout",
     "prefetchCount",
+    "receivePath",
     "failOnDataLoss",
+    "transport",
+    "kafkaHeaders",
 )
 
 
@@ -120,7 +125,7 @@ class SourceOptions:
 
 
 def known(options: Mapping[str, str]) -> dict[str, str]:
-    """The options under the names of `NAMES`.
+    """The options under the names of `NAMES`, and `kafka.*` in lower case.
 
     Raises:
         ConfigurationError: a name is not known; the nearest one is named, never a value.
@@ -129,10 +134,11 @@ def known(options: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for given, value in options.items():
         bare = given.lower().removeprefix(PREFIX)
-        if bare not in spelled:
+        if bare not in spelled and not bare.startswith(KAFKA):
             raise ConfigurationError(unknown(given))
-        if found.setdefault(spelled[bare], value) != value:
-            raise ConfigurationError(f"the option {spelled[bare]} is given twice, with two values")
+        name = spelled.get(bare, bare)
+        if found.setdefault(name, value) != value:
+            raise ConfigurationError(f"the option {name} is given twice, with two values")
     return found
 
 
@@ -146,6 +152,24 @@ def unknown(given: str) -> str:
 
 
 def read_address(given: Mapping[str, str]) -> Address:
+    """What is read, by the transport that is asked for.
+
+    Raises:
+        ConfigurationError: the options name none, or more than one, or one is malformed.
+    """
+    transport = given.get("transport", "amqp").strip().lower()
+    if transport == "kafka":
+        from eventhub_checkpoints.spark.source.kafka_options import read_kafka_address
+
+        return read_kafka_address(given, read_hub)
+    if transport != "amqp":
+        raise ConfigurationError(f"transport is {transport!r}; expected amqp or kafka")
+    if unused := [name for name in given if name.lower().startswith("kafka")]:
+        raise ConfigurationError(f"the option {unused[0]} needs transport=kafka")
+    return read_hub(given)
+
+
+def read_hub(given: Mapping[str, str]) -> HubAddress:
     """The hub: by a connection string, or by its names and a credential.
 
     Raises:
@@ -196,4 +220,5 @@ def read_settings(given: Mapping[str, str]) -> ReadSettings:
         receiver_timeout=read_seconds(given, "receiverTimeout", RECEIVER_TIMEOUT),
         operation_timeout=read_seconds(given, "operationTimeout", OPERATION_TIMEOUT),
         fail_on_data_loss=read_flag(given, "failOnDataLoss", True),
+        receive_path=read_path(given, "receivePath"),
     )

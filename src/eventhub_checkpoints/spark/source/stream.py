@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.properties import PartitionProperties
-from eventhub_checkpoints.spark.positions.resolving import resolve
+from eventhub_checkpoints.receive.resolving import resolve
+from eventhub_checkpoints.receive.retained import report, retained
 from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
 from eventhub_checkpoints.spark.source.advancing import beginnings, losses, next_offset
 from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits
 from eventhub_checkpoints.spark.source.options import SourceOptions
-from eventhub_checkpoints.spark.source.planning import report, retained, where_to_start
+from eventhub_checkpoints.spark.source.planning import where_to_start
 from eventhub_checkpoints.spark.source.pyspark_api import (
     DataSourceStreamReader,
     InputPartition,

@@ -4,6 +4,7 @@ One rule decides everything here: a position is the *first event to read*. The E
 client speaks of the last event seen, so a checkpoint at N begins at N + 1.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -148,6 +149,26 @@ def is_partition_id(key: object) -> bool:
     return isinstance(key, str) and key.isascii() and key.isdigit()
 
 
+def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
+    """Partition ids as the SDK writes them, in numeric order.
+
+    Raises:
+        ConfigurationError: they are no iterable, there is none, or one is no number (the
+            connector needs numbers).
+    """
+    several = isinstance(partition_ids, Iterable) and not isinstance(partition_ids, str | bytes)
+    given = list(partition_ids) if several else []
+    if not given:
+        raise ConfigurationError(
+            f"partition_ids is {partition_ids!r}; expected every partition, such as ['0', '1']"
+        )
+    texts = {str(partition) for partition in given}
+    odd = sorted(text for text in texts if not is_partition_id(text))
+    if odd:
+        raise ConfigurationError(f"partition_ids holds {odd[0]!r}; expected decimal numbers")
+    return sorted(texts, key=int)
+
+
 def is_utc(value: object) -> bool:
     """Whether this is a time in the only zone that positions are written in."""
     return isinstance(value, datetime) and value.utcoffset() == timedelta(0)
@@ -172,3 +193,19 @@ def position_of(value: Any, expected: str = POSITIONS) -> EventPosition:
     if value == "latest":
         return EventPosition.from_end_of_stream()
     raise ConfigurationError(f"{value!r} is no position; expected {expected}")
+
+
+def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:
+    """The position behind a checkpoint; by its offset only where there is no number.
+
+    Raises:
+        ConfigurationError: it has neither.
+    """
+    number, offset = checkpoint.get("sequence_number"), checkpoint.get("offset")
+    if number is not None and int(number) >= 0:
+        return EventPosition.from_sequence_number(int(number))
+    if isinstance(offset, str) and offset:
+        return EventPosition.from_offset(offset)
+    raise ConfigurationError(
+        f"the checkpoint of partition {partition} has neither a sequence number nor an offset"
+    )

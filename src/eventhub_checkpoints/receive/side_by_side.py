@@ -1,0 +1,134 @@
+"""Several ranges at once, in bounded memory: a thread for each, and one inbox for all."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.batches import read_range
+from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.stoppable import StoppableAddress, StoppedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def no_news() -> None:
+    """Nobody has to be told: whoever reads waits in `next`."""
+
+
+class SideBySide:
+    """Some ranges of a hub, read so many at a time; the batches of each come in their order.
+
+    A thread that has read its range begins the next one that nobody reads. One that is ahead of
+    the reader waits: at most `at_once` batches lie in the inbox, and each thread holds one more.
+
+    Args:
+        address: the hub.
+        ranges: at most one per partition.
+        settings: how each of them is read.
+        at_once: so many threads, and receivers.
+        on_news: called by a thread whenever `next` would no longer wait; must not block.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        ranges: Sequence[OffsetRange],
+        settings: ReadSettings,
+        at_once: int,
+        on_news: Callable[[], None] = no_news,
+    ) -> None:
+        self._stopped = threading.Event()
+        self._address = StoppableAddress(address, self._stopped)
+        self._settings = settings
+        self._on_news = on_news
+        self._waiting = deque(ranges)
+        self._inbox: deque[pa.RecordBatch] = deque()
+        self._error: Exception | None = None
+        self._changed = threading.Condition()
+        self._at_once = self._running = min(at_once, len(ranges))
+        # Daemon: a question that the client never answers must not keep a program from ending.
+        names = [f"read-batches-{number}" for number in range(self._at_once)]
+        self._threads = [threading.Thread(target=self._run, name=n, daemon=True) for n in names]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `next` has an answer at once."""
+        return bool(self._inbox) or self._error is not None or self._running == 0
+
+    def next(self) -> "pa.RecordBatch | None":
+        """The next batch of any range; None after the last one, or once it was stopped.
+
+        Raises:
+            Exception: what one of the ranges raised, after the batches that came before it.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_ready)
+            if self._inbox:
+                batch = self._inbox.popleft()
+                self._changed.notify_all()
+                return batch
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+        return None
+
+    def stop(self) -> None:
+        """Have all threads end soon, and throw away what was not taken."""
+        with self._changed:
+            self._stopped.set()
+            self._inbox.clear()
+            self._error = None
+            self._changed.notify_all()
+
+    def join(self, timeout: float) -> None:
+        """Wait until all threads have ended, at most so many seconds for each."""
+        for thread in self._threads:
+            thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                try:
+                    wanted = self._waiting.popleft()
+                except IndexError:
+                    break
+                self._read(wanted)
+        except StoppedError:
+            pass
+        except Exception as error:
+            self._fail(error)
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+            self._on_news()
+
+    def _read(self, wanted: OffsetRange) -> None:
+        with closing(read_range(self._address, wanted, self._settings)) as batches:
+            for batch in batches:
+                self._put(batch)
+
+    def _put(self, batch: "pa.RecordBatch") -> None:
+        with self._changed:
+            self._changed.wait_for(
+                lambda: len(self._inbox) < self._at_once or self._stopped.is_set()
+            )
+            if self._stopped.is_set():
+                raise StoppedError
+            self._inbox.append(batch)
+            self._changed.notify_all()
+        self._on_news()
+
+    def _fail(self, error: Exception) -> None:
+        """Keep the first error for `next`; what is in the inbox is handed out before."""
+        with self._changed:
+            if not self._stopped.is_set():
+                self._error = error
+                self._stopped.set()
+                self._changed.notify_all()

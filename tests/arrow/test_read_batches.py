@@ -1,0 +1,500 @@
+import gc
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from azure.eventhub import EventHubConsumerClient
+
+from eventhub_checkpoints import (
+    ConfigurationError,
+    DataLossError,
+    HubUnavailableError,
+    MemoryCheckpointStore,
+    Scope,
+    StaleCheckpointError,
+    StoreNotReadyError,
+    aio,
+    open_store,
+)
+from eventhub_checkpoints.arrow import EventPosition, HubAddress, ReadSettings, read_batches
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.receive.columns import SCHEMA
+
+TENS = ReadSettings(rows_per_batch=10)
+GO_ON = ReadSettings(fail_on_data_loss=False)
+ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
+TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+def numbers(batches):
+    """Sequence numbers by partition, in the order in which they came."""
+    found = {}
+    for batch in batches:
+        (partition,) = set(batch.column("partition").to_pylist())
+        found.setdefault(partition, []).extend(batch.column("sequenceNumber").to_pylist())
+    return dict(sorted(found.items()))
+
+
+def last_of(batch):
+    return {name: batch.column(name)[-1].as_py() for name in batch.schema.names}
+
+
+# What is read
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 8])
+def test_every_partition_is_read_whole_and_in_its_order(colour, address, at_once):
+    with colour.read_batches(address, partitions_at_once=at_once, settings=TENS) as batches:
+        assert numbers(batches) == ALL
+
+
+def test_a_batch_has_the_nine_columns_and_so_has_no_batch(colour, hub, address):
+    with colour.read_batches(address) as batches:
+        assert batches.schema == SCHEMA
+        table = batches.to_table()
+    assert table.schema == SCHEMA
+    rows = sorted(table.to_pylist(), key=lambda row: (row["partition"], row["sequenceNumber"]))
+    assert [row["body"] for row in rows[:2]] == [b"event 0", b"event 1"]
+    hub.recreate("orders")
+    with colour.read_batches(address) as batches:
+        table = batches.to_table()
+    assert (table.num_rows, table.schema) == (0, SCHEMA)
+
+
+def test_batches_have_the_rows_that_settings_ask_for(colour, address):
+    with colour.read_batches(address, partition_ids=["0"], settings=TENS) as batches:
+        assert [batch.num_rows for batch in batches] == [10] * 10
+
+
+def test_what_comes_while_it_reads_is_left_for_the_next_time(colour, hub, address):
+    with colour.read_batches(address, partition_ids=["2"], settings=TENS) as batches:
+        first = next(batches)
+        hub.publish("orders", "2", ["late"] * 5)
+        assert numbers([first, *batches]) == {"2": ALL["2"]}
+
+
+def test_some_partitions_are_read_and_no_others(colour, text):
+    with colour.read_batches(text, partition_ids=[2, "0"]) as batches:
+        assert numbers(batches) == {"0": ALL["0"], "2": ALL["2"]}
+
+
+@pytest.mark.parametrize(
+    ("start", "until", "found"),
+    [
+        (95, "latest", {"0": range(95, 100), "1": range(95, 100)}),
+        ("earliest", 3, {"0": range(3), "1": range(3)}),
+        (EventPosition.from_sequence_number(97), 99, {"0": [98], "1": [98]}),
+        ({"0": 98, "1": "latest"}, {"0": 99, "1": "latest"}, {"0": [98]}),
+        ({0: "earliest", 1: 7}, {0: 1, 1: 8}, {"0": [0], "1": [7]}),
+    ],
+)
+def test_positions_say_from_where_and_until_where(colour, address, start, until, found):
+    wanted = {"partition_ids": ["0", "1"], "start": start, "until": until}
+    with colour.read_batches(address, **wanted) as batches:
+        assert numbers(batches) == {one: [*rows] for one, rows in found.items()}
+
+
+def test_times_say_from_where_and_until_where(colour, hub, address):
+    hub.recreate("orders")
+    for hour in range(3):
+        hub.publish("orders", "1", ["event"] * 4, enqueued_time=TEN + timedelta(hours=hour))
+    hour = {"start": TEN + timedelta(minutes=30), "until": TEN + timedelta(hours=2)}
+    with colour.read_batches(address, **hour) as batches:
+        assert numbers(batches) == {"1": [4, 5, 6, 7]}
+    with colour.read_batches(address, start=TEN + timedelta(hours=9)) as batches:
+        assert numbers(batches) == {}
+    with colour.read_batches(address, until=TEN) as batches:
+        assert numbers(batches) == {}
+
+
+def test_a_ready_credential_and_settings_of_the_client_are_taken(colour, hub):
+    arguments = hub.client_arguments("orders", namespace="ns.servicebus.windows.net")
+    address = HubAddress.from_credential(**arguments, retry_total=1)
+    assert address.scope().fully_qualified_namespace == "ns.servicebus.windows.net"
+    with colour.read_batches(address, partition_ids=["2"]) as batches:
+        assert numbers(batches) == {"2": ALL["2"]}
+
+
+def test_a_scope_names_the_hub_that_the_connection_string_does_not(colour, text, scope):
+    of_namespace = text.partition(";EntityPath=")[0]
+    with colour.read_batches(of_namespace, scope, partition_ids=["2"]) as batches:
+        assert numbers(batches) == {"2": ALL["2"]}
+
+
+# What a commit covers
+
+
+def test_a_commit_covers_what_was_handed_out_and_a_restart_goes_on_behind(colour, address, kept):
+    settings = {"store": kept.url, "settings": ReadSettings(rows_per_batch=30)}
+    with colour.read_batches(address, **settings) as batches:
+        first = [next(batches) for _ in range(4)]
+        saved = batches.commit()
+    seen = numbers(first)
+    assert saved == {partition: rows[-1] for partition, rows in seen.items()}
+    lasts = {row["partition"]: row for row in map(last_of, first)}
+    expected = {one: (row["sequenceNumber"], row["offset"]) for one, row in lasts.items()}
+    assert kept.rows() == expected
+    with colour.read_batches(address, **settings) as batches:
+        rest = numbers(batches)
+        batches.commit()
+    assert {one: seen.get(one, []) + rest.get(one, []) for one in ALL} == ALL
+    assert kept.numbers() == {one: rows[-1] for one, rows in ALL.items()}
+    with colour.read_batches(address, **settings) as batches:
+        assert numbers(batches) == {}
+
+
+def test_what_was_not_committed_is_read_again(colour, address, kept):
+    settings = {"store": kept.url, "settings": TENS, "partition_ids": ["0"]}
+    with colour.read_batches(address, **settings) as batches:
+        next(batches)
+        batches.commit()
+        next(batches)
+    assert kept.numbers() == {"0": 9}
+    with colour.read_batches(address, **settings) as batches:
+        assert last_of(next(batches))["sequenceNumber"] == 19
+
+
+def test_a_commit_writes_only_what_the_store_has_not_been_told(colour, address, kept):
+    with colour.read_batches(address, store=kept.url, partition_ids=["2"]) as batches:
+        assert batches.commit() == {}
+        next(batches)
+        assert batches.commit() == {"2": 9}
+        assert batches.commit() == {}
+        assert [*batches] == []
+        assert batches.commit() == {}
+
+
+def test_the_offset_is_none_where_there_is_none(colour, hub, address, scope):
+    """As over Kafka: the sequence number alone goes on."""
+    store = colour.open_store("memory:")
+    batches = colour.read_batches(address, scope, store, partition_ids=["2"])
+    with batches:
+        batch = next(batches)
+    inner = getattr(batches, "_batches", batches)
+    nothing = pa.nulls(batch.num_rows, pa.string())
+    inner._positions.handed_out.clear()
+    inner._positions.hand_out(batch.set_column(2, "offset", nothing))
+    assert inner._positions.handed_out == {"2": (9, None)}
+    batches.commit()
+    with colour.read_batches(address, scope, store, partition_ids=["2"]) as again:
+        assert numbers(again) == {}
+
+
+# No checkpoint goes back (G3)
+
+
+def test_another_consumer_that_is_further_ahead_is_not_put_back(colour, address, kept, caplog):
+    settings = {"store": kept.url, "settings": TENS, "partition_ids": ["0", "2"]}
+    with colour.read_batches(address, **settings) as batches:
+        first = next(batches)
+        kept.save("0", 80)
+        kept.save("2", 5)
+        seen = numbers([first, *batches])
+        assert seen == {"0": ALL["0"], "2": ALL["2"]}
+        assert batches.commit() == {"0": 99, "2": 9}
+    kept.save("0", 19)
+    with colour.read_batches(address, **settings) as batches:
+        assert numbers([next(batches)]) == {"0": [*range(20, 30)]}
+        kept.save("0", 80)
+        assert batches.commit() == {}
+        assert kept.numbers()["0"] == 80
+        assert "80" in caplog.text
+        assert batches.commit() == {}
+        assert len(numbers(batches)["0"]) == 70
+        assert batches.commit() == {"0": 99}
+
+
+def test_a_store_that_raises_is_heard_after_the_other_partitions_are_saved(colour, address, kept):
+    store = colour.open_store(kept.url, on_stale="raise")
+    settings = {"partition_ids": ["0", "2"], "until": 10}
+    with colour.read_batches(address, store=store, **settings) as batches:
+        assert len(numbers(batches)) == 2
+        kept.save("0", 80)
+        with pytest.raises(StaleCheckpointError, match="80"):
+            batches.commit()
+        assert batches.commit() == {}
+    assert kept.numbers() == {"0": 80, "2": 9}
+    colour.close(store)
+
+
+def test_checkpoints_behind_the_end_leave_nothing_to_read(colour, address, kept):
+    kept.save("0", 80)
+    with colour.read_batches(address, store=kept.url, partition_ids=["0"], until=50) as batches:
+        assert numbers(batches) == {}
+        assert batches.commit() == {}
+    assert kept.numbers() == {"0": 80}
+
+
+def test_a_start_at_the_latest_is_kept_by_a_commit(colour, hub, address, kept):
+    latest = {"store": kept.url, "start": "latest"}
+    with colour.read_batches(address, **latest) as batches:
+        assert numbers(batches) == {}
+        assert batches.commit() == {"0": 99, "1": 99, "2": 9}
+    hub.publish("orders", "2", ["later"] * 3)
+    with colour.read_batches(address, **latest) as batches:
+        assert numbers(batches) == {"2": [10, 11, 12]}
+
+
+# When events are missing
+
+
+def test_events_that_expired_before_they_were_read_are_an_error(colour, hub, address, kept):
+    kept.save("0", 19)
+    hub.trim("orders", "0", before=50)
+    settings = {"store": kept.url, "partition_ids": ["0"]}
+    with (
+        colour.read_batches(address, **settings) as batches,
+        pytest.raises(DataLossError, match="fail_on_data_loss=False") as raised,
+    ):
+        next(batches)
+    assert (raised.value.wanted, raised.value.first_retained) == (20, 50)
+    with colour.read_batches(address, **settings, settings=GO_ON) as batches:
+        assert numbers(batches) == {"0": [*range(50, 100)]}
+
+
+def test_a_partition_that_is_gone_is_an_error(colour, hub, address, kept):
+    kept.save("2", 3)
+    hub.recreate("orders", 2)
+    with (
+        colour.read_batches(address, store=kept.url) as batches,
+        pytest.raises(DataLossError, match="no partition 2 any more"),
+    ):
+        next(batches)
+    with colour.read_batches(address, store=kept.url, settings=GO_ON) as batches:
+        assert numbers(batches) == {}
+
+
+def test_a_hub_that_was_created_again_is_read_from_its_first_event(colour, hub, address, kept):
+    kept.save("0", 99)
+    hub.recreate("orders")
+    hub.publish("orders", "0", ["new"] * 7)
+    settings = {"store": kept.url, "partition_ids": ["0"]}
+    with (
+        colour.read_batches(address, **settings) as batches,
+        pytest.raises(DataLossError, match="created again"),
+    ):
+        next(batches)
+    with colour.read_batches(address, **settings, settings=GO_ON) as batches:
+        assert numbers(batches) == {"0": [*range(7)]}
+        assert batches.commit() == {"0": 6}
+    assert kept.numbers() == {"0": 6}
+
+
+def test_what_came_before_an_error_is_handed_out_and_can_be_committed(colour, address, kept):
+    """An error is of one partition; what the others gave is not lost by it."""
+    store = colour.open_store(kept.url)
+    failed = threading.Event()
+
+    def open_stream(self, partition_id, *args):
+        if partition_id == "1":
+            failed.set()
+            raise HubUnavailableError("partition 1 is away")
+        return HubAddress.open_stream(self, partition_id, *args)
+
+    type(address).open_stream = open_stream
+    settings = {"partition_ids": ["0", "1"], "partitions_at_once": 1}
+    with colour.read_batches(address, store=store, **settings) as batches:
+        assert numbers([next(batches)]) == {"0": ALL["0"]}
+        assert failed.wait(10)
+        with pytest.raises(HubUnavailableError, match="partition 1 is away"):
+            next(batches)
+        assert [*batches] == []
+        assert batches.commit() == {"0": 99}
+    colour.close(store)
+
+
+# How it ends
+
+
+def wait_until(holds, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert holds()
+
+
+def reading_threads():
+    return [one.name for one in threading.enumerate() if one.name.startswith("read-batches-")]
+
+
+def test_who_stops_early_leaves_no_thread_and_no_receiver(colour, hub, address):
+    with colour.read_batches(address, settings=TENS) as batches:
+        next(batches)
+        assert reading_threads()
+    assert not reading_threads()
+    assert [*batches] == []
+    wait_until(lambda: not hub.receivers("orders"))
+
+
+def test_who_forgets_to_close_leaves_no_thread_and_no_receiver(colour, hub, address):
+    for _ in colour.read_batches(address, settings=TENS):
+        assert reading_threads()
+        break
+    gc.collect()
+    wait_until(lambda: not reading_threads())
+    wait_until(lambda: not hub.receivers("orders"))
+
+
+def test_reading_to_the_end_leaves_nothing_either(colour, hub, address):
+    batches = colour.read_batches(address)
+    assert numbers(batches) == ALL
+    wait_until(lambda: not reading_threads())
+    wait_until(lambda: not hub.receivers("orders"))
+    batches.close()
+    batches.close()
+
+
+def test_closing_ends_a_wait_for_a_hub_that_is_silent():
+    with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
+        hub.publish("orders", "0", ["event"])
+        scope = Scope("any", "orders", "unknown")
+        batches = read_batches(hub.connection_string("orders"), scope)
+        ended = []
+        reader = threading.Thread(target=lambda: ended.append([*batches]))
+        reader.start()
+        wait_until(reading_threads)
+        began = time.monotonic()
+        batches.close()
+        reader.join(10)
+        assert ended == [[]]
+        assert time.monotonic() - began < 5
+        wait_until(lambda: not reading_threads())
+
+
+def test_closing_while_the_hub_is_asked_receives_nothing(address):
+    asked, answer = threading.Event(), threading.Event()
+
+    def ask_partition_ids(self):
+        asked.set()
+        assert answer.wait(10)
+        return ["0"]
+
+    type(address).ask_partition_ids = ask_partition_ids
+    batches = read_batches(address)
+    ended = []
+    reader = threading.Thread(target=lambda: ended.append([*batches]))
+    reader.start()
+    assert asked.wait(10)
+    batches.close()
+    answer.set()
+    reader.join(10)
+    assert ended == [[]]
+    wait_until(lambda: not reading_threads())
+
+
+def test_several_threads_share_the_batches_and_none_comes_twice(address):
+    found = []
+    with read_batches(address, settings=TENS) as batches:
+        readers = [
+            threading.Thread(target=lambda: found.extend(last_of(batch) for batch in batches))
+            for _ in range(3)
+        ]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(10)
+    tens = [*range(9, 100, 10)]
+    expected = [("0", number) for number in tens] + [("1", number) for number in tens] + [("2", 9)]
+    assert sorted((row["partition"], row["sequenceNumber"]) for row in found) == expected
+
+
+def test_a_group_that_may_not_read_is_an_error_in_time(colour):
+    brief = ReadSettings(receiver_timeout=0.5)
+    with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
+        hub.publish("orders", "0", ["event"])
+        scope = Scope("any", "orders", "unknown")
+        with (
+            colour.read_batches(hub.connection_string("orders"), scope, settings=brief) as batches,
+            pytest.raises(HubUnavailableError, match="'unknown'"),
+        ):
+            next(batches)
+        wait_until(lambda: not reading_threads())
+
+
+def test_a_store_that_was_given_stays_open(colour, address, scope):
+    store = colour.open_store("memory:")
+    for expected in ([*range(10)], []):
+        with colour.read_batches(address, scope, store, partition_ids=["2"]) as batches:
+            assert numbers(batches).get("2", []) == expected
+            batches.commit()
+
+
+# What cannot be meant
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"start": "newest"}, "for start= a sequence number"),
+        ({"until": 1.5}, "for until= a sequence number"),
+        ({"start": -1}, "sequence_number is -1"),
+        ({"start": datetime(2026, 11, 21)}, "time zone"),
+        ({"partition_ids": []}, "partition_ids"),
+        ({"partitions_at_once": 0}, "partitions_at_once is 0"),
+        ({"partitions_at_once": True}, "partitions_at_once is True"),
+        ({"scope": "orders"}, "expected a Scope"),
+        ({"scope": Scope("ns", "others", "$Default")}, "'others'.*'orders'"),
+    ],
+)
+def test_an_argument_that_cannot_be_meant_is_refused_at_once(colour, text, settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        colour.read_batches(text, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"partition_ids": ["0", "7"]}, "has no partition 7; it has 0, 1, 2"),
+        ({"partition_ids": ["0"], "start": {"0": 1, "2": 1}}, "start names partition 2"),
+        ({"until": {"0": 1}}, "until names no position of partition 1"),
+        ({"start": 50, "until": 40}, "ends before it begins"),
+    ],
+)
+def test_what_the_hub_tells_is_an_error_at_the_first_batch(colour, address, settings, message):
+    with (
+        colour.read_batches(address, **settings) as batches,
+        pytest.raises(ConfigurationError, match=message),
+    ):
+        next(batches)
+
+
+def test_a_client_is_refused_with_what_to_give_instead(colour, text):
+    client = EventHubConsumerClient.from_connection_string(text, "$Default")
+    with client, pytest.raises(ConfigurationError, match=r"HubAddress\.from_credential"):
+        colour.read_batches(client)
+
+
+def test_no_message_shows_a_secret(colour):
+    secret = "Endpoint=sb://ns;SharedAccessKeyName=name;SharedAccessKey=hidden"
+    for given in (secret, "hidden", {"hidden": 1}):
+        with pytest.raises(ConfigurationError) as raised:
+            colour.read_batches(given)
+        assert "hidden" not in str(raised.value)
+
+
+def test_a_store_of_the_other_colour_is_refused(colour, address):
+    other = MemoryCheckpointStore() if colour.is_async else aio.MemoryCheckpointStore()
+    for given in (other, 5, MemoryCheckpointStore):
+        with pytest.raises(ConfigurationError, match="expected a store of the"):
+            colour.read_batches(address, store=given)
+
+
+def test_a_commit_without_a_store_is_refused(colour, address):
+    with (
+        colour.read_batches(address) as batches,
+        pytest.raises(ConfigurationError, match="store="),
+    ):
+        batches.commit()
+
+
+def test_a_store_whose_tables_are_missing_says_what_creates_them(colour, address, tmp_path):
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    with (
+        colour.read_batches(address, store=url) as batches,
+        pytest.raises(StoreNotReadyError, match="create"),
+    ):
+        next(batches)
+    with open_store(url) as store:
+        store.create()

@@ -1,0 +1,100 @@
+"""What only the asynchronous colour can get wrong: the loop, and cancelled tasks."""
+
+import asyncio
+import threading
+import time
+
+from eventhub_checkpoints import Scope
+from eventhub_checkpoints.aio.arrow import ReadSettings, in_daemon, read_batches
+from eventhub_checkpoints.localhub import LocalHub
+
+TENS = ReadSettings(rows_per_batch=10)
+
+
+async def numbers(batches):
+    return [number async for batch in batches for number in batch["sequenceNumber"].to_pylist()]
+
+
+def test_a_task_that_is_cancelled_while_it_waits_loses_no_batch(address):
+    async def read():
+        found, cancelled = [], 0
+        async with read_batches(address, partition_ids=["0"], settings=TENS) as batches:
+            while True:
+                waiting = asyncio.create_task(anext(batches, None))
+                await asyncio.sleep(0)
+                if waiting.cancel():
+                    cancelled += 1
+                try:
+                    batch = await waiting
+                except asyncio.CancelledError:
+                    # Else the batches' own opening would begin anew for ever.
+                    batch = await anext(batches, None)
+                if batch is None:
+                    return found, cancelled
+                found += batch["sequenceNumber"].to_pylist()
+
+    found, cancelled = asyncio.run(read())
+    assert found == [*range(100)]
+    assert cancelled
+
+
+def test_the_loop_goes_on_while_a_hub_is_silent_and_ends_at_once():
+    async def wait(hub):
+        scope = Scope("any", "orders", "unknown")
+        ticks = 0
+        async with read_batches(hub.connection_string("orders"), scope) as batches:
+            waiting = asyncio.create_task(anext(batches))
+            deadline = time.monotonic() + 1
+            while time.monotonic() < deadline:
+                await asyncio.sleep(0.01)
+                ticks += 1
+            assert not waiting.done()
+            waiting.cancel()
+            began = time.monotonic()
+            await asyncio.gather(waiting, return_exceptions=True)
+        return ticks, time.monotonic() - began
+
+    with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
+        hub.publish("orders", "0", ["event"])
+        ticks, seconds = asyncio.run(wait(hub))
+    assert ticks > 20
+    assert seconds < 5
+
+
+def test_closing_wakes_a_task_that_waits():
+    async def close(hub):
+        scope = Scope("any", "orders", "unknown")
+        batches = read_batches(hub.connection_string("orders"), scope)
+        waiting = asyncio.create_task(anext(batches, "the end"))
+        await asyncio.sleep(1)  # until it receives, and nothing comes
+        assert not waiting.done()
+        await batches.close()
+        return await asyncio.wait_for(waiting, 5)
+
+    with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
+        hub.publish("orders", "0", ["event"])
+        assert asyncio.run(close(hub)) == "the end"
+
+
+def test_several_tasks_share_the_batches_and_none_comes_twice(address):
+    async def read():
+        async with read_batches(address, settings=TENS) as batches:
+            tasks = [asyncio.create_task(numbers(batches)) for _ in range(3)]
+            return [number for task in tasks for number in await task]
+
+    assert sorted(asyncio.run(read())) == sorted([*range(100), *range(100), *range(10)])
+
+
+def test_a_question_that_hangs_keeps_no_loop_from_ending():
+    release = threading.Event()
+
+    async def ask():
+        hanging = asyncio.create_task(in_daemon(release.wait, 60))
+        await asyncio.sleep(0.05)
+        hanging.cancel()
+        await asyncio.gather(hanging, return_exceptions=True)
+
+    began = time.monotonic()
+    asyncio.run(ask())
+    assert time.monotonic() - began < 5
+    release.set()

@@ -1,0 +1,184 @@
+"""Several ranges into one inbox, without a hub: bounds, order, errors, and stopping."""
+
+import threading
+import time
+
+import pytest
+
+from eventhub_checkpoints._decoder.columns import Columns, TextMaps
+from eventhub_checkpoints.receive import Address, OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.side_by_side import SideBySide
+from eventhub_checkpoints.receive.stoppable import STOP_CHECK, StoppableStream, StoppedError
+from eventhub_checkpoints.receive.stream import Stream
+
+TENS = ReadSettings(rows_per_batch=10)
+
+
+class Numbers(Stream):
+    """Ten events at a time, as fast as they are asked for."""
+
+    def __init__(self, address: "OfNumbers", start: int) -> None:
+        self.address = address
+        self.at = start
+
+    def next(self, timeout: float) -> Columns | None:
+        self.address.asked += 1
+        numbers = [*range(self.at, self.at + 10)]
+        self.at += 10
+        nothing = [None] * 10
+        empty = [0] * 11
+        return Columns(
+            numbers,
+            [b""] * 10,
+            [str(number) for number in numbers],
+            *(nothing, nothing, nothing),
+            TextMaps(empty),
+            TextMaps([*empty]),
+        )
+
+    def close(self) -> None:
+        self.address.open -= 1
+
+
+class Silent(Stream):
+    def __init__(self) -> None:
+        self.timeouts: list[float] = []
+
+    def next(self, timeout: float) -> None:
+        self.timeouts.append(timeout)
+        time.sleep(timeout)
+
+    def close(self) -> None:
+        pass
+
+
+class OfNumbers(Address):
+    """As many events as anybody wants; partition 13 breaks at its second stream's worth."""
+
+    fully_qualified_namespace, eventhub_name, consumer_group = "ns", "orders", "$Default"
+
+    def __init__(self) -> None:
+        self.asked = self.open = self.most = 0
+
+    def ask_partition_ids(self):
+        raise NotImplementedError
+
+    def ask_properties(self, partition_id):
+        raise NotImplementedError
+
+    def ask_first(self, partition_id, start, inclusive, timeout):
+        raise NotImplementedError
+
+    def open_stream(self, partition_id, start, until, settings):
+        if partition_id == "13":
+            raise ValueError("partition 13 breaks")
+        self.open += 1
+        self.most = max(self.most, self.open)
+        return Numbers(self, start)
+
+
+def ranges(count, rows, first=0):
+    return [OffsetRange(str(number), 0, rows) for number in range(first, first + count)]
+
+
+def settled(holds, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return holds()
+
+
+def drained(reading):
+    return [*iter(reading.next, None)]
+
+
+@pytest.mark.parametrize(("count", "at_once"), [(1, 4), (5, 1), (5, 2), (3, 8)])
+def test_all_ranges_are_read_and_no_more_at_once_than_allowed(count, at_once):
+    address = OfNumbers()
+    batches = drained(SideBySide(address, ranges(count, 100), TENS, at_once))
+    found: dict[str, list[int]] = {}
+    for batch in batches:
+        found.setdefault(batch["partition"][0].as_py(), []).extend(
+            batch["sequenceNumber"].to_pylist()
+        )
+    assert found == {str(number): [*range(100)] for number in range(count)}
+    assert address.most <= at_once
+    assert address.open == 0
+
+
+def test_nothing_to_read_ends_at_once():
+    reading = SideBySide(OfNumbers(), [], TENS, 4)
+    assert reading.is_ready
+    assert reading.next() is None
+
+
+def test_who_does_not_read_is_waited_for():
+    """At most `at_once` batches wait in the inbox, and each thread has one more in its hands."""
+    address = OfNumbers()
+    reading = SideBySide(address, ranges(3, 10_000), TENS, 3)
+    assert settled(lambda: address.asked >= 4)
+    time.sleep(0.2)
+    assert address.asked <= 3 + 3
+    assert reading.next() is not None
+    assert settled(lambda: address.asked >= 5)
+    time.sleep(0.1)
+    assert address.asked <= 3 + 3 + 1
+    reading.stop()
+    reading.join(5)
+    assert address.open == 0
+
+
+def test_news_are_told_whenever_the_next_answer_is_there():
+    news = threading.Semaphore(0)
+    reading = SideBySide(OfNumbers(), ranges(2, 50), TENS, 2, on_news=news.release)
+    batches = []
+    while news.acquire(timeout=5):
+        if not reading.is_ready:
+            continue
+        batch = reading.next()
+        if batch is None:
+            break
+        batches.append(batch)
+    assert len(batches) == 10
+
+
+def test_an_error_comes_once_after_what_was_read_and_ends_all():
+    address = OfNumbers()
+    wanted = [*ranges(1, 50), OffsetRange("13", 0, 50), *ranges(3, 50, first=20)]
+    reading = SideBySide(address, wanted, TENS, 1)
+    assert [reading.next().num_rows for _ in range(5)] == [10] * 5
+    with pytest.raises(ValueError, match="13 breaks"):
+        reading.next()
+    assert reading.next() is None
+    assert address.open == 0
+
+
+def test_stopping_throws_away_what_nobody_took_and_ends_a_wait():
+    address = OfNumbers()
+    reading = SideBySide(address, ranges(4, 1000), TENS, 2)
+    assert settled(lambda: reading.is_ready)
+    reading.stop()
+    reading.join(5)
+    assert reading.next() is None
+    assert address.open == 0
+
+
+def test_a_silent_stream_looks_often_whether_anybody_reads_and_keeps_its_time():
+    stopped, silent = threading.Event(), Silent()
+    stream = StoppableStream(silent, stopped)
+    began = time.monotonic()
+    assert stream.next(0.35) is None
+    assert 0.3 < time.monotonic() - began < 2
+    assert max(silent.timeouts) <= STOP_CHECK
+    threading.Timer(0.1, stopped.set).start()
+    with pytest.raises(StoppedError):
+        stream.next(60)
+
+
+def test_a_stopped_address_opens_nothing_more():
+    address = OfNumbers()
+    reading = SideBySide(address, ranges(1, 20), TENS, 1)
+    drained(reading)
+    reading.stop()
+    with pytest.raises(StoppedError):
+        reading._address.open_stream("0", 0, 10, TENS)
