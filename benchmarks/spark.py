@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +35,19 @@ PACKAGES = ("eventhub-checkpoints", "azure-eventhub", "pyspark", "pyarrow")
 QUIET = {"spark.ui.showConsoleProgress": "false"}
 
 READ_MEASURES = ("rate", "task", "cpu", "server")
-ONE_TASK = (Reach("task", cases.PLAIN, least=0.9),)
+COMPARISONS = {
+    "": (
+        (cases.OURS, cases.PLAIN, cases.AHEAD, cases.KAFKA),
+        (Reach("task", cases.PLAIN, least=6), Reach("task", cases.KAFKA, least=1)),
+    ),
+    "-public": (
+        (cases.PUBLIC, cases.PLAIN, cases.AHEAD, cases.KAFKA),
+        (Reach("task", cases.PLAIN, least=0.9),),
+    ),
+    "-over-kafka": ((cases.OVER_KAFKA, cases.KAFKA), (Reach("task", cases.KAFKA, least=1.5),)),
+}
+"""By what the names of their rows have more: who is held against whom, and what one task has to
+reach."""
 TWO_CORES = (Reach("rate", cases.ONE, least=1.6),)
 GROUPED = (Reach("trigger", cases.EACH, most=0.4),)
 
@@ -112,13 +125,15 @@ def whole_reads(bench: cases.Bench, asked: Namespace, console: Console) -> list[
         found[kind] = in_rounds(work, asked, is_first=not found)
     return [
         Row(
-            f"{form}-{kind[0]}-{kind[1]}",
+            f"{form}{which}-{kind[0]}-{kind[1]}",
             f"{' into '.join(how)}, {titled(kind)}",
-            (cases.OURS, cases.PLAIN, cases.AHEAD, cases.KAFKA),
+            sides,
             READ_MEASURES,
             [each[form] for each in rounds],
-            ONE_TASK if kind[0] == 1 else (),
+            reach if kind[0] == 1 else (),
         )
+        for which, (sides, reach) in COMPARISONS.items()
+        if bench.topics or which != "-over-kafka"
         for form, how in forms.items()
         for kind, rounds in found.items()
     ]
@@ -169,7 +184,8 @@ def main() -> None:
             if not asked.only or {*wanted} & {*asked.only}
         }
     for title, rows in tables.items():
-        show(title, rows, console)
+        for _, alike in groupby(rows, key=lambda row: row.sides):
+            show(title, [*alike], console)
     found = [row.as_dict() for rows in tables.values() for row in rows]
     write_json(found, asked.quick, asked.json, PACKAGES, {})
     console.print(f"{asked.events:,} events in each hub; written to {asked.json}")

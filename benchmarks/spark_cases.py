@@ -13,12 +13,13 @@ from statistics import median
 from benchmarks.measuring import turned
 from benchmarks.spark_cores import move, on_cores, used
 from benchmarks.spark_hub import hub_name
-from benchmarks.spark_reads import Reads, Source, hub, topic
+from benchmarks.spark_reads import Reads, Source, hub, hub_of_kafka, topic
 from benchmarks.spark_results import Figures
 from benchmarks.spark_servers import ROOT, Cores, Kind, Server
 from eventhub_checkpoints.receive.ranges import PREFETCH
 
-OURS, PLAIN, AHEAD, KAFKA = "ours", "plain", f"plain {PREFETCH}", "kafka"
+OURS, PUBLIC, OVER_KAFKA = "ours", "ours, public", "ours, kafka"
+PLAIN, AHEAD, KAFKA = "plain", f"plain {PREFETCH}", "kafka"
 TWO, ONE, ONE_OF_BOTH = "two tasks", "one task", "one, both cores"
 AUTO, EACH = "auto", "one task each"
 FORMS = {
@@ -61,18 +62,32 @@ class Bench:
             ("", AHEAD): partial(self.plain, name, PREFETCH),
         }
         for form, how in forms.items():
-            works[form, OURS] = partial(
-                self.by_spark, self.hubs, hub(self.hubs.addresses[name]), *how, self.cores.client
-            )
-            if self.topics:
-                source = topic(self.topics.addresses[name], name, with_headers=bool(kind[1]))
-                works[form, KAFKA] = partial(
+            address = self.hubs.addresses[name]
+            for side, source in {
+                OURS: hub(address, receivePath="fast"),
+                PUBLIC: hub(address, receivePath="public"),
+            }.items():
+                works[form, side] = partial(
+                    self.by_spark, self.hubs, source, *how, self.cores.client
+                )
+            for side, source in self.of_kafka(name, with_headers=bool(kind[1])).items():
+                works[form, side] = partial(
                     self.by_spark, self.topics, source, *how, self.cores.client
                 )
         found = {key: works[key]() for key in turned([*works], number)}
         return {
             form: {side: each for (of, side), each in found.items() if of in ("", form)}
             for form in forms
+        }
+
+    def of_kafka(self, name: str, with_headers: bool) -> dict[str, Source]:
+        """Who reads a topic; nobody where there is no broker."""
+        if self.topics is None:
+            return {}
+        address = self.topics.addresses[name]
+        return {
+            OVER_KAFKA: hub_of_kafka(address, name),
+            KAFKA: topic(address, name, with_headers),
         }
 
     def two_tasks(self, number: int) -> Measured:

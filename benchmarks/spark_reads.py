@@ -53,12 +53,20 @@ class Took:
 
 def hub(connection_string: str, **options: str) -> Source:
     """A hub by our source."""
+    return ours(connectionString=connection_string, **options)
 
-    def load(reader: Any, more: Mapping[str, str]) -> DataFrame:
-        read = reader.format("eventhubs").option("connectionString", connection_string)
-        return read.options(**options, **more).load()
 
-    return Source(load, "maxEventsPerTrigger")
+def ours(**options: str) -> Source:
+    """Something by our source."""
+    return Source(
+        lambda reader, more: reader.format("eventhubs").options(**options, **more).load(),
+        "maxEventsPerTrigger",
+    )
+
+
+def hub_of_kafka(address: str, name: str) -> Source:
+    """A topic by our source."""
+    return ours(transport="kafka", eventHubName=name, **{"kafka.bootstrap.servers": address})
 
 
 def topic(address: str, name: str, with_headers: bool) -> Source:

@@ -55,6 +55,20 @@ def tell(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
     return add
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # One of several processes that share the tests has no summary; it sends what it has.
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["findings"] = session.config.stash.get(FINDINGS, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    findings = node.config.stash.setdefault(FINDINGS, {})
+    for title, lines in getattr(node, "workeroutput", {}).get("findings", {}).items():
+        findings.setdefault(title, []).extend(lines)
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:

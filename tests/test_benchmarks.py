@@ -105,10 +105,15 @@ def test_what_spark_reads_is_measured_beside_a_plain_loop(tmp_path: Path) -> Non
     # The environment `kafka` has it, and only there can it be had; see its own test.
     assert "without Spark's Kafka source" in printed
     assert "at least 0.9 x plain" in printed
-    assert {*cases} == {"batch-noop-1-0", "batch-noop-1-3", "two-tasks", "idle"}
-    for name in ("batch-noop-1-0", "batch-noop-1-3"):
+    reads = {
+        f"batch-noop{which}-1-{properties}": side
+        for which, side in {"": "ours", "-public": "ours, public"}.items()
+        for properties in (0, 3)
+    }
+    assert {*cases} == {*reads, "two-tasks", "idle"}
+    for name, side in reads.items():
         assert {*cases[name]} == {"rate", "task", "cpu", "server"}
-        assert {*cases[name]["rate"]["median"]} == {"ours", "plain", "plain 1000"}
+        assert {*cases[name]["rate"]["median"]} == {side, "plain", "plain 1000"}
     assert {*cases["two-tasks"]["rate"]["median"]} == {"two tasks", "one task", "one, both cores"}
     assert {*cases["idle"]["trigger"]["median"]} == {"auto", "one task each"}
     for measures in cases.values():

@@ -27,7 +27,7 @@ from page_blocks import Block, blocks
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-PAGE_SECONDS = 120
+PAGE_SECONDS = 240
 COMMAND_SECONDS = 60
 
 TESTED_ELSEWHERE = {

@@ -204,10 +204,11 @@ def test_a_dripping_answer_arrives_byte_by_byte(
 ) -> None:
     echo.on().drip(0.001)
     connection.request("PUT", "/a", "whole")
-    assert connection.sock.recv(10) == b"H"
-    arrived = b""
-    while not arrived.endswith(b"whole"):
-        arrived += connection.sock.recv(10)
+    pieces = []
+    while not b"".join(pieces).endswith(b"whole"):
+        pieces.append(connection.sock.recv(10))
+    # On a busy machine some bytes wait for one another.
+    assert len(pieces) > len(b"".join(pieces)) / 2
 
 
 def test_a_held_back_answer_was_executed_at_once(
