@@ -229,4 +229,22 @@ def test_an_annotation_that_is_only_called_offset_can_be_anything(link, value):
     made = [payload(number, annotations={"my-offset": value}) for number in range(1000, 1006)]
     feed(link, made)
     assert plain(link.take()) == plain(reference(made))
-    assert link.generic == 2
+    # A list is read as it comes, whatever is in it.
+    assert link.generic == (6 if isinstance(value, list) else 2)
+
+
+@pytest.mark.parametrize(
+    ("sound", "damaged"),
+    [(b"\xc0\x03\x01\x54\x05", b"\xc0\x03\x02\x54\x05"), (b"\x73\0\0\0A", b"\x73\xff\0\0A")],
+    ids=["list", "char"],
+)
+def test_a_value_that_is_none_is_refused_as_it_comes_and_not_as_it_is_taken(link, sound, damaged):
+    def event(value):
+        body = sized(0xA1, b"k") + value
+        properties = encode_described(0x74, compound(0xC1, 2, body))
+        return payload(1, data=[]) + properties + section(0x75, b"")
+
+    feed(link, [event(sound)] * 5)
+    with pytest.raises(CodecError):
+        feed(link, [event(damaged)], 1005)
+    assert len(link.take()) == 5

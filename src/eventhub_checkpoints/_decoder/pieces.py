@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .._amqp.constructors import skip
 from .._amqp.decode import PLAIN
 from .events import ENQUEUED_TIME, SEQUENCE_NUMBER
-from .slots import INTEGERS, TEXTS, TRUTHS, Slot, is_sized, width_of
+from .slots import INTEGERS, TEXTS, TRUTHS, UNREADABLE, Slot, is_sized, width_of
 
 if TYPE_CHECKING:
     from .._amqp.messages import Section
@@ -37,7 +37,7 @@ def slot_of(pattern: Pattern, raw: bytes, at: int, fixed_size: bool = False) -> 
     code = raw[at]
     if code in TRUTHS:
         return Slot(code, pattern.one_of(b"[AB]"))
-    if code == 0:
+    if code in UNREADABLE:
         raise NotRegularError
     width = width_of(code)
     if width == 0:

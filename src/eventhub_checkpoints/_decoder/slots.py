@@ -39,6 +39,10 @@ BINARY = (0xA0, 0xB0)
 TEXTS = frozenset({0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3})
 """Constructors of binary, text and symbols: what can be text."""
 
+UNREADABLE = frozenset({0x00, 0x73, *range(0xC0, 0x100)})
+"""Constructors of values whose bytes may be no value: described ones, characters, compounds. They
+are read as their frame comes, not when its row is taken: then it would be late for an error."""
+
 TRUTHS = (0x41, 0x42)
 FALSY = (0x40, 0x42, 0x43, 0x44, 0x45)
 """Constructors of values that are null, zero, false or empty."""
@@ -84,11 +88,6 @@ class Slot:
         if self.code in TRUTHS:
             return [_TRUE_OR_FALSE[one] for one in held]
         begin = bytes((self.code,))
-        if self.has_size:
-            return [
-                _as_text(begin + size + one)
-                for size, one in zip(groups[self.group], held, strict=True)
-            ]
         return [_as_text(begin + one) for one in held]
 
 

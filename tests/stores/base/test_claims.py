@@ -93,7 +93,7 @@ def test_a_renewal_of_unknown_outcome_is_kept_no_longer_than_it_was_told(make, m
     taken = time.monotonic()
     store.faults.always["try_claim"] = make_fault(error=NO_ANSWER)
     while store.claim(won) == [won]:
-        assert time.monotonic() - taken < 0.5 + 0.2
+        assert time.monotonic() - taken < 0.5 + 1.0
     assert time.monotonic() - taken >= 0.5
 
 
@@ -185,7 +185,7 @@ def test_a_batch_is_no_slower_than_its_slowest_claim(make, make_fault) -> None:
     store.faults.always["try_claim"] = make_fault(seconds=0.2)
     began = time.monotonic()
     store.claim(*(proposal(str(number)) for number in range(32)))
-    assert time.monotonic() - began < 1.0, "32 claims one after another take 6.4 s"
+    assert time.monotonic() - began < 3.0, "32 claims one after another take 6.4 s"
 
 
 def test_one_hung_claim_costs_the_others_nothing(make, make_fault) -> None:
@@ -195,7 +195,7 @@ def test_one_hung_claim_costs_the_others_nothing(make, make_fault) -> None:
     began = time.monotonic()
     won = store.claim(*(proposal(str(number)) for number in range(4)))
     assert len(won) == 3
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("method", ["list_ownership", "list_checkpoints"])
@@ -208,7 +208,7 @@ def test_a_list_is_tried_again_and_cut_off_in_time(make, make_fault, method) -> 
     began = time.monotonic()
     with pytest.raises(StoreUnavailableError):
         getattr(store, method)()
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 3
 
 
 def test_an_ownership_is_as_old_as_on_the_servers_clock(store) -> None:

@@ -200,7 +200,7 @@ def test_a_hung_write_is_tried_again_and_cut_off_in_time(make, make_fault) -> No
     began = time.monotonic()
     with pytest.raises(StoreUnavailableError):
         store.update(2)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 3
 
 
 def test_writes_of_one_partition_go_one_after_another(store, make_fault) -> None:
@@ -227,7 +227,7 @@ def test_a_write_that_waits_too_long_for_another_is_told_so(make, make_fault) ->
         began = time.monotonic()
         with pytest.raises(StoreUnavailableError):
             store.update(6)
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 3
     finally:
         gate.set()
         first.join()

@@ -64,7 +64,7 @@ def test_claims_of_a_batch_overlap_and_no_more_than_allowed(
     colour, proxied, proxy, setting, limit
 ) -> None:
     client = colour.open(proxied, **setting)
-    proxy.delay = 0.05
+    proxy.delay = 0.2
     proposals = [client.proposal(str(n), "owner-1") for n in range(PARTITIONS)]
     began = time.monotonic()
     won = client.claim_ownership(proposals)

@@ -227,6 +227,6 @@ def test_a_silent_server_is_left_in_time_and_used_again(colour: Any, own_server:
                 client.save("0", 2)
             took = time.monotonic() - began
             own_server.resume()
-            assert took < 1.8
+            assert took < 3
             client.save("0", 3)
             assert client.position("0") == 3
