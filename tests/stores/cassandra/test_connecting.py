@@ -88,7 +88,7 @@ def test_the_text_of_a_store_has_no_password(client: Make) -> None:
     ],
 )
 def test_a_wrong_port_or_host_is_named_in_time(client: Make, point: str, said: str) -> None:
-    made = client(contact_points=[point], namespace="ks", **SHORT)
+    made = client(contact_points=[point], namespace="ks", **{**SHORT, "operation_timeout": 6.0})
     with pytest.raises(StoreUnavailableError) as failed:
         made.list_ownership()
     assert str(failed.value).startswith(f"Cassandra at {point}")

@@ -39,14 +39,14 @@ def test_connections_that_were_ended_are_replaced(colour: Any, own: Any) -> None
 
 
 def test_a_request_that_waits_for_a_lock_is_ended_in_time(colour: Any, own: Any) -> None:
-    client = colour.open(own, write_timeout=1.0)
+    client = colour.open(own, write_timeout=3.0)
     client.save("0", 1)
     with own.engine.begin() as blocking:
         blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
         began = time.monotonic()
         with pytest.raises(StoreUnavailableError):
             client.save("0", 2)
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < 6.0
         # Nobody is left behind on the server who would write it later.
         assert waiting(blocking) == 0
     assert client.position("0") == 1
