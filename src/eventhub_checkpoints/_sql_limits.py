@@ -4,6 +4,7 @@ psycopg waits for its socket in a loop that wakes up ten times a second and tell
 a generator, that nothing is there. No time-out of libpq or of TCP ends the wait for an answer.
 """
 
+import math
 import time
 from collections.abc import Generator
 from typing import Any
@@ -12,6 +13,8 @@ from eventhub_checkpoints._deadline import seconds_left
 
 CANCEL_SHARE = 0.1
 """The part of the time that is left for telling the server that nobody waits any more."""
+USUAL_CANCEL = 0.1
+"""Seconds that this takes a server in another building: a connection of its own, and a question."""
 LEAST_CANCEL = 0.02
 """Seconds; psycopg takes a time-out of 0 for none."""
 LONGEST = 3600.0
@@ -25,10 +28,16 @@ class CutOffError(Exception):
 def cut_off(operation: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """An operation of psycopg that ends when it still waits and the time is over.
 
+    What leaves no time to be cancelled is not begun: the server might carry it out long after.
+
     Raises:
         CutOffError: see above.
     """
-    over = time.monotonic() + (1 - CANCEL_SHARE) * seconds_left()
+    left = seconds_left()
+    kept = min(max(CANCEL_SHARE * left, USUAL_CANCEL), left / 2)
+    if kept <= LEAST_CANCEL:
+        raise CutOffError("no time was left for this request")
+    over = math.inf if math.isinf(left) else time.monotonic() + left - kept
     try:
         wanted = next(operation)
         while True:

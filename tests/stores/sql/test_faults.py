@@ -53,7 +53,7 @@ def test_a_request_that_waits_for_a_lock_is_ended_in_time(colour: Any, own: Any)
 
 
 def waiting(connection: Any) -> int:
-    for _ in range(50):
+    for _ in range(250):
         found = connection.exec_driver_sql(
             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         ).scalar()

@@ -1,0 +1,48 @@
+"""A request that is cut off leaves the time to tell the server so."""
+
+import math
+import time
+
+import pytest
+
+from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._sql_limits import CutOffError, cancel_seconds, cut_off
+
+
+def waiting(begun):
+    """An operation of psycopg for which nothing ever comes."""
+    begun.append(seconds_left())
+    while True:
+        yield "readable"
+
+
+def driven(operation):
+    """Drive it as psycopg does while its socket is silent."""
+    next(operation)
+    while True:
+        time.sleep(0.005)
+        operation.send(0)
+
+
+@pytest.mark.parametrize("seconds", [0.06, 0.3, 1.2])
+def test_a_request_is_cut_off_while_the_server_can_be_told(seconds):
+    begun = []
+    with deadline(seconds):
+        with pytest.raises(CutOffError, match="did not answer"):
+            driven(cut_off(waiting(begun)))
+        assert cancel_seconds() is not None
+    assert begun != []
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.03])
+def test_a_request_that_could_not_be_cancelled_is_not_begun(seconds):
+    begun = []
+    with deadline(seconds), pytest.raises(CutOffError, match="no time was left"):
+        driven(cut_off(waiting(begun)))
+    assert begun == []
+
+
+def test_outside_of_a_call_nothing_is_cut_off():
+    assert seconds_left() == math.inf
+    operation = cut_off(waiting([]))
+    assert [next(operation), operation.send(0)] == ["readable"] * 2
