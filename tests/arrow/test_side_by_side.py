@@ -175,6 +175,37 @@ def test_a_silent_stream_looks_often_whether_anybody_reads_and_keeps_its_time():
         stream.next(60)
 
 
+class Ending(Stream):
+    """One that delivers nothing: first it passes over a gap, and then it tells that it is over."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @property
+    def reached(self) -> int:
+        return 7
+
+    @property
+    def is_over(self) -> bool:
+        return self.asked > 1
+
+    def next(self, timeout: float) -> Columns | None:
+        self.asked += 1
+        return None if self.is_over else Columns()
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_a_stream_tells_without_events_is_told_at_once():
+    ending = Ending()
+    stream = StoppableStream(ending, threading.Event())
+    began = time.monotonic()
+    assert (len(stream.next(60)), stream.reached, stream.is_over) == (0, 7, False)
+    assert (stream.next(60), stream.is_over, ending.asked) == (None, True, 2)
+    assert time.monotonic() - began < 10
+
+
 def test_a_stopped_address_opens_nothing_more():
     address = OfNumbers()
     reading = SideBySide(address, ranges(1, 20), TENS, 1)

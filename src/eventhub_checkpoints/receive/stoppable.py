@@ -58,6 +58,14 @@ class StoppableStream(Stream):
         self._stream = stream
         self._stopped = stopped
 
+    @property
+    def reached(self) -> int:
+        return self._stream.reached
+
+    @property
+    def is_over(self) -> bool:
+        return self._stream.is_over
+
     def next(self, timeout: float) -> Columns | None:
         """As of any stream.
 
@@ -67,10 +75,9 @@ class StoppableStream(Stream):
         deadline = time.monotonic() + timeout
         while not self._stopped.is_set():
             left = deadline - time.monotonic()
-            if found := self._stream.next(max(0.0, min(STOP_CHECK, left))):
+            found = self._stream.next(max(0.0, min(STOP_CHECK, left)))
+            if found is not None or left <= STOP_CHECK or self._stream.is_over:
                 return found
-            if left <= STOP_CHECK:
-                return None
         raise StoppedError
 
     def close(self) -> None:

@@ -13,12 +13,20 @@ class Stream(ABC):
     side by side, and nobody is put off the partition. After a reconnect it may repeat events;
     the caller drops by sequence number.
 
-    Attributes:
-        reached: what is not given of the events before this sequence number does not exist; 0
-            where the transport does not tell.
     """
 
-    reached: int = 0
+    @property
+    def reached(self) -> int:
+        """What is not given of the events before this sequence number does not exist.
+
+        0 where the transport does not tell.
+        """
+        return 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the transport has told that no more will come; it may take that back."""
+        return False
 
     def __enter__(self) -> Self:
         return self
@@ -30,7 +38,8 @@ class Stream(ABC):
     def next(self, timeout: float) -> Columns | None:
         """The next events in the order of the partition; None after `timeout` (s) without any.
 
-        They may be no rows at all where `reached` has gone on without.
+        They may be no rows at all where `reached` has gone on without. None comes at once from
+        one that is over.
 
         Raises:
             EventHubError: the client gave up after its own retries.

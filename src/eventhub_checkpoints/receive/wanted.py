@@ -182,7 +182,7 @@ def passed(
 ) -> dict[str, Place]:
     """The last event of each partition that begins at its end and has had one."""
     return {
-        one: Place(found[one].next_sequence_number - 1, found[one].last_enqueued_offset)
+        one: Place(found[one].next_sequence_number - 1, found[one].last_enqueued_offset or None)
         for one, begin in begins.items()
         if begin.is_end_of_stream and found[one].next_sequence_number > 0
     }

@@ -13,14 +13,16 @@ from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpMessageBodyType
 
 from eventhub_checkpoints._decoder.columns import Columns, TextMaps
+from eventhub_checkpoints._decoder.events import (
+    ENQUEUED_TIME,
+    IN_OTHER_COLUMNS,
+    OFFSET,
+    PARTITION_KEY,
+    PUBLISHER,
+    SEQUENCE_NUMBER,
+)
 from eventhub_checkpoints._decoder.values import as_text, as_texts
 
-SEQUENCE_NUMBER = b"x-opt-sequence-number"
-OFFSET = b"x-opt-offset"
-ENQUEUED_TIME = b"x-opt-enqueued-time"
-PUBLISHER = b"x-opt-publisher"
-PARTITION_KEY = b"x-opt-partition-key"
-IN_OTHER_COLUMNS = frozenset({SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME})
 DATA, SEQUENCE = AmqpMessageBodyType.DATA, AmqpMessageBodyType.SEQUENCE
 
 

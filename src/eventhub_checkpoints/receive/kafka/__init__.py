@@ -10,3 +10,7 @@ try:
     import confluent_kafka  # noqa: F401  (said once, before any module here needs it)
 except ImportError as error:
     raise MissingDriverError.of_extra("transport=kafka", "kafka") from error
+
+from eventhub_checkpoints.receive.kafka.address import KafkaAddress
+
+__all__ = ["KafkaAddress"]

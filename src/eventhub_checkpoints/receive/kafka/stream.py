@@ -45,8 +45,16 @@ class KafkaStream(Stream):
         self._troubles = troubles
         self._headers = reader
         self._over = float("inf")
-        self.reached = where.offset
+        self._reached = where.offset
         consumer.assign([where])
+
+    @property
+    def reached(self) -> int:
+        return self._reached
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._over
 
     def next(self, timeout: float) -> Columns | None:
         deadline = time.monotonic() + timeout
@@ -56,9 +64,9 @@ class KafkaStream(Stream):
             if first is not None:
                 # What has come already: to ask for more with a time would wait for all of it.
                 rest = self._consumer.consume(MESSAGES_AT_ONCE - 1, 0)
-                before = self.reached
+                before = self._reached
                 records = self._records([first, *rest])
-                if self.reached > before:
+                if self._reached > before:
                     return columns_of(records, self._headers)
         return None
 
@@ -93,5 +101,5 @@ class KafkaStream(Stream):
             self._troubles.raise_if_final(error)
 
     def _reach(self, offset: int) -> None:
-        if offset > self.reached:
-            self.reached, self._over = offset, float("inf")
+        if offset > self._reached:
+            self._reached, self._over = offset, float("inf")
