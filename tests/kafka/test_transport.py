@@ -275,5 +275,7 @@ def test_a_server_without_a_log_in_is_told_from_one_that_is_not_there(broker, na
         list_partitions(KafkaAddress.of_hub(hub, own))
     tls = {"bootstrap.servers": broker.address, "security.protocol": "SSL"}
     address = KafkaAddress.of_topic(name, tls)
-    with pytest.raises(HubUnavailableError, match="connecting to a PLAINTEXT broker listener"):
+    # What librdkafka makes of it depends on how far the handshake had come.
+    said = "connecting to a PLAINTEXT broker listener|SSL connection closed by peer"
+    with pytest.raises(HubUnavailableError, match=said):
         address.ask_first("0", datetime.now(UTC), True, 1.5)
