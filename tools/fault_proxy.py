@@ -1,26 +1,25 @@
 """A proxy in front of a storage server that counts requests and misbehaves when told to.
 
-It speaks HTTP/1.1 with connections kept alive and runs in a thread of its own; every method may be
-called from any thread, between any two requests. As its own process, for benchmarks:
+It speaks HTTP/1.1 with connections kept alive; every method may be called between any two requests.
+As its own process, for benchmarks:
 `python tools/fault_proxy.py http://127.0.0.1:10000/devstoreaccount1 --delay-ms 10`.
 """
 
 import argparse
 import asyncio
 import signal
-import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, Self
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from http_faults import Backend, Exchange, Fault, Request
 from http_messages import Message, read_request
+from tcp_servers import HOST, TcpServer
 
 Rewrite = str | None | Callable[[str | None], str | None]
 
 
-class FaultProxy:
-    """A proxy to one server; leaving the `with` block stops it.
+class FaultProxy(TcpServer):
+    """A proxy to one server.
 
     The client uses `endpoint` in place of the server's: a shared-key signature covers the path,
     which is the same, and not the host.
@@ -41,14 +40,8 @@ class FaultProxy:
         self._faults: tuple[Fault, ...] = ()
         self._headers: dict[str, Rewrite] = {}
         self._unanswered = 0
-        self._connections: set[asyncio.Task[Any]] = set()
-        self._server: asyncio.Server | None = None
-        self._port = 0
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy")
-        self._thread.start()
-        self.up()
-        self.endpoint = f"http://127.0.0.1:{self._port}{address.path}"
+        super().__init__()
+        self.endpoint = f"http://{HOST}:{self.port}{address.path}"
 
     def on(self, method: str | None = None, path: str = "", times: int | None = None) -> Fault:
         """Choose requests; the fault's own method then says what happens to them.
@@ -67,14 +60,6 @@ class FaultProxy:
         """Behave again: forget all faults, rewritten headers and the delay."""
         self._faults, self._headers, self.delay = (), {}, 0.0
 
-    def down(self) -> None:
-        """Refuse connections and break those that are open, as when a server dies."""
-        self._call(self._down())
-
-    def up(self) -> None:
-        """Listen (again), always at the same address."""
-        self._call(self._up())
-
     def count(self, method: str | None = None, path: str = "") -> int:
         """How many requests arrived, of this method, with this text in their path or query."""
         return sum(method in (None, r.method) and path in r.target for r in [*self.requests])
@@ -84,53 +69,15 @@ class FaultProxy:
         self.requests.clear()
         self.busiest = 0
 
-    def stop(self) -> None:
-        """Close all connections and end the thread."""
-        self.down()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _call(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
-
-    async def _up(self) -> None:
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
-            self._port = self._server.sockets[0].getsockname()[1]
-
-    async def _down(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        for connection in (connections := [*self._connections]):
-            connection.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.current_task()
-        assert connection is not None
-        self._connections.add(connection)
         backend = Backend(*self._address)
         try:
             # Accepted a moment before the server went down, a connection ends with it.
             while self._server is not None and (message := await read_request(reader)):
                 if not await self._exchange(Exchange(message, backend), writer):
                     break
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # one side is gone; the other one learns it by the closing below
-        except asyncio.CancelledError:  # the server goes down; not raised: no one waits for it
-            writer.transport.abort()
         finally:
-            self._connections.discard(connection)
             backend.close()
-            writer.close()
 
     async def _exchange(self, exchange: Exchange, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether the connection goes on."""

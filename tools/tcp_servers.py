@@ -1,0 +1,145 @@
+"""Servers of this machine that run in a thread of their own, for tests and benchmarks."""
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any, Self
+
+HOST = "127.0.0.1"
+PIECE = 2**16
+CALL_TIMEOUT = 30
+
+Way = Coroutine[Any, Any, None]
+
+
+class TcpServer(ABC):
+    """A server whose every public method may be called from any thread.
+
+    It listens from its construction on; leaving the `with` block stops it.
+
+    Args:
+        piece: how many bytes a reader holds before it makes the other side wait.
+
+    Attributes:
+        port: where clients connect, on 127.0.0.1; the same for its whole life.
+    """
+
+    def __init__(self, piece: int = PIECE) -> None:
+        self._piece = piece
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[Any]] = set()
+        self._loop = asyncio.new_event_loop()
+        # Daemon: a test that fails before it stops its server must not keep the run from ending.
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=type(self).__name__, daemon=True
+        )
+        self._thread.start()
+        self.up()
+
+    def up(self) -> None:
+        """Listen (again), always at the same port."""
+        self._call(self._up())
+
+    def down(self) -> None:
+        """Refuse connections and break those that are open, as when a server dies."""
+        self._call(self._down())
+
+    def stop(self) -> None:
+        """Break all connections and end the thread."""
+        self.down()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @abstractmethod
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection, which is closed afterwards; `OSError` and `EOFError` end it."""
+
+    def _call(self, work: Way) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL_TIMEOUT)
+
+    async def _up(self) -> None:
+        if self._server is None:
+            serving = asyncio.start_server(self._connected, HOST, self.port, limit=self._piece)
+            self._server = await serving
+            self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _down(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for connection in (connections := [*self._connections]):
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
+        try:
+            await self._serve(reader, writer)
+        except (OSError, EOFError):
+            pass  # one side is gone; the other one learns it by the closing below
+        except asyncio.CancelledError:  # the server goes down; not raised: no one waits for it
+            writer.transport.abort()
+        finally:
+            self._connections.discard(connection)
+            writer.close()
+
+
+class Passage(TcpServer):
+    """Passes every connection on to another server, and ends it when one of its ways ends.
+
+    Args:
+        backend: that server's host and port.
+    """
+
+    def __init__(self, backend: tuple[str, int], piece: int = PIECE) -> None:
+        self._backend = backend
+        super().__init__(piece)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far, forth = await asyncio.open_connection(*self._backend, limit=self._piece)
+        ways = [*map(asyncio.ensure_future, self._ways(reader, writer, far, forth))]
+        try:
+            ended, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ended:
+                way.result()
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            forth.close()
+
+    def _ways(
+        self,
+        near: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+        far: asyncio.StreamReader,
+        forth: asyncio.StreamWriter,
+    ) -> tuple[Way, Way]:
+        """What carries the bytes of one connection."""
+        return self._inwards(near, forth), self._outwards(far, back)
+
+    async def _inwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        """Carry what a client sends, until it ends."""
+        await carry(source, sink, self._piece)
+
+    async def _outwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        """Carry what the server answers, until it ends."""
+        await carry(source, sink, self._piece)
+
+
+async def carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter, piece: int) -> None:
+    """Write what is read, so many bytes at a time, until there is no more."""
+    while data := await source.read(piece):
+        sink.write(data)
+        await sink.drain()
