@@ -3,9 +3,6 @@
 The stand-in and the client are on different cores. Linux only.
 """
 
-import json
-import subprocess
-import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 
@@ -16,10 +13,11 @@ from benchmarks.measuring import turned
 from benchmarks.receive_hub import FAR, KINDS, MIXED, NEAR, NONE, ROUND_TRIP, THREE
 from benchmarks.receive_once import FAST, OFFICIAL, PUBLIC
 from benchmarks.report import wide_console, write_json
-from benchmarks.spark_cores import on_cores, used
+from benchmarks.spark_cores import answer_of, used
 from benchmarks.spark_results import Figures, Reach, Row, show
-from benchmarks.spark_servers import ROOT, Cores, Server, serving
+from benchmarks.spark_servers import Cores, Server, serving
 
+MODULE = "benchmarks.receive_once"
 EVENTS, QUICK_EVENTS = 200_000, 20_000
 AHEAD = 3000
 OFFICIAL_AHEAD = f"official {AHEAD}"
@@ -59,15 +57,7 @@ class Bench:
         words = [self.hubs.addresses[case], "--way", way, "--events", str(events)]
         words += ["--ahead", str(ahead)] if ahead else []
         busy = used(self.hubs.process)
-        with on_cores(self.cores.client):
-            ran = subprocess.run(
-                [sys.executable, "-m", "benchmarks.receive_once", *words],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
-        rows, wall, cpu, memory = json.loads(ran.stdout)
+        rows, wall, cpu, memory = answer_of(MODULE, words, self.cores.client)
         return {
             "rate": rows / wall,
             "cpu": 1e6 * cpu / rows,

@@ -1,9 +1,6 @@
 """The comparisons, a round at a time: each side reads the same events, one after another."""
 
-import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
@@ -11,11 +8,11 @@ from functools import partial
 from statistics import median
 
 from benchmarks.measuring import turned
-from benchmarks.spark_cores import move, on_cores, used
+from benchmarks.spark_cores import answer_of, move, used
 from benchmarks.spark_hub import hub_name
 from benchmarks.spark_reads import Reads, Source, hub, hub_of_kafka, topic
 from benchmarks.spark_results import Figures
-from benchmarks.spark_servers import ROOT, Cores, Kind, Server
+from benchmarks.spark_servers import Cores, Kind, Server
 from eventhub_checkpoints.receive.ranges import PREFETCH
 
 OURS, PUBLIC, OVER_KAFKA = "ours", "ours, public", "ours, kafka"
@@ -126,15 +123,7 @@ class Bench:
         words = [self.hubs.addresses[name], "--events", str(self.events)]
         words += ["--ahead", str(ahead)] if ahead else []
         busy = used(self.hubs.process)
-        with on_cores(self.cores.client):
-            ran = subprocess.run(
-                [sys.executable, "-m", "benchmarks.spark_plain", *words],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
-        wall, cpu = json.loads(ran.stdout)
+        wall, cpu = answer_of("benchmarks.spark_plain", words, self.cores.client)
         found = self.figures(wall, cpu, used(self.hubs.process) - busy)
         return {**found, "task": found["rate"]}
 

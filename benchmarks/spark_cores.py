@@ -1,10 +1,15 @@
 """Which cores a tree of processes may use, and what it has used of them; Linux only."""
 
+import json
 import os
-from collections.abc import Iterator, Set
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+ROOT = Path(__file__).resolve().parent.parent
 PROCESSES = Path("/proc")
 TICKS = os.sysconf("SC_CLK_TCK")
 GONE = (FileNotFoundError, ProcessLookupError)
@@ -20,6 +25,19 @@ def on_cores(cores: Set[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def answer_of(module: str, words: Sequence[str], cores: Set[int]) -> Any:
+    """What a module prints as JSON that runs on these cores, in a process of its own."""
+    with on_cores(cores):
+        ran = subprocess.run(
+            [sys.executable, "-m", module, *words],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    return json.loads(ran.stdout)
 
 
 def move(root: int, cores: Set[int]) -> None:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.places import first_line
-from benchmarks.spark_cores import on_cores
+from benchmarks.spark_cores import ROOT, on_cores
 from benchmarks.spark_hub import BODY, hub_name, shares, some
 from eventhub_checkpoints.cli.children import Child
 from kafka_broker import KafkaBroker
 
-ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 120
 
 Kind = tuple[int, int]
