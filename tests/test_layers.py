@@ -18,7 +18,10 @@ ROOT = Path(eventhub_checkpoints.__file__).parent
 
 GROUND = {"records", "errors", "_fields", "_nearest"}
 REGISTRY = {"registry", "aio.registry"}
-ARROW = {"_arrow_reading", "arrow", "aio.arrow"}
+ARROW = {
+    *("_arrow_reading", "_arrow_batches", "_arrow_source", "arrow"),
+    *("aio._arrow_batches", "aio._arrow_source", "aio.arrow"),
+}
 """What puts receiving and a store together, for readers without Spark."""
 FOLDERS = {
     "_core",

@@ -18,6 +18,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "eventhub_checkpoints"
 DERIVED = [
+    "_arrow_batches.py",
     "_asking.py",
     "_blob_abilities.py",
     "_blob_requests.py",
@@ -43,6 +44,9 @@ RENAMED = {
     "await": "",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
+    "__aiter__": "__iter__",
+    "__anext__": "__next__",
+    "StopAsyncIteration": "StopIteration",
     "Awaitable[T]": "T",
     "eventhub_checkpoints.aio": "eventhub_checkpoints",
     "azure.eventhub.aio": "azure.eventhub",

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 DEFAULT_SETTINGS = ReadSettings(rows_per_batch=10_000)
 """Larger batches than a Spark task makes: DuckDB, Polars and Parquet want many rows at once."""
 
+NO_STORE = "there is no store to commit to; give read_batches store="
+
+CLOSE_TIMEOUT = 5.0
+"""Seconds that `close` waits for the threads; a hub that hangs keeps no program from ending."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -124,11 +129,13 @@ def stale_count(store: Any) -> int:
 
 
 def checked_store(store: Any, *, is_async: bool) -> Any:
-    """The store itself.
+    """The store itself, or None for none.
 
     Raises:
         ConfigurationError: it is no store, or one of the other colour.
     """
+    if store is None:
+        return None
     method = getattr(store, "list_checkpoints", None)
     is_one = callable(method) and not isinstance(store, type)
     if not is_one or iscoroutinefunction(method) is not is_async:
@@ -138,6 +145,3 @@ def checked_store(store: Any, *, is_async: bool) -> Any:
             f"of the {kind} kind, or the URL of one, as for eventhub_checkpoints{module}.open_store"
         )
     return store
-
-
-NO_STORE = "there is no store to commit to; give read_batches store="

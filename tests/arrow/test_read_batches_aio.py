@@ -5,7 +5,8 @@ import threading
 import time
 
 from eventhub_checkpoints import Scope
-from eventhub_checkpoints.aio.arrow import ReadSettings, in_daemon, read_batches
+from eventhub_checkpoints.aio._arrow_source import call
+from eventhub_checkpoints.aio.arrow import ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
 
 TENS = ReadSettings(rows_per_batch=10)
@@ -89,7 +90,7 @@ def test_a_question_that_hangs_keeps_no_loop_from_ending():
     release = threading.Event()
 
     async def ask():
-        hanging = asyncio.create_task(in_daemon(release.wait, 60))
+        hanging = asyncio.create_task(call(release.wait, 60))
         await asyncio.sleep(0.05)
         hanging.cancel()
         await asyncio.gather(hanging, return_exceptions=True)

@@ -1,0 +1,144 @@
+# Derived from aio/_arrow_batches.py by tools/twins.py; edit that file.
+"""The batches of a hub, and the commit of what was handed out of them."""
+
+import weakref
+from collections.abc import Mapping
+from typing import Any, Self
+
+import pyarrow as pa
+
+from eventhub_checkpoints._arrow_reading import (
+    NO_STORE,
+    Positions,
+    Reading,
+    checked_store,
+    checkpoint,
+    stale_count,
+)
+from eventhub_checkpoints._arrow_source import IS_ASYNC, Source, call
+from eventhub_checkpoints._compat import Lock
+from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError
+from eventhub_checkpoints.receive.columns import SCHEMA
+from eventhub_checkpoints.registry import open_store
+
+
+class HubBatches:
+    """The batches of a hub, each of one partition; those of a partition come in its order.
+
+    They can be iterated once.
+
+    Attributes:
+        schema: the nine columns.
+    """
+
+    schema: pa.Schema = SCHEMA
+
+    def __init__(self, reading: Reading, store: Any) -> None:
+        self._reading = reading
+        self._owns_store = isinstance(store, str | Mapping)
+        self._store = (
+            open_store(store) if self._owns_store else checked_store(store, is_async=IS_ASYNC)
+        )
+        self._positions = Positions()
+        self._opening = Lock()
+        self._source: Source | None = None
+        self._is_closed = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        """The next batch, of whichever partition comes first.
+
+        Raises:
+            ConfigurationError: there is no such hub or partition, or a range ends before it begins.
+            DataLossError: events that are wanted are not in the hub.
+            HubUnavailableError: the hub did not answer, or did not deliver what it holds.
+            EventHubError: the client gave up after its own retries.
+            StoreError: the checkpoints could not be read.
+        """
+        source = self._opened()
+        batch = source.next() if source else None
+        if batch is None:
+            raise StopIteration
+        self._positions.hand_out(batch)
+        return batch
+
+    def commit(self) -> dict[str, int]:
+        """Save, for each partition, the position of the last batch that was handed out.
+
+        It covers every batch that was handed out before it, the one in work included: commit when
+        their results are safe. Batches that another thread or task is handed meanwhile are not
+        covered. What is saved already costs nothing.
+
+        Returns:
+            The sequence numbers that were saved now, by partition id. One is missing where the
+            store was told by another writer of a later position: it logs that, and keeps it.
+
+        Raises:
+            ConfigurationError: there is no store.
+            StaleCheckpointError: such a partition, where the store has `on_stale="raise"`; all
+                others are saved.
+            StoreError: the store could not be written. What is not saved is tried again with the
+                next commit.
+        """
+        if self._store is None:
+            raise ConfigurationError(NO_STORE)
+        saved: dict[str, int] = {}
+        refused: StaleCheckpointError | None = None
+        for partition, place in self._positions.unsettled().items():
+            before = stale_count(self._store)
+            row = checkpoint(self._reading.scope, partition, place)
+            try:
+                self._store.update_checkpoint(row)
+            except StaleCheckpointError as error:
+                refused = error
+            else:
+                if stale_count(self._store) == before:
+                    saved[partition] = place.sequence_number
+            self._positions.settled[partition] = place
+        if refused:
+            raise refused
+        return saved
+
+    def to_table(self) -> pa.Table:
+        """All batches that follow, at once in memory."""
+        batches = []
+        for batch in self:
+            batches.append(batch)
+        return pa.Table.from_batches(batches, SCHEMA)
+
+    def close(self) -> None:
+        """Stop receiving, and close the store if it was opened here. Nothing is committed."""
+        self._is_closed = True
+        if self._source:
+            self._source.close()
+        if self._owns_store:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _opened(self) -> Source | None:
+        with self._opening:
+            if self._source is None and not self._is_closed:
+                self._source = self._open()
+                if self._is_closed:
+                    # By somebody who did not wait for the hub's answers, and saw nothing to stop.
+                    self._source.abandon()
+            return None if self._is_closed else self._source
+
+    def _open(self) -> Source:
+        reading = self._reading
+        rows = self._store.list_checkpoints(*reading.scope) if self._store is not None else []
+        stored = {row["partition_id"]: row for row in rows}
+        plan = call(reading.wanted.plan, reading.address, stored, reading.settings)
+        self._positions.handed_out.update(plan.passed)
+        at_once = reading.partitions_at_once
+        source = Source(reading.address, plan.ranges, reading.settings, at_once)
+        # Whoever leaves a loop early and forgets to close leaves no thread behind.
+        weakref.finalize(self, source.abandon)
+        return source
