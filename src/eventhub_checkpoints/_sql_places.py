@@ -3,10 +3,16 @@
 import re
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 from eventhub_checkpoints._sql_options import OURS
 from eventhub_checkpoints._wire.sql import Tables
-from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+from eventhub_checkpoints._wire.sql_errors import NO_FILE
+from eventhub_checkpoints.errors import (
+    ConfigurationError,
+    MissingDriverError,
+    StoreNotReadyError,
+)
 
 try:
     from sqlalchemy.engine import URL, make_url
@@ -117,6 +123,22 @@ def check_file(url: URL) -> None:
         raise ConfigurationError(
             "the SQL store keeps rows in a file, sqlite:///FILE; memory: is the store for memory"
         )
+
+
+def require_file(url: URL, shown: str) -> None:
+    """Leave no empty file where SQLite finds none: a misspelt name would make a new store.
+
+    Args:
+        url: of the database.
+        shown: the same, for people.
+
+    Raises:
+        StoreNotReadyError: there is none.
+    """
+    file = Path(str(url.database))
+    # Where its folder is missing too, SQLite leaves nothing, and says that.
+    if "uri" not in url.query and file.parent.is_dir() and not file.exists():
+        raise StoreNotReadyError(f"{shown}: {NO_FILE}")
 
 
 def shown(url: URL, tables: Tables) -> str:

@@ -1,7 +1,6 @@
 """One database as the SQL store uses it: its engine, its tables, its errors."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
@@ -11,16 +10,12 @@ from eventhub_checkpoints._sql_places import (
     WAYS_TO_A_TOKEN,
     driver_url,
     parsed,
+    require_file,
     safe_for_tokens,
     shown,
     tables_of,
 )
-from eventhub_checkpoints._wire.sql_errors import (
-    NO_FILE,
-    READ_ONLY,
-    postgres_failure,
-    sqlite_failure,
-)
+from eventhub_checkpoints._wire.sql_errors import READ_ONLY, postgres_failure, sqlite_failure
 from eventhub_checkpoints._wire.sql_migrations import (
     MIGRATIONS,
     applied,
@@ -43,7 +38,6 @@ from eventhub_checkpoints.errors import (
     ConfigurationError,
     MissingDriverError,
     StoreError,
-    StoreNotReadyError,
     StoreUnavailableError,
 )
 
@@ -171,17 +165,9 @@ class SqlDatabase:
             return answer
 
     def require_file(self) -> None:
-        """Leave no empty file where SQLite finds none: a misspelt name would make a new store.
-
-        Raises:
-            StoreNotReadyError: there is none.
-        """
-        url = self._engine.url
-        is_named = self._is_own and self.dialect == "sqlite" and "uri" not in url.query
-        file = Path(str(url.database))
-        # Where its folder is missing too, SQLite leaves nothing, and says that.
-        if is_named and file.parent.is_dir() and not file.exists():
-            raise StoreNotReadyError(f"{self.shown}: {NO_FILE}")
+        """Refuse a file of SQLite's that is not there; raises `StoreNotReadyError`."""
+        if self._is_own and self.dialect == "sqlite":
+            require_file(self._engine.url, self.shown)
 
     async def migrate(self, writer: str) -> None:
         """Apply what is missing, while everybody else who migrates waits."""

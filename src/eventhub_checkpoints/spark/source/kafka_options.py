@@ -8,10 +8,7 @@ from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.receive.kafka.headers import HeaderForm
-from eventhub_checkpoints.spark.source.option_values import from_environment, read_group
-
-PREFIX = "kafka."
-"""Begins the names of options that are librdkafka's settings."""
+from eventhub_checkpoints.spark.source.option_values import KAFKA, from_environment, read_group
 
 
 def read_kafka_address(
@@ -27,9 +24,9 @@ def read_kafka_address(
         ConfigurationError: the options name neither, or one is malformed or reserved.
     """
     settings = {
-        name.removeprefix(PREFIX): from_environment(name, value)
+        name.removeprefix(KAFKA): from_environment(name, value)
         for name, value in given.items()
-        if name.startswith(PREFIX)
+        if name.startswith(KAFKA)
     }
     if "bootstrap.servers" not in settings or given.keys() & {"connectionString", "credential"}:
         return KafkaAddress.of_hub(read_hub(given), settings, read_headers(given, "auto"))

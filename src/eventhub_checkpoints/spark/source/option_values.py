@@ -18,6 +18,8 @@ from eventhub_checkpoints.spark.positions.texts import (
 )
 
 FROM_ENVIRONMENT = "env:"
+KAFKA = "kafka."
+"""Begins the names of options that are librdkafka's settings."""
 
 DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?", re.IGNORECASE)
 

@@ -22,6 +22,7 @@ from eventhub_checkpoints.receive.ranges import (
 from eventhub_checkpoints.spark.source.grouping import TaskSize
 from eventhub_checkpoints.spark.source.limits import Limits
 from eventhub_checkpoints.spark.source.option_values import (
+    KAFKA,
     from_environment,
     read_by_partition,
     read_count,
@@ -37,7 +38,6 @@ from eventhub_checkpoints.spark.source.option_values import (
 PREFIX = "eventhubs."
 
 ENDINGS = ("endingPosition", "endingPositions")
-KAFKA = "kafka."
 LIMITS = ("maxEventsPerTrigger", "maxRatePerPartition", "maxRatesPerPartition")
 
 NAMES = (
