@@ -59,6 +59,7 @@ def compare(seed: int, events: int, producers: int) -> Counter[str]:
         )
         totals["events"] += len(made)
         totals["frames"] += len(frames)
+    totals["events of which only the head was known"] = link.halves
     totals["events read the generic way"] = link.generic
     return totals
 

@@ -10,19 +10,15 @@ from __future__ import annotations
 import argparse
 import struct
 import time
-from random import Random
 from statistics import median
 from typing import TYPE_CHECKING
 
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_frame, decode_payload
 
-from eventhub_checkpoints._amqp.encode import encode
-from eventhub_checkpoints._amqp.messages import APPLICATION_PROPERTIES, DATA, Message, section
-from eventhub_checkpoints._amqp.messages import Properties as MessageProperties
-from eventhub_checkpoints._amqp.types import Symbol, Timestamp
+from amqp_producers import PRODUCERS, messages
 from eventhub_checkpoints._decoder import Deliveries
-from eventhub_checkpoints.localhub.events import Event
+from eventhub_checkpoints.localhub.events import read_events
 from eventhub_checkpoints.receive.amqp.event_columns import columns_of
 from eventhub_checkpoints.receive.columns import record_batch
 
@@ -41,52 +37,12 @@ HEAD = struct.Struct(">I16sI2sI8s")
 PREFIX = struct.pack(">HH", 0x0200, CHANNEL) + b"\x00\x53\x14\xc0\x19\x0b\x70\x00\x00\x00\x00\x70"
 
 
-def without_properties(number: int, chance: Random) -> Event:
-    """A body and nothing else."""
-    return Event(None, b"", b"", 0, section(DATA, chance.randbytes(200)))
-
-
-def three_properties(number: int, chance: Random) -> Event:
-    """A body and three texts."""
-    pairs = {"device": f"sensor-{number % 500}", "type": "temperature", "unit": "celsius"}
-    rest = section(APPLICATION_PROPERTIES, pairs) + section(DATA, chance.randbytes(200))
-    return Event(None, b"", b"", 0, rest)
-
-
-def mixed(number: int, chance: Random) -> Event:
-    """Partition keys, devices, content types, 0 to 3 properties, 100 to 400 bytes."""
-    extra = b""
-    if chance.random() < 0.3:
-        extra = encode(Symbol("iothub-connection-device-id")) + encode(f"dev-{number % 1000}")
-        extra += encode(Symbol("iothub-enqueuedtime")) + encode(Timestamp(1795255200000))
-    rest = b""
-    if chance.random() < 0.5:
-        kind = chance.choice(["application/json", "text/plain"])
-        identity = f"m-{number}" if chance.random() < 0.3 else None
-        fields = MessageProperties(content_type=kind, message_id=identity)
-        rest = Message(properties=fields).encode()
-    values = {"device": f"v-{number}", "type": chance.choice(["wärme", "druck"]), "größe": number}
-    pairs = dict([*values.items()][: chance.randrange(4)])
-    rest += section(APPLICATION_PROPERTIES, pairs) if pairs else b""
-    rest += section(DATA, chance.randbytes(chance.randrange(100, 400)))
-    return Event(
-        f"key-{number % 100}" if chance.random() < 0.5 else None,
-        b"",
-        extra,
-        4 if extra else 0,
-        rest,
-    )
-
-
-PRODUCERS = {"none": without_properties, "three": three_properties, "mixed": mixed}
-
-
-def frames_of(make: Callable[[int, Random], Event], count: int) -> list[bytes]:
+def frames_of(kind: str, count: int) -> list[bytes]:
     """The frames of so many events."""
-    chance = Random(1)
     found = []
-    for number in range(START, START + count):
-        stored = make(number, chance).stored(number, str(number * 312), 1795255200000 + number)
+    for number, raw in enumerate(messages(kind, count, START), START):
+        [event] = read_events(raw, 0)
+        stored = event.stored(number, str(number * 312), 1795255200000 + number)
         rest = b"\x43\x41\x42\x40\x40\x40\x40\x40"
         size = HEAD.size + len(stored)
         found.append(HEAD.pack(size, PREFIX, number, b"\xa0\x04", number, rest) + stored)
@@ -118,7 +74,7 @@ def by_the_decoder(link: Deliveries, data: bytes) -> list[Columns]:
 
 def measured(name: str, count: int, rounds: int) -> str:
     """A line of the table."""
-    frames = frames_of(PRODUCERS[name], count)
+    frames = frames_of(name, count)
     data, share = b"".join(frames), frames[: count // 5]
     link = Deliveries(channel=CHANNEL, handle=HANDLE, max_frame_size=65536)
     by_the_decoder(link, data)

@@ -12,6 +12,7 @@ from eventhub_checkpoints._amqp.encode import encode_described
 from eventhub_checkpoints._amqp.messages import Properties, section
 from eventhub_checkpoints._amqp.types import Symbol
 from eventhub_checkpoints._decoder import CodecError, learning
+from eventhub_checkpoints._decoder.shapes import shape_of
 
 KNOWN = 200
 
@@ -158,29 +159,65 @@ def test_layouts_are_bounded(link):
     found = link.take()
     assert len(found) == 3 * 2500
     layouts = link._layouts
-    assert len(layouts._order) <= learning.MAX_HEADS
-    assert all(head.count <= learning.MAX_TAILS for head in layouts._order)
-    assert len(layouts._sighted) <= learning.MAX_SIGHTED + 1
+    assert learning.FEW <= len(layouts) <= learning.MAX_LAYOUTS
+    assert len(layouts._heads) == learning.MAX_HEADS
+    assert len(layouts._sighted) <= learning.MAX_SIGHTED + 2
 
 
 def test_a_layout_that_never_fits_is_not_learned_again(link):
     made = [payload(1, application_properties={"a": "\x00Sux"})] * KNOWN
     feed(link, made)
     assert plain(link.take()) == plain(reference(made))
-    assert [head.count for head in link._layouts._order] == [1]
+    assert (len(link._layouts), link.halves) == (1, KNOWN - 2)
 
 
-def test_a_layout_that_comes_to_stay_makes_room_for_itself(link, monkeypatch):
-    monkeypatch.setattr(learning, "MAX_TAILS", 2)
+@pytest.mark.parametrize("bound", ["MAX_LAYOUTS", "MAX_ALIKE"])
+def test_a_layout_that_comes_to_stay_makes_room_for_itself(link, monkeypatch, bound):
+    monkeypatch.setattr(learning, bound, 2)
     monkeypatch.setattr(learning, "MAX_HEADS", 1)
-    for name in ("a", "b", "c", "d"):
+    # Of one sign, where names differ late.
+    names = ("name-a", "name-b", "name-c", "name-d")
+    for name in names:
         feed(link, [payload(1, application_properties={name: "x"})] * KNOWN)
         link.take()
-    known = link.generic
-    feed(link, [payload(1, application_properties={"d": "x"})] * KNOWN)
-    assert link.generic == known
+    assert len(link._layouts) == 2
+    read = link.generic + link.halves
+    feed(link, [payload(1, application_properties={names[-1]: "x"})] * KNOWN)
+    assert link.generic + link.halves == read
     feed(link, [payload(1, annotations={"other": "x"})] * KNOWN)
-    assert link.generic - known < KNOWN
+    assert link.generic + link.halves - read < KNOWN
+
+
+def test_of_frames_of_which_hardly_two_are_alike_the_head_is_enough(link):
+    made = [
+        payload(
+            number,
+            application_properties={f"p{number}": number, f"q{number * 7}": "text"},
+            properties=Properties(subject=f"s{number}", content_type="a/b" if number % 3 else None),
+        )
+        for number in range(10**6, 10**6 + 5 * KNOWN)
+    ]
+    feed(link, made)
+    assert (link.generic, link.halves) == (2, 5 * KNOWN - 2)
+    assert plain(link.take()) == plain(reference(made))
+
+
+def test_layouts_that_are_no_longer_met_are_forgotten(link, monkeypatch):
+    monkeypatch.setattr(learning, "EPOCH", KNOWN)
+    for digits in (7, 9):
+        feed(link, [payload(10**digits + number) for number in range(KNOWN)])
+        assert len(link._layouts) == 1 + (digits == 9)
+        link.take()
+    feed(link, [payload(10**9 + number) for number in range(KNOWN)])
+    link.take()
+    assert (len(link._layouts), link.generic) == (1, 4)
+
+
+def test_few_of_the_frames_that_fit_nothing_are_looked_at(link, monkeypatch):
+    looks = []
+    monkeypatch.setattr(learning, "shape_of", lambda raw: looks.append(raw) or shape_of(raw))
+    feed(link, [payload(1, application_properties={f"p{n}": "x"}) for n in range(100 * KNOWN)])
+    assert learning.PATIENCE < len(looks) < 3 * KNOWN
 
 
 def test_time_grows_with_the_input_whatever_a_producer_writes(link):

@@ -31,14 +31,17 @@ class Decoder:
     Args:
         errors: "strict" makes such text a `CodecError`; any other handler of `str` is taken as
             it is, for instance "replace" for a reader that must not lose an event.
+
+    Attributes:
+        readers: what reads the value behind each constructor; see `constructors`.
     """
 
     def __init__(self, errors: str = "strict") -> None:
         self._errors = errors
-        self._table: list[Read] = [unknown(code) for code in range(256)]
+        self.readers: list[Read] = [unknown(code) for code in range(256)]
         for code, read in SCALARS.items():
-            self._table[code] = read
-        table = self._table
+            self.readers[code] = read
+        table = self.readers
         table[0x00] = self._described
         for code, head in ((0xA0, 1), (0xB0, 4)):
             table[code] = binary(head)
@@ -70,7 +73,7 @@ class Decoder:
             raise CodecError(f"the AMQP value at offset {offset} is invalid: {error}") from error
 
     def _value(self, buffer: Buffer, at: int, depth: int) -> tuple[Value, int]:
-        return self._table[buffer[at]](buffer, at + 1, depth)
+        return self.readers[buffer[at]](buffer, at + 1, depth)
 
     def _described(self, buffer: Buffer, at: int, depth: int) -> tuple[Value, int]:
         check_depth(depth)
@@ -142,7 +145,7 @@ class Decoder:
         """Read the one constructor that all elements of an array share."""
         code = buffer[at]
         if code:
-            return self._table[code], at + 1
+            return self.readers[code], at + 1
         check_depth(depth)
         descriptor, at = self._value(buffer, at + 1, depth + 1)
         inner, at = self._element(buffer, at, depth + 1)
@@ -165,7 +168,7 @@ class PlainDecoder(Decoder):
     def __init__(self) -> None:
         super().__init__()
         for code in (0xA0, 0xB0):
-            self._table[code + 1] = self._table[code + 3] = self._table[code]
+            self.readers[code + 1] = self.readers[code + 3] = self.readers[code]
 
     def _describe(self, descriptor: Value, value: Value) -> Value:
         name = _STATES.get(descriptor) if isinstance(descriptor, int) else None

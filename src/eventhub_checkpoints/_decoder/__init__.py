@@ -4,7 +4,8 @@ Stands on `_amqp` alone: no transport, no Arrow. `deliveries` takes the frames, 
 parts together, `events` reads a payload the generic way, `values` makes text of AMQP values,
 `columns` is what comes out. The fast way beside the generic one: `shapes` finds what frames have in
 common, out of `pieces` and `slots`; `patterns` makes a regex of it; `learning` finds the layout of
-a frame; `layouts` and `pending` hold what was matched, and `gathering` makes columns of it.
+a frame by its `signs`; `layouts` and `pending` hold what was matched, and `gathering` makes columns
+of it. Between the two, `tails` reads what follows a head that is known.
 
 The columns are those that the azure-eventhub client's messages give, see `receive.amqp`. Where
 its decoder (5.15.1, `_pyamqp/_decode.py`) fails or is wrong, this one reads what was sent:

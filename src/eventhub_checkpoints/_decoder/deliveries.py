@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import TYPE_CHECKING
 
-from .._amqp.constructors import skip
 from .._amqp.frames import AMQP_FRAME, Frame, split_frame
 from .._amqp.messages import BATCH_FORMAT
 from .._amqp.types import CodecError
@@ -25,13 +23,13 @@ from .transfers import (
 
 if TYPE_CHECKING:
     from .columns import Columns
+    from .layouts import Held, Match
 
 __all__ = ["MAX_DELIVERY_SIZE", "Deliveries"]
 
 Data = bytes | bytearray | memoryview
 
 _size_at = struct.Struct(">I").unpack_from
-_no_match = re.compile(rb"(?!)").match
 
 
 class Deliveries:
@@ -49,7 +47,7 @@ class Deliveries:
         deliveries: deliveries of the link that ended, aborted ones too: what credit counts.
         transfers: transfer frames of the link: what the session's incoming window counts.
         heartbeats: empty frames, of any channel.
-        generic: events that no learned layout fitted.
+        generic: events that were read the generic way.
         last_delivery_id: of the delivery that ended last.
         unsettled: ids that the peer sent unsettled and that want a disposition; the caller
             clears the list when it has sent one.
@@ -72,6 +70,11 @@ class Deliveries:
     def rows(self) -> int:
         """Pending rows."""
         return len(self._pending.layouts)
+
+    @property
+    def halves(self) -> int:
+        """Events of which only the head had a learned layout."""
+        return self._layouts.halves
 
     @property
     def size(self) -> int:
@@ -112,7 +115,7 @@ class Deliveries:
         """Give the pending rows out, the oldest first, at most so many."""
         columns = self._pending.take(self.rows if most is None else most)
         self._size -= columns.size
-        self._layouts.sort()
+        self._layouts.taken(len(columns))
         return columns
 
     def _walk(self, data: bytes, others: list[bytes]) -> None:
@@ -138,15 +141,15 @@ class Deliveries:
         begin, stop, limit = at, len(data) - 8, self._limit
         find, order = self._layouts.find, self._pending.layouts
         known = len(order)
-        match = _no_match
-        layout: Layout | None = None
+        again: Match | None = None
+        layout: Held | None = None
         held: list[bytes] = []
         while at <= stop:
             size = _size_at(data, at)[0]
             end = at + size
             if size > limit or end > stop + 8:
                 break
-            found = match(data, at, end)
+            found = None if again is None else again(data, at, end)
             if found is not None:
                 held += found.groups()
             else:
@@ -154,7 +157,7 @@ class Deliveries:
                 if other is None:
                     break
                 # In a run of one layout a frame costs one match.
-                match = other.whole if other is layout else _no_match
+                again = other.match if other is layout and isinstance(other, Layout) else None
                 layout, held = other, other.held
             order.append(layout)
             at = end
@@ -176,7 +179,7 @@ class Deliveries:
         finally:
             self._size += sum(layout.check() for layout in layouts)
 
-    def _repair(self, layouts: list[Layout], data: bytes, at: int, place: int) -> None:
+    def _repair(self, layouts: list[Held], data: bytes, at: int, place: int) -> None:
         """Read the generic way what layouts have misread."""
         for misread in self._pending.misread(layouts):
             while place < misread:
@@ -210,7 +213,7 @@ class Deliveries:
         if delivery is not None:
             self._end(delivery)
             if is_whole and not delivery.aborted and delivery.message_format != BATCH_FORMAT:
-                self._layouts.learn(raw, skip(raw, frame.start + 1), len(raw) - len(payload))
+                self._layouts.learn(raw)
         return True
 
     def _end(self, delivery: Delivery) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .columns import Columns, Text, TextMaps
@@ -18,10 +18,10 @@ from .slots import NONE
 from .values import as_text, as_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .events import Pairs
-    from .layouts import Layout
+    from .layouts import HalfLayout, Held, Layout
     from .slots import Groups, Slot
 
 
@@ -60,7 +60,21 @@ class Rows(NamedTuple):
 def rows_of_layout(layout: Layout, count: int) -> Rows:
     """Take so many rows of a layout."""
     shape, groups = layout.shape, layout.cut(count)
-    annotations = shape.annotations
+    properties, systems = (_maps(one, groups, count) for one in (shape.properties, shape.systems))
+    return _rows(layout, groups, count, properties, systems)
+
+
+def rows_of_half(layout: HalfLayout, count: int) -> Rows:
+    """Take so many rows of a layout of which only the head is known."""
+    groups, tails = layout.cut(count), layout.cut_tails(count)
+    own = _maps_of([tail.systems for tail in tails])
+    others = _maps(layout.shape.others, groups, count)
+    properties = _maps_of([tail.properties for tail in tails])
+    return _rows(layout, groups, count, properties, _beside(own, others))
+
+
+def _rows(layout: Held, groups: Groups, count: int, properties: Maps, systems: Maps) -> Rows:
+    annotations = layout.shape.annotations
 
     def texts(key: bytes) -> list[Text | None]:
         return annotations.get(key, NONE).nullable(groups, count)
@@ -73,8 +87,8 @@ def rows_of_layout(layout: Layout, count: int) -> Rows:
         [None] * count if time is None else [*time.integers(groups, count)],
         texts(PUBLISHER),
         texts(PARTITION_KEY),
-        _maps(shape.properties, groups, count),
-        _maps(shape.systems, groups, count),
+        properties,
+        systems,
     )
 
 
@@ -95,21 +109,31 @@ def rows_of_events(events: Sequence[Event]) -> Rows:
         [event.enqueued for event in events],
         [as_text(event.publisher) for event in events],
         [as_text(event.partition_key) for event in events],
-        _maps_of(event.properties for event in events),
-        _maps_of(event.systems for event in events),
+        _maps_of([event.properties for event in events]),
+        _maps_of([event.systems for event in events]),
     )
 
 
-def _maps_of(pairs: Iterable[Pairs]) -> Maps:
-    keys: list[Sequence[Text]] = []
-    values: list[Text] = []
-    for one in pairs:
-        keys.append(as_texts(one))
-        values += as_texts(one.values())
-    return Maps(keys, values)
+def _maps_of(pairs: Sequence[Pairs]) -> Maps:
+    # The texts of all rows at once: most values are bytes that are text.
+    ends = [*accumulate(map(len, pairs), initial=0)]
+    keys = as_texts(chain.from_iterable(pairs))
+    values = as_texts(chain.from_iterable(one.values() for one in pairs))
+    return Maps([keys[begin:end] for begin, end in pairwise(ends)], [*values])
 
 
-def columns_of(parts: Mapping[Layout | None, Rows], order: Sequence[Layout | None]) -> Columns:
+def _beside(first: Maps, second: Maps) -> Maps:
+    """Each row's pairs of both columns, the first one's before."""
+    keys = [(*one, *other) for one, other in zip(first.keys, second.keys, strict=True)]
+    ours, theirs = iter(first.values), iter(second.values)
+    values = (
+        chain(islice(ours, len(one)), islice(theirs, len(other)))
+        for one, other in zip(first.keys, second.keys, strict=True)
+    )
+    return Maps([*keys], [*chain.from_iterable(values)])
+
+
+def columns_of(parts: Mapping[Held | None, Rows], order: Sequence[Held | None]) -> Columns:
     """All rows as columns.
 
     Args:
@@ -120,7 +144,7 @@ def columns_of(parts: Mapping[Layout | None, Rows], order: Sequence[Layout | Non
     return Columns(*rows[0][:6], rows[0].properties.flat(), rows[0].systems.flat())
 
 
-def _merged(parts: Mapping[Layout | None, Rows], order: Sequence[Layout | None]) -> Rows:
+def _merged(parts: Mapping[Held | None, Rows], order: Sequence[Held | None]) -> Rows:
     def merged(column: Callable[[Rows], list[T]]) -> list[T]:
         # Each row takes the next value of its layout: no place is computed, and memory is read
         # in the order in which it was written.

@@ -1,20 +1,26 @@
 """One layout of frames, and the rows of it that wait to be read.
 
 Frames of a layout cost a match and no more; what their groups hold is kept in one flat list, so
-that nothing is left to the garbage collector, and made into columns for all rows at once.
+that nothing is left to the garbage collector, and made into columns for all rows at once. Of a half
+layout only the head is matched, and each tail read.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+from .tails import read_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .shapes import Shape
     from .slots import Groups
+    from .tails import Tail
+
+Match: TypeAlias = "Callable[[bytes, int, int], re.Match[bytes] | None]"
 
 _size32 = struct.Struct(">I").pack
 _SMALL_BINARY = [bytes((0xA0, size)) for size in range(256)]
@@ -44,28 +50,20 @@ What is spelled otherwise, such as 7 in four bytes, is looked at one by one.
 """
 
 
-class Layout:
-    """One layout, and what its rows hold.
+class Held:
+    """Frames that have something in common, and what their rows hold.
 
     Attributes:
         shape: where values lie.
-        whole: finds a whole frame.
-        tail: finds what is behind the head.
-        regex: of the tail.
         width: how many groups a row has; the last one is its body.
+        sizes: which groups hold the size of the next one.
         held: what the groups of all rows hold, row by row.
         checked: how many rows were compared with their sizes.
         hits: rows since the layouts were last sorted.
     """
 
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
-        head, tail = shape.head.regex(), shape.tail.regex()
-        self.whole = re.compile(head + tail, re.DOTALL).match
-        self.tail = re.compile(tail, re.DOTALL).match
-        self.regex = tail
-        self.width = shape.tail.groups
-        self.body = self.width - 1
+    def __init__(self, shape: Shape, width: int) -> None:
+        self.shape, self.width, self.body = shape, width, width - 1
         self.sizes = shape.head.sizes + shape.tail.sizes
         self.held: list[bytes] = []
         self.checked = self.hits = 0
@@ -123,7 +121,56 @@ class Layout:
         del self.held[begin * self.width : end * self.width]
 
 
-def unsettled_ids(layouts: Iterable[Layout]) -> list[int]:
+class Layout(Held):
+    """A layout of whole frames.
+
+    Attributes:
+        regex: of a frame.
+        match: finds one.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape, shape.tail.groups)
+        self.regex = shape.head.regex() + shape.tail.regex()
+        self.match: Match = re.compile(self.regex, re.DOTALL).match
+
+
+class HalfLayout(Held):
+    """What is known of frames by their head alone.
+
+    Attributes:
+        regex: of a head.
+        match: finds one.
+        tails: of all rows.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape, shape.head.groups + 1)
+        self.regex = shape.head.regex()
+        self.match: Match = re.compile(self.regex, re.DOTALL).match
+        self.tails: list[Tail] = []
+
+    def add(self, head: re.Match[bytes], data: bytes, end: int) -> bool:
+        """Hold one row more, unless what is behind its head is no tail."""
+        tail = read_tail(data, head.end(), end)
+        if tail is None:
+            return False
+        self.held += head.groups()
+        self.held.append(tail.body)
+        self.tails.append(tail)
+        return True
+
+    def cut_tails(self, rows: int) -> list[Tail]:
+        """Take the tails of the first rows off."""
+        first, self.tails = self.tails[:rows], self.tails[rows:]
+        return first
+
+    def drop(self, begin: int, end: int) -> None:
+        super().drop(begin, end)
+        del self.tails[begin:end]
+
+
+def unsettled_ids(layouts: Iterable[Held]) -> list[int]:
     """The ids of deliveries in unchecked rows that the peer did not settle."""
     ids: list[int] = []
     for layout in layouts:

@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from .columns import Columns
-from .gathering import columns_of, rows_of_events, rows_of_layout
+from .gathering import columns_of, rows_of_events, rows_of_half, rows_of_layout
+from .layouts import HalfLayout, Layout
 
 if TYPE_CHECKING:
     from .events import Event
     from .gathering import Rows
-    from .layouts import Layout
+    from .layouts import Held
 
 
 class Pending:
@@ -23,7 +24,7 @@ class Pending:
     """
 
     def __init__(self) -> None:
-        self.layouts: list[Layout | None] = []
+        self.layouts: list[Held | None] = []
         self.events: list[Event] = []
 
     def __len__(self) -> int:
@@ -42,9 +43,11 @@ class Pending:
         parts = {layout: self._rows(layout, rows) for layout, rows in Counter(order).items()}
         return columns_of(parts, order)
 
-    def _rows(self, layout: Layout | None, rows: int) -> Rows:
-        if layout is not None:
+    def _rows(self, layout: Held | None, rows: int) -> Rows:
+        if isinstance(layout, Layout):
             return rows_of_layout(layout, rows)
+        if isinstance(layout, HalfLayout):
+            return rows_of_half(layout, rows)
         events, self.events = self.events[:rows], self.events[rows:]
         return rows_of_events(events)
 
@@ -54,11 +57,11 @@ class Pending:
         assert layout is not None
         return layout.delivery_ids(layout.rows - 1)[0]
 
-    def touched(self, begin: int) -> list[Layout]:
+    def touched(self, begin: int) -> list[Held]:
         """The layouts of the rows from `begin` on."""
         return [one for one in dict.fromkeys(self.layouts[begin:]) if one is not None]
 
-    def misread(self, layouts: list[Layout]) -> list[int]:
+    def misread(self, layouts: list[Held]) -> list[int]:
         """The places of unchecked rows that were misread."""
         wrong: list[int] = []
         for layout in layouts:

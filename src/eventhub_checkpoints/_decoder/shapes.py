@@ -7,7 +7,7 @@ message annotations, which the service writes, the tail is what the producer wro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .._amqp.constructors import skip
@@ -31,6 +31,7 @@ from .slots import (
     Slot,
     width_of,
 )
+from .tails import SMALL_DESCRIPTOR
 from .values import as_texts
 
 if TYPE_CHECKING:
@@ -38,11 +39,8 @@ if TYPE_CHECKING:
     from .._amqp.types import Value
     from .columns import Text
 
-SMALL_DESCRIPTOR = b"\x00\x53"
-"""How a section's descriptor starts; sections whose descriptors are spelled otherwise are read the
-generic way."""
-
 _DELIVERY_ID, _TAG, _SETTLED, _STATE = 1, 2, 4, 7
+_FIELD_NAMES = {*as_texts(PROPERTY_NAMES)}
 
 
 @dataclass(slots=True)
@@ -54,7 +52,8 @@ class Shape:
         delivery_id: where the transfer's id is.
         settled: whether the peer sends such deliveries settled.
         annotations: the slots of message annotations, by key.
-        systems: names and slots of system properties.
+        others: names and slots of those annotations that are system properties.
+        fields: names and slots of the fields of the properties section, system properties too.
         properties: names and slots of application properties.
     """
 
@@ -63,21 +62,32 @@ class Shape:
     delivery_id: Slot = NONE
     settled: bool = False
     annotations: dict[Value, Slot] = field(default_factory=dict)
-    systems: list[tuple[Text, Slot]] = field(default_factory=list)
+    others: list[tuple[Text, Slot]] = field(default_factory=list)
+    fields: list[tuple[Text, Slot]] = field(default_factory=list)
     properties: list[tuple[Text, Slot]] = field(default_factory=list)
 
+    @property
+    def systems(self) -> list[tuple[Text, Slot]]:
+        """Names and slots of all system properties, in their order."""
+        return self.fields + self.others
 
-def shape_of(raw: bytes, fields: int, payload: int) -> Shape:
+    def half(self) -> Shape | None:
+        """The shape of the head alone; None where a tail's fields could have names of its own."""
+        if _FIELD_NAMES & {name for name, _ in self.others}:
+            return None
+        tail = Pattern()
+        tail.groups = self.head.groups
+        return replace(self, tail=tail, fields=[], properties=[])
+
+
+def shape_of(raw: bytes) -> Shape:
     """Find the shape of a frame that was read as one event.
-
-    Args:
-        raw: the frame.
-        fields: where the transfer's list begins.
-        payload: where the payload begins.
 
     Raises:
         NotRegularError: it has none.
     """
+    fields = skip(raw, 4 * raw[4] + 1)
+    payload = skip(raw, fields)
     shape = Shape()
     shape.head.skip(4)
     shape.head.literal(raw[4:fields])
@@ -143,21 +153,19 @@ def _annotations(shape: Shape, raw: bytes, part: Section) -> None:
     if SEQUENCE_NUMBER not in shape.annotations:
         raise NotRegularError
     others = {key: one for key, one in shape.annotations.items() if key not in IN_OTHER_COLUMNS}
-    shape.systems += zip(as_texts(others), others.values(), strict=True)
+    shape.others += zip(as_texts(others), others.values(), strict=True)
 
 
 def _properties(shape: Shape, raw: bytes, part: Section) -> None:
-    """Those that are set stand before the annotations; one that is 0 or empty counts as not set."""
+    """One that is 0 or empty counts as not set."""
     number, at = open_compound(shape.tail, raw, part.start)
-    found = []
     for name in PROPERTY_NAMES[:number]:
         end = skip(raw, at)
         if raw[at] in FALSY:
             shape.tail.literal(raw[at:end])
         else:
-            found.append((name.decode(), true_slot(shape.tail, raw, at)))
+            shape.fields.append((name.decode(), true_slot(shape.tail, raw, at)))
         at = end
-    shape.systems[:0] = found
 
 
 def _application_properties(shape: Shape, raw: bytes, part: Section) -> None:

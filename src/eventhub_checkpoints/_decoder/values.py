@@ -34,9 +34,10 @@ def _text(value: Any) -> str:
             return value.decode()
         except UnicodeDecodeError:
             pass
-    if type(value) is int:
+    kind = type(value)
+    if kind is int:
         return str(value)
-    return _as_json(plain(value))
+    return _as_json(value if kind is float or kind is bool else plain(value))
 
 
 def plain(value: Any) -> Any:
