@@ -47,7 +47,7 @@ COMPARISONS = {
     "-over-kafka": ((cases.OVER_KAFKA, cases.KAFKA), (Reach("task", cases.KAFKA, least=1.5),)),
 }
 """By what the names of their rows have more: who is held against whom, and what one task has to
-reach."""
+reach into `noop`; over the public path into Parquet, too."""
 TWO_CORES = (Reach("rate", cases.ONE, least=1.6),)
 GROUPED = (Reach("trigger", cases.EACH, most=0.4),)
 
@@ -130,7 +130,7 @@ def whole_reads(bench: cases.Bench, asked: Namespace, console: Console) -> list[
             sides,
             READ_MEASURES,
             [each[form] for each in rounds],
-            reach if kind[0] == 1 else (),
+            reach if kind[0] == 1 and (how[1] == "noop" or which == "-public") else (),
         )
         for which, (sides, reach) in COMPARISONS.items()
         if bench.topics or which != "-over-kafka"
