@@ -1,4 +1,4 @@
-"""A day of a hub in Parquet files, and a question of DuckDB to them; without Spark.
+"""A hub in Parquet files, day by day, and a question of DuckDB to them; without Spark.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
@@ -6,13 +6,15 @@
     python samples/hub_to_parquet.py 2026-11-21 events
 
 needs the packages duckdb and eventhub-checkpoints[arrow,sql]. It writes the events that the hub
-took on that day (UTC) into the folder, one file a partition, and prints how many there are by hour.
+took until the end of that day (UTC) into the folder, one file a partition, and prints how many
+there are by hour. It begins with the first event of that day; where it has run before, with the
+first that it has not written, of whatever day.
 Without Azure: `python -m eventhub_checkpoints.localhub --hub orders=4 --events 5000` prints the
 connection string of a local hub with events of today, and keeps it up.
 
-Run it again: it goes on behind what is committed, with files beside the first ones. A file is named
-after its first event. So a run that was killed after it wrote files and before it committed does no
-harm: the next one begins at the same events, and writes over these files.
+Run it again, each night: it goes on behind what is committed, with files beside the first ones. A
+file is named after its first event. So a run that was killed after it wrote files and before it
+committed does no harm: the next one begins at the same events, and writes over these files.
 """
 
 import os
@@ -28,7 +30,7 @@ from eventhub_checkpoints import open_store
 from eventhub_checkpoints.arrow import Batches, read_batches
 
 BY_HOUR = """
-    select strftime(make_timestamp(epoch_us(enqueuedTime)), '%H:00') as hour,
+    select strftime(make_timestamp(epoch_us(enqueuedTime)), '%Y-%m-%d %H:00') as hour,
            count(*) as events, sum(octet_length(body)) as bytes
     from read_parquet($files) group by hour order by hour
 """
@@ -78,4 +80,6 @@ def main(day: str, into: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python samples/hub_to_parquet.py DAY FOLDER, such as 2026-11-21 events")
     main(*sys.argv[1:3])

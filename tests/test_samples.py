@@ -150,7 +150,7 @@ def writes_files(place: Place, sample: Path) -> None:
             place.hub.publish("orders", partition_id, ["event"] * FIRST, enqueued_time=when)
     printed = place.run(sample, "2026-11-21", "events")
     assert "80 events more in events" in printed
-    assert "10:00: 40 events, 200 bytes\n11:00: 40 events" in printed
+    assert "21 10:00: 40 events, 200 bytes\n2026-11-21 11:00: 40 events" in printed
     printed = place.run(sample, "2026-11-22", "events")
     assert "40 events more in events" in printed
     assert len(list((place.folder / "events").iterdir())) == 2 * len(PARTITIONS)

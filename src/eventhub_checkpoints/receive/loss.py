@@ -29,10 +29,10 @@ def ahead_of_end(address: Address, wanted: int, found: PartitionProperties) -> D
         wanted,
         found.first_sequence_number,
         f"partition {found.partition_id} of {address}: sequence number {wanted} lies behind the "
-        f"end of the partition ({found.next_sequence_number}). Was the hub deleted and created "
-        "again? Then its checkpoints belong to the old one: reset them, start from 'earliest', or "
-        f"set {GO_ON} to read the new one from its first event. A range or position of yours may "
-        "be of another hub",
+        f"end of the partition, whose next event gets {found.next_sequence_number}. Was the hub "
+        "deleted and created again? Then its checkpoints belong to the old one: reset them, start "
+        f"from 'earliest', or set {GO_ON} to read the new one from its first event. A range or "
+        "position of yours may be of another hub",
     )
 
 

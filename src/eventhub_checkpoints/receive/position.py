@@ -17,7 +17,7 @@ END_OF_STREAM = "@latest"
 
 LAST_INT64 = 2**63 - 1
 
-POSITIONS = "'earliest', 'latest', a datetime or an EventPosition"
+POSITIONS = "'earliest', 'latest', a datetime with a time zone or an EventPosition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
     given = list(partition_ids) if several else []
     if not given:
         raise ConfigurationError(
-            f"partition_ids is {partition_ids!r}; expected every partition, such as ['0', '1']"
+            f"partition_ids is {partition_ids!r}; expected a list of them, such as ['0', '1']"
         )
     texts = {str(partition) for partition in given}
     odd = sorted(text for text in texts if not is_partition_id(text))
@@ -186,7 +186,7 @@ def position_of(value: Any, expected: str = POSITIONS) -> EventPosition:
     """
     if isinstance(value, EventPosition):
         return value
-    if isinstance(value, datetime):
+    if isinstance(value, datetime) and value.utcoffset() is not None:
         return EventPosition.from_enqueued_time(value)
     if value == "earliest":
         return EventPosition.from_start_of_stream()

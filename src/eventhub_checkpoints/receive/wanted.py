@@ -154,6 +154,12 @@ class Wanted:
             if starts[one] <= found[one].next_sequence_number:
                 # A checkpoint behind `until` is no mistake: all that was wanted is done.
                 untils[one] = max(starts[one], untils[one])
+        for one in partitions:
+            if untils[one] < starts[one] <= found[one].next_sequence_number:
+                raise ConfigurationError(
+                    f"partition {one}: start= is sequence number {starts[one]} there and until= "
+                    f"is {untils[one]}; the range ends before it begins"
+                )
         ranges = [
             retained(address, settings, found[one], starts[one], untils[one]) for one in partitions
         ]
