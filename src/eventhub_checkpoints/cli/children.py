@@ -57,7 +57,7 @@ class Child:
         self.log = log
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [*_death_signal(), *map(str, command)],
+                [*_unless_orphaned(), *map(str, command)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -151,13 +151,22 @@ def free_port() -> int:
         return port
 
 
+def _unless_orphaned() -> tuple[str, ...]:
+    """The words before a command that make the kernel kill it when this process dies."""
+    words = _asks_for_the_signal()
+    return (*words, str(os.getpid())) if words else ()
+
+
+# The signal comes for a death after it was asked for: who has another parent by then is too late.
+_STILL_A_CHILD = 'test $PPID = $0 && exec "$@"'
+
+
 @functools.cache
-def _death_signal() -> tuple[str, ...]:
-    """The words before a command that make the kernel kill it when its parent dies."""
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
+def _asks_for_the_signal() -> tuple[str, ...]:
+    setpriv, shell = map(shutil.which, ("setpriv", "sh"))
+    if setpriv is None or shell is None:
         return ()
-    words = (setpriv, "--pdeathsig", "KILL", "--")
+    words = (setpriv, "--pdeathsig", "KILL", "--", shell, "-c", _STILL_A_CHILD)
     # Small builds of setpriv (busybox) lack the option.
-    tried = subprocess.run([*words, "true"], capture_output=True, check=False)
+    tried = subprocess.run([*words, str(os.getpid()), "true"], capture_output=True, check=False)
     return words if tried.returncode == 0 else ()
