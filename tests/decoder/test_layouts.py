@@ -202,6 +202,26 @@ def test_of_frames_of_which_hardly_two_are_alike_the_head_is_enough(link):
     assert plain(link.take()) == plain(reference(made))
 
 
+def test_a_head_that_holds_what_follows_it_is_read_whole(link):
+    keys = ["plain", "a\x00\x53b", "\x00\x53\x74", "\x00\x53\x75\xa0\x00", "end"] * 8
+    made = [
+        payload(
+            number,
+            b"body %d" % number,
+            annotations={"x-opt-partition-key": key},
+            application_properties={f"p{number}": number},
+        )
+        for number, key in enumerate(keys, 1000)
+    ]
+    feed(link, made)
+    assert link.halves > len(keys) / 4
+    assert link.generic > len(keys) / 4
+    assert link.size == sum(len(b"body 1000") for _ in keys)
+    first = plain(link.take(len(keys) // 2))
+    assert first == plain(reference(made[: len(keys) // 2]))
+    assert plain(link.take()) == plain(reference(made[len(keys) // 2 :]))
+
+
 def test_layouts_that_are_no_longer_met_are_forgotten(link, monkeypatch):
     monkeypatch.setattr(learning, "EPOCH", KNOWN)
     for digits in (7, 9):

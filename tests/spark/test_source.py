@@ -195,23 +195,24 @@ def test_a_schema_of_ones_own_is_refused(spark, hub):
         source.option("connectionString", hub.connection_string("Orders")).load().collect()
 
 
-def test_a_start_that_has_expired_fails_unless_loss_is_allowed(read, hub):
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_a_start_that_has_expired_fails_unless_loss_is_allowed(read, hub, path):
     hub.trim("Orders", "2", before=25)
     start = positions(p0=9, p1=19, p2=20)
     with pytest.raises(AnalysisException, match=r"partition 2 of .* is 25, so 5 events"):
         read(startingPositions=start).collect()
-    frame = read(startingPositions=start, failOnDataLoss="false")
+    frame = read(startingPositions=start, failOnDataLoss="false", receivePath=path)
     assert numbers(frame) == {"0": [9], "1": [19], "2": [*range(25, 30)]}
 
 
-def test_checkpoints_of_a_hub_that_was_created_again_are_told(read, hub):
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_checkpoints_of_a_hub_that_was_created_again_are_told(read, hub, path):
     hub.recreate("Orders")
     hub.publish("Orders", "0", ["new"] * 3)
     with pytest.raises(AnalysisException, match=r"partition 0 of .*deleted and created"):
         read(startingPositions=positions(p0=9)).collect()
-    assert numbers(read(startingPositions=positions(p0=9), failOnDataLoss="false")) == {
-        "0": [0, 1, 2]
-    }
+    again = {"startingPositions": positions(p0=9), "failOnDataLoss": "false", "receivePath": path}
+    assert numbers(read(**again)) == {"0": [0, 1, 2]}
 
 
 def test_positions_of_a_partition_that_is_not_there_are_refused(read):
@@ -219,7 +220,8 @@ def test_positions_of_a_partition_that_is_not_there_are_refused(read):
         read(startingPositions=positions(p9=0)).collect()
 
 
-def test_a_large_partition_comes_in_full(read, hub):
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_a_large_partition_comes_in_full(read, hub, path):
     hub.publish("Orders", "3", [b"x" * 200] * 5000)
-    frame = read(startingPosition="latest", startingPositions=positions(p3=0))
+    frame = read(startingPosition="latest", startingPositions=positions(p3=0), receivePath=path)
     assert numbers(frame) == {"3": [*range(5000)]}

@@ -146,18 +146,19 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
     assert [end[partition] for partition in "01234"] == [10, 20, 30, 1, 3]
 
 
-def test_lost_events_fail_a_query_or_are_counted_in_its_progress(start_query, drain, hub):
-    drain(startingPosition="latest")
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_lost_events_fail_a_query_or_are_counted_in_its_progress(start_query, drain, hub, path):
+    drain(startingPosition="latest", receivePath=path)
     hub.publish("Orders", "2", ["gone"] * 40 + ["kept"] * 5)
     hub.trim("Orders", "2", before=70)
     with pytest.raises(StreamingQueryException) as caught:
-        start_query(Batches()).awaitTermination(WAIT)
+        start_query(Batches(), receivePath=path).awaitTermination(WAIT)
     assert "partition 2 of" in str(caught.value)
     assert "sequence number 30 has expired; the first retained is 70, so 40" in str(caught.value)
     secret = hub.connection_string("Orders").split("SharedAccessKey=")[1].split(";")[0]
     assert secret not in str(caught.value)
     batches = Batches()
-    query = start_query(batches, failOnDataLoss="false")
+    query = start_query(batches, failOnDataLoss="false", receivePath=path)
     assert query.awaitTermination(WAIT)
     assert batches.numbers == {"2": [*range(70, 75)]}
     end = json.loads(query.lastProgress["sources"][0]["endOffset"])

@@ -6,8 +6,9 @@
 
 Run it with PYTHONPATH=src:tools. Each round has a query for every cell of the matrix (a stage, a
 route, and whether Spark's checkpoint is kept), all in one driver, that is killed with SIGKILL when
-each of them waits at its stage. A second driver goes on and reads to the end. The seed says in
-which batch a query dies and how many events come when; round n of seed s is that of seed s + n.
+each of them waits at its stage. A second driver goes on and reads to the end. The seed says by
+which path a query receives, in which batch it dies, and how many events come when; round n of seed
+s is that of seed s + n.
 """
 
 import argparse

@@ -23,6 +23,8 @@ ROUTES: tuple[Route, ...] = ("publisher", "flushed publisher", "exactly once")
 CHECKPOINTS: tuple[Checkpoint, ...] = ("kept", "deleted")
 MOMENTS: tuple[Moment, ...] = ("begin", "half", "end")
 
+RECEIVE_PATHS = ("fast", "public")
+
 HUB = "Orders"
 PARTITIONS = [str(number) for number in range(3)]
 LATEST_BATCH = 3
@@ -111,6 +113,7 @@ class Job:
         waiting: the file that is there once the query waits for the kill.
         attempt: 0 for the driver that is killed, 1 for the one after it.
         limit: events of a batch.
+        receive_path: the source's option.
         death: where it waits; None where it reads what is there and ends.
     """
 
@@ -124,4 +127,5 @@ class Job:
     waiting: Path
     attempt: int
     limit: int
+    receive_path: str
     death: Death | None

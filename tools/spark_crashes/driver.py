@@ -87,11 +87,8 @@ def prepared(spark: SparkSession, job: Job, opened: ExitStack) -> DataStreamWrit
     trigger: dict[str, Any] = (
         {"processingTime": "0 seconds"} if job.death else {"availableNow": True}
     )
-    events = (
-        spark.readStream.format("eventhubs")
-        .options(connectionString=job.hub, consumerGroup=job.name, **begin, **limit)
-        .load()
-    )
+    hub = {"connectionString": job.hub, "consumerGroup": job.name, "receivePath": job.receive_path}
+    events = spark.readStream.format("eventhubs").options(**hub, **begin, **limit).load()
     writer = events.writeStream.queryName(job.name).foreachBatch(sink).trigger(**trigger)
     return writer.option("checkpointLocation", str(job.checkpoint))
 

@@ -18,7 +18,7 @@ from backends.tables import TablesPlace
 from eventhub_checkpoints.cli.children import Child, ChildError
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.spark import read_spark_checkpoint
-from spark_crashes.cells import HUB, PARTITIONS, Cell, Death, Job
+from spark_crashes.cells import HUB, PARTITIONS, RECEIVE_PATHS, Cell, Death, Job
 from spark_crashes.judge import Found, Numbers, Outcome, Written, judged
 
 DRIVER_SECONDS = 600
@@ -124,6 +124,7 @@ def query(
         waiting=folder / f"waiting-{number}",
         attempt=0,
         limit=chosen.randint(5, 25),
+        receive_path=chosen.choice(RECEIVE_PATHS),
         death=Death.of(cell, chosen),
     )
     return Query(cell, place, job)

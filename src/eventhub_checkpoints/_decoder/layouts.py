@@ -59,7 +59,7 @@ class Held:
         sizes: which groups hold the size of the next one.
         held: what the groups of all rows hold, row by row.
         checked: how many rows were compared with their sizes.
-        hits: rows since the layouts were last sorted.
+        hits: rows since the last epoch of `learning`.
     """
 
     def __init__(self, shape: Shape, width: int) -> None:
