@@ -8,7 +8,7 @@ import pytest
 
 from eventhub_checkpoints.errors import StoreError, StoreUnavailableError
 
-LIMIT = 0.6
+LIMIT = 1.5
 SLACK = 1.0
 
 

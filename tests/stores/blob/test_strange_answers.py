@@ -11,7 +11,7 @@ from azure.core.rest import HttpRequest
 from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnavailableError
 from http_messages import Message
 
-LIMIT = 0.6
+LIMIT = 1.5
 
 
 @pytest.fixture
