@@ -62,10 +62,7 @@ def unlike(number: int, chance: Random) -> Message:
 
 
 PRODUCERS: dict[str, Callable[[int, Random], Message]] = {
-    "none": none,
-    "three": three,
-    "mixed": mixed,
-    "unlike": unlike,
+    make.__name__: make for make in (none, three, mixed, unlike)
 }
 
 

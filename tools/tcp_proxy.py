@@ -28,7 +28,8 @@ class TcpProxy(Passage):
 
     async def _outwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         if not self._limits:
-            return await super()._outwards(source, sink)
+            await super()._outwards(source, sink)
+            return
         left = self._limits.popleft()
         while data := await source.read(min(self._piece, left)):
             sink.write(data)
@@ -36,5 +37,4 @@ class TcpProxy(Passage):
             left -= len(data)
             if not left:
                 self.cuts += 1
-                return None
-        return None
+                return

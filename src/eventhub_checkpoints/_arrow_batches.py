@@ -137,8 +137,7 @@ class HubBatches:
         stored = {row["partition_id"]: row for row in rows}
         plan = call(reading.wanted.plan, reading.address, stored, reading.settings)
         self._positions.handed_out.update(plan.passed)
-        at_once = reading.partitions_at_once
-        source = Source(reading.address, plan.ranges, reading.settings, at_once)
+        source = Source(reading, plan.ranges)
         # Whoever leaves a loop early and forgets to close leaves no thread behind.
         weakref.finalize(self, source.abandon)
         return source

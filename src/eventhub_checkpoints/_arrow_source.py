@@ -1,9 +1,10 @@
 """How this colour waits for the threads that read, and asks the hub: it does nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from eventhub_checkpoints._arrow_reading import CLOSE_TIMEOUT
+from eventhub_checkpoints._arrow_reading import CLOSE_TIMEOUT, Reading
+from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.receive.side_by_side import SideBySide
 
 T = TypeVar("T")
@@ -13,6 +14,10 @@ IS_ASYNC = False
 
 class Source(SideBySide):
     """Some ranges, read side by side."""
+
+    def __init__(self, reading: Reading, ranges: Sequence[OffsetRange]) -> None:
+        at_once = reading.partitions_at_once
+        super().__init__(reading.address, ranges, reading.settings, at_once)
 
     def abandon(self) -> None:
         """Have all threads end soon; for whoever may not wait."""

@@ -240,6 +240,20 @@ def test_few_of_the_frames_that_fit_nothing_are_looked_at(link, monkeypatch):
     assert learning.PATIENCE < len(looks) < 3 * KNOWN
 
 
+def test_a_short_frame_whose_performative_has_a_name_is_read(link):
+    """What a sign takes for a size there is a letter, and leads behind the frame's end."""
+    name = b"amqp:transfer:list"
+    raw = [frames_of(sequence_number_only(number), number)[0] for number in range(KNOWN)]
+    for one in raw:
+        frame = one[4:9] + sized(0xA3, name) + one[11:]
+        link.feed((len(frame) + 4).to_bytes(4, "big") + frame)
+    assert link.take().numbers == [*range(KNOWN)]
+
+
+def sequence_number_only(number):
+    return section(0x72, {Symbol("x-opt-sequence-number"): number}) + section(0x75, b"")
+
+
 def test_time_grows_with_the_input_whatever_a_producer_writes(link):
     """A regex that goes back would need minutes for these."""
     names = {f"n{place}": "x" for place in range(20)}

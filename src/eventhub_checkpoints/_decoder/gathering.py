@@ -119,18 +119,18 @@ def _maps_of(pairs: Sequence[Pairs]) -> Maps:
     ends = [*accumulate(map(len, pairs), initial=0)]
     keys = as_texts(chain.from_iterable(pairs))
     values = as_texts(chain.from_iterable(one.values() for one in pairs))
-    return Maps([keys[begin:end] for begin, end in pairwise(ends)], [*values])
+    return Maps([keys[begin:end] for begin, end in pairwise(ends)], values)
 
 
 def _beside(first: Maps, second: Maps) -> Maps:
     """Each row's pairs of both columns, the first one's before."""
-    keys = [(*one, *other) for one, other in zip(first.keys, second.keys, strict=True)]
+    both = Maps([], [])
     ours, theirs = iter(first.values), iter(second.values)
-    values = (
-        chain(islice(ours, len(one)), islice(theirs, len(other)))
-        for one, other in zip(first.keys, second.keys, strict=True)
-    )
-    return Maps([*keys], [*chain.from_iterable(values)])
+    for one, other in zip(first.keys, second.keys, strict=True):
+        both.keys.append((*one, *other))
+        both.values.extend(islice(ours, len(one)))
+        both.values.extend(islice(theirs, len(other)))
+    return both
 
 
 def columns_of(parts: Mapping[Held | None, Rows], order: Sequence[Held | None]) -> Columns:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from .tails import read_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .shapes import Shape
     from .slots import Groups
@@ -55,16 +55,21 @@ class Held:
 
     Attributes:
         shape: where values lie.
-        width: how many groups a row has; the last one is its body.
+        regex: of a frame, or of its head.
+        match: finds one.
         sizes: which groups hold the size of the next one.
+        width: how many groups a row has; the last one is its body.
         held: what the groups of all rows hold, row by row.
         checked: how many rows were compared with their sizes.
         hits: rows since the last epoch of `learning`.
     """
 
-    def __init__(self, shape: Shape, width: int) -> None:
-        self.shape, self.width, self.body = shape, width, width - 1
-        self.sizes = shape.head.sizes + shape.tail.sizes
+    def __init__(
+        self, shape: Shape, regex: bytes, sizes: Sequence[tuple[int, int]], width: int
+    ) -> None:
+        self.shape, self.regex, self.sizes = shape, regex, sizes
+        self.match: Match = re.compile(regex, re.DOTALL).match
+        self.width, self.body = width, width - 1
         self.held: list[bytes] = []
         self.checked = self.hits = 0
 
@@ -122,32 +127,21 @@ class Held:
 
 
 class Layout(Held):
-    """A layout of whole frames.
+    """A layout of whole frames."""
 
-    Attributes:
-        regex: of a frame.
-        match: finds one.
-    """
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__(shape, shape.tail.groups)
-        self.regex = shape.head.regex() + shape.tail.regex()
-        self.match: Match = re.compile(self.regex, re.DOTALL).match
+    def __init__(self, shape: Shape, regex: bytes) -> None:
+        super().__init__(shape, regex, shape.head.sizes + shape.tail.sizes, shape.tail.groups)
 
 
 class HalfLayout(Held):
     """What is known of frames by their head alone.
 
     Attributes:
-        regex: of a head.
-        match: finds one.
         tails: of all rows.
     """
 
-    def __init__(self, shape: Shape) -> None:
-        super().__init__(shape, shape.head.groups + 1)
-        self.regex = shape.head.regex()
-        self.match: Match = re.compile(self.regex, re.DOTALL).match
+    def __init__(self, shape: Shape, regex: bytes) -> None:
+        super().__init__(shape, regex, shape.head.sizes, shape.head.groups + 1)
         self.tails: list[Tail] = []
 
     def add(self, head: re.Match[bytes], data: bytes, end: int) -> bool:

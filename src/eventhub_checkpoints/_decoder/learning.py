@@ -12,6 +12,7 @@ forgotten: an offset that gets one more digit changes all layouts of a hub.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from .layouts import HalfLayout, Layout
@@ -81,17 +82,14 @@ class Layouts:
         self._heads: list[HalfLayout] = []
         self._sighted: Counter[bytes] = Counter()
         self._rows = 0
-        self._is_motley = False
+        # Whether even the first `FEW` have to be met `OFTEN` times: few of the known ones were.
+        self._wants_all_often = False
         self._about_halves = Curiosity(RAREST_OF_HALVES)
         self._about_strangers = Curiosity(RAREST_OF_STRANGERS)
 
     def find(self, data: bytes, at: int, end: int) -> Held | None:
         """Find the layout of the frame between `at` and `end`, and let it hold one row more."""
-        try:
-            alike = self._layouts.get(sign_of(data, at), ())
-        except IndexError:
-            return None
-        for layout in alike:
+        for layout in self._layouts.get(sign_of(data, at), ()):
             found = layout.match(data, at, end)
             if found is not None:
                 layout.held += found.groups()
@@ -116,16 +114,17 @@ class Layouts:
         if self._rows < EPOCH:
             return
         self._rows = 0
-        common = sum(one.hits >= OFTEN for alike in self._layouts.values() for one in alike)
-        self._is_motley = 4 * common < len(self) or (self._is_motley and not common)
+        layouts = [*chain.from_iterable(self._layouts.values())]
+        common = sum(one.hits >= OFTEN for one in layouts)
+        self._wants_all_often = 4 * common < len(layouts) or (self._wants_all_often and not common)
         self._heads.sort(key=_hits, reverse=True)
-        for alike in self._layouts.values():
-            alike[:] = sorted(filter(_hits, alike), key=_hits, reverse=True)
-            for layout in alike:
-                layout.hits = 0
-        for head in self._heads:
-            head.hits = 0
-        self._drop_empty()
+        self._layouts = {
+            sign: sorted(met, key=_hits, reverse=True)
+            for sign, alike in self._layouts.items()
+            if (met := [*filter(_hits, alike)])
+        }
+        for one in chain(layouts, self._heads):
+            one.hits = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._layouts.values()))
@@ -140,35 +139,36 @@ class Layouts:
 
     def _learn(self, raw: bytes) -> bool:
         shape = shape_of(raw)
-        first, second = shape.head.regex(), shape.tail.regex()
-        is_new_head = self._learn_head(first, shape)
-        sign = sign_of(raw, 0)
+        head, tail = shape.head.regex(), shape.tail.regex()
+        is_new_head = self._learn_head(shape, head)
+        return self._learn_whole(shape, head + tail, sign_of(raw, 0)) or is_new_head
+
+    def _learn_whole(self, shape: Shape, regex: bytes, sign: bytes) -> bool:
         alike = self._layouts.get(sign, [])
-        if any(one.regex == first + second for one in alike):
+        if any(one.regex == regex for one in alike):
             # One of its values holds what stands behind it, so its own layout does not fit it.
-            return is_new_head
+            return False
         are_many, is_full = len(alike) >= MAX_ALIKE, len(self) >= MAX_LAYOUTS
-        must_be_often = are_many or is_full or self._is_motley or len(self) >= FEW
-        if not self._is_met_again(first + second, must_be_often):
-            return is_new_head
+        must_be_often = are_many or is_full or self._wants_all_often or len(self) >= FEW
+        if not self._is_met_again(regex, must_be_often):
+            return False
         if are_many:
             alike.pop()
         elif is_full:
             self._make_room()
-        self._layouts.setdefault(sign, alike).append(Layout(shape))
+        self._layouts.setdefault(sign, alike).append(Layout(shape, regex))
         self.has_unsettled |= not shape.settled
         return True
 
-    def _learn_head(self, regex: bytes, shape: Shape) -> bool:
-        half = shape.half()
-        if half is None or any(one.regex == regex for one in self._heads):
+    def _learn_head(self, shape: Shape, regex: bytes) -> bool:
+        if any(one.regex == regex for one in self._heads) or not shape.has_useful_head:
             return False
         is_full = len(self._heads) >= MAX_HEADS
         if not self._is_met_again(regex, is_full):
             return False
         if is_full:
             self._heads.pop()
-        self._heads.append(HalfLayout(half))
+        self._heads.append(HalfLayout(shape, regex))
         self.has_unsettled |= not shape.settled
         return True
 
@@ -182,11 +182,10 @@ class Layouts:
         return False
 
     def _make_room(self) -> None:
-        min(self._layouts.values(), key=lambda alike: alike[-1].hits).pop()
-        self._drop_empty()
-
-    def _drop_empty(self) -> None:
-        self._layouts = {sign: alike for sign, alike in self._layouts.items() if alike}
+        sign, alike = min(self._layouts.items(), key=lambda one: one[1][-1].hits)
+        alike.pop()
+        if not alike:
+            del self._layouts[sign]
 
 
 def _hits(one: Held) -> int:

@@ -41,10 +41,6 @@ class Pattern:
         """So many bytes that tell nothing."""
         self._pieces.append(_Regex(_any(size)))
 
-    def more(self) -> None:
-        """At least a byte must follow."""
-        self._pieces.append(_Regex(b"(?=.)"))
-
     def fixed(self, size: int) -> int:
         """A group of so many bytes."""
         return self.one_of(_any(size))

@@ -1,13 +1,13 @@
 """The shape of a transfer: what stays the same in all frames of one layout, and where values lie.
 
 Constructors, keys, counts and the transfer's flags are literal; values are groups. The shape has
-two halves, for the ways in which the halves differ multiply: the head goes to the end of the
-message annotations, which the service writes, the tail is what the producer wrote.
+two halves, for a head is often known where the tail is not: the head goes to the end of the message
+annotations, which the service writes, the tail is what the producer wrote.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .._amqp.constructors import skip
@@ -71,13 +71,10 @@ class Shape:
         """Names and slots of all system properties, in their order."""
         return self.fields + self.others
 
-    def half(self) -> Shape | None:
-        """The shape of the head alone; None where a tail's fields could have names of its own."""
-        if _FIELD_NAMES & {name for name, _ in self.others}:
-            return None
-        tail = Pattern()
-        tail.groups = self.head.groups
-        return replace(self, tail=tail, fields=[], properties=[])
+    @property
+    def has_useful_head(self) -> bool:
+        """Whether the head can be read with any tail: no annotation has the name of a field."""
+        return _FIELD_NAMES.isdisjoint(name for name, _ in self.others)
 
 
 def shape_of(raw: bytes) -> Shape:
@@ -101,7 +98,6 @@ def shape_of(raw: bytes) -> Shape:
         _open_section(shape.head, raw, part)
         _HEAD_SECTIONS[part.code](shape, raw, part)
     shape.head.literal(SMALL_DESCRIPTOR)
-    shape.head.more()
     shape.tail.groups = shape.head.groups
     for part in parts[at:]:
         _open_section(shape.tail, raw, part, opened=part is parts[at])

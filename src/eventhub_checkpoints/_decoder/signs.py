@@ -32,23 +32,27 @@ def sign_of(data: bytes, at: int) -> bytes:
     It holds the counts of annotations, properties and application properties, the first property's
     constructor, and the first letters of the first application property's name.
     """
-    at += _TRANSFER + 3 + data[at + _TRANSFER]
-    while data[at] in _BEFORE and data[at + 1] in _SMALL:
-        at += 5 + data[at + 2]
-    begin = data[at : at + 2]
-    if begin == _ANNOTATIONS:
-        sign = data[at + 3 : at + 4]
-        at += 5 + data[at + 2]
-    elif begin == _LARGE_ANNOTATIONS:
-        sign = data[at + 6 : at + 10]
-        at += 8 + int.from_bytes(data[at + 2 : at + 6], "big")
-    else:
-        return b""
-    begin = data[at : at + 2]
-    if begin == _FIELDS:
-        sign += data[at + 3 : at + 5]
-        at += 5 + data[at + 2]
+    try:
+        at += _TRANSFER + 3 + data[at + _TRANSFER]
+        while data[at] in _BEFORE and data[at + 1] in _SMALL:
+            at += 5 + data[at + 2]
         begin = data[at : at + 2]
-    if begin == _PAIRS:
-        return sign + data[at + 3 : at + 8]
-    return sign + begin[:1]
+        if begin == _ANNOTATIONS:
+            sign = data[at + 3 : at + 4]
+            at += 5 + data[at + 2]
+        elif begin == _LARGE_ANNOTATIONS:
+            sign = data[at + 6 : at + 10]
+            at += 8 + int.from_bytes(data[at + 2 : at + 6], "big")
+        else:
+            return b""
+        begin = data[at : at + 2]
+        if begin == _FIELDS:
+            sign += data[at + 3 : at + 5]
+            at += 5 + data[at + 2]
+            begin = data[at : at + 2]
+        if begin == _PAIRS:
+            return sign + data[at + 3 : at + 8]
+        return sign + begin[:1]
+    except IndexError:
+        # What was taken for a size is none.
+        return b""

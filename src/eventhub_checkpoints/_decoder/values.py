@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .columns import Text
+
 _as_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -16,7 +18,7 @@ def as_text(value: Any) -> str | None:
     return None if value is None else _text(value)
 
 
-def as_texts(values: Iterable[Any]) -> list[str]:
+def as_texts(values: Iterable[Any]) -> list[Text]:
     """Values as texts; a null is JSON's `null`."""
     given = list(values)
     try:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from eventhub_checkpoints._arrow_reading import CLOSE_TIMEOUT
-from eventhub_checkpoints.receive.address import Address
-from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
+from eventhub_checkpoints._arrow_reading import CLOSE_TIMEOUT, Reading
+from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.receive.side_by_side import SideBySide
 
 if TYPE_CHECKING:
@@ -22,16 +21,11 @@ IS_ASYNC = True
 class Source:
     """Some ranges, read side by side, for the tasks of one loop."""
 
-    def __init__(
-        self,
-        address: Address,
-        ranges: Sequence[OffsetRange],
-        settings: ReadSettings,
-        at_once: int,
-    ) -> None:
+    def __init__(self, reading: Reading, ranges: Sequence[OffsetRange]) -> None:
         self._news = asyncio.Event()
         self._is_closed = False
-        self._threads = SideBySide(address, ranges, settings, at_once, telling(self._news))
+        at_once, tell = reading.partitions_at_once, telling(self._news)
+        self._threads = SideBySide(reading.address, ranges, reading.settings, at_once, tell)
 
     async def next(self) -> "pa.RecordBatch | None":
         """The next batch of any range; a task that waits can be cancelled, and none is lost."""

@@ -139,29 +139,20 @@ class Wanted:
         timeout = settings.operation_timeout
         found = self._found(address, stored, timeout)
         if self.partition_ids is None:
-            for one in sorted(stored.keys() - found.keys()):
-                number = stored[one].get("sequence_number") or 0
-                report(partition_gone(address, one, number + 1, found), settings)
-        partitions = [*found]
+            report_gone(address, stored, found, settings)
         begins = {
-            one: after(one, stored[one]) if one in stored else self.start.of(one)
-            for one in partitions
+            one: after(one, stored[one]) if one in stored else self.start.of(one) for one in found
         }
-        ends = {one: self.until.of(one) for one in partitions}
+        ends = {one: self.until.of(one) for one in found}
         starts = resolve(address, begins, found, timeout)
         untils = resolve(address, ends, found, timeout)
         for one in stored.keys() & found.keys():
             if starts[one] <= found[one].next_sequence_number:
                 # A checkpoint behind `until` is no mistake: all that was wanted is done.
                 untils[one] = max(starts[one], untils[one])
-        for one in partitions:
-            if untils[one] < starts[one] <= found[one].next_sequence_number:
-                raise ConfigurationError(
-                    f"partition {one}: start= is sequence number {starts[one]} there and until= "
-                    f"is {untils[one]}; the range ends before it begins"
-                )
+        require_order(starts, untils, found)
         ranges = [
-            retained(address, settings, found[one], starts[one], untils[one]) for one in partitions
+            retained(address, settings, found[one], starts[one], untils[one]) for one in found
         ]
         return Plan([one for one in ranges if not one.is_empty], passed(begins, found))
 
@@ -181,6 +172,32 @@ class Wanted:
         for places in (self.start, self.until):
             places.require(found)
         return found
+
+
+def report_gone(
+    address: Address,
+    stored: Mapping[str, Mapping[str, Any]],
+    found: Mapping[str, PartitionProperties],
+    settings: ReadSettings,
+) -> None:
+    """Report every partition that has a checkpoint and is not there."""
+    for one in sorted(stored.keys() - found.keys()):
+        number = stored[one].get("sequence_number") or 0
+        report(partition_gone(address, one, number + 1, found), settings)
+
+
+def require_order(
+    starts: Mapping[str, int],
+    untils: Mapping[str, int],
+    found: Mapping[str, PartitionProperties],
+) -> None:
+    """Refuse a range that ends before it begins; one that begins behind the end is `retained`'s."""
+    for one, properties in found.items():
+        if untils[one] < starts[one] <= properties.next_sequence_number:
+            raise ConfigurationError(
+                f"partition {one}: start= is sequence number {starts[one]} there and until= "
+                f"is {untils[one]}; the range ends before it begins"
+            )
 
 
 def passed(
