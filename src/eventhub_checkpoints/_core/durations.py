@@ -12,6 +12,7 @@ SECONDS = {
     **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 0.001),
     **dict.fromkeys(("s", "second", "seconds"), 1.0),
     **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
 }
 """Seconds in one of each unit."""
 ANY_DAY = datetime(2000, 1, 1)

@@ -75,4 +75,4 @@ def text_maps(maps: Iterable[Mapping[Any, Any] | None]) -> TextMaps:
             keys += one.keys()
             values += one.values()
         ends.append(len(keys))
-    return TextMaps(ends, [*as_texts(keys)], [*as_texts(values)])
+    return TextMaps(ends, as_texts(keys), as_texts(values))
