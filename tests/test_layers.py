@@ -51,7 +51,7 @@ ARROWS: dict[str, set[str]] = {
     "spark": BELOW_SPARK,
     "conformance": BELOW_SPARK,
     "cli": {"top", *BELOW_SPARK, "spark", "conformance", "localhub"},
-    "top": {"ground", "shell", "registry"},
+    "top": {"ground", "_core", "shell", "registry"},
 }
 
 # The official client is a hard dependency, and azure-core is one of the client's.
@@ -91,6 +91,7 @@ LAZY = {
     "conformance.__main__": "the module that a URL names is known only then",
     "_sql_options": "the driver that a URL names is known only then",
     "_credentials": "azure-identity is no dependency; it is used where it is installed",
+    "_metrics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "spark.source.options": "only a job that asks for Kafka needs its client",
     "localhub.local": "only who has the client asks for the client's arguments",

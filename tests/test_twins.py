@@ -83,6 +83,11 @@ def test_every_file_of_both_colours_is_derived_or_written_twice_for_a_reason() -
     both &= {path.name for path in twins.PACKAGE.glob("*.py")}
     written_twice = {
         "__init__.py": "each exports its colour",
+        "_background.py": "a thread looks after something, or a task",
+        "_colour.py": "each tells what is of the other",
+        "_life.py": "a thread receives and is closed, or a task and is cancelled",
+        "_runner.py": "a handler runs in the client's thread, or in a task that outlives a cancel",
+        "_tracking.py": "a call can wait for room, or is awaited",
         "arrow.py": "Arrow's readers only wait, so one colour has none",
         "_arrow_source.py": "a thread waits for a batch, and a loop is told of one",
         "_compat.py": "the one place where waiting differs",

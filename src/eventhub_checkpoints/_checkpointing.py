@@ -3,7 +3,7 @@
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from eventhub_checkpoints._asking import Asking, fresh_etag, log
 from eventhub_checkpoints._compat import holding, sleep
@@ -24,7 +24,14 @@ TRIES_AFTER_CONFLICT = 3
 
 
 class Checkpointing(Asking):
-    """The checkpoint half of the SDK's checkpoint store, over a backend's hooks."""
+    """The checkpoint half of the SDK's checkpoint store, over a backend's hooks.
+
+    Attributes:
+        forward_only: whether a checkpoint below another writer's is refused; who saves the last of
+            a partition that was lost asks this.
+    """
+
+    forward_only: ClassVar[bool] = True
 
     def list_checkpoints(
         self,
@@ -59,7 +66,12 @@ class Checkpointing(Asking):
         return [row.as_dict(scope) for row in listing.rows]
 
     def update_checkpoint(
-        self, checkpoint: Mapping[str, Any], *, force: bool = False, **kwargs: Any
+        self,
+        checkpoint: Mapping[str, Any],
+        *,
+        force: bool = False,
+        on_stale: Literal["log", "raise"] | None = None,
+        **kwargs: Any,
     ) -> None:
         """Store how far a partition was processed, unless another writer was further.
 
@@ -70,6 +82,7 @@ class Checkpointing(Asking):
         Args:
             checkpoint: as the SDK builds it; neither kept nor edited.
             force: go back on purpose, whatever is stored.
+            on_stale: for this write, in the place of what the store was made with.
 
         Raises:
             InvalidRecordError: a name or id is unusable, or the sequence number no int64.
@@ -87,7 +100,7 @@ class Checkpointing(Asking):
             except StaleCheckpointError as error:
                 self.counters["stale_checkpoints"] += 1
                 log.warning("%s", error)
-                if self.settings.on_stale == "raise":
+                if (on_stale or self.settings.on_stale) == "raise":
                     raise
             except TimeoutError as error:
                 raise StoreUnavailableError(

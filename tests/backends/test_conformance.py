@@ -1,6 +1,8 @@
 """Every store keeps the contract, on its real server and in both colours."""
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -8,10 +10,13 @@ from typing import Any
 import pytest
 
 from backends import COLOURS, Backend, Colour, Place
-from eventhub_checkpoints.conformance import CHECKS, Outcome, Report, Verdict, certify
+from eventhub_checkpoints import CoalescingCheckpointStore, aio
+from eventhub_checkpoints.conformance import CHECKS, Accessors, Outcome, Report, Verdict, certify
 
 ONE_TRIP = "the store claims a batch in one trip"
 """Nothing that is missing: checks of claims side by side have nothing to say of such a store."""
+NOT_OURS = "the store is not on our base class"
+"""What stands between the client and a store has no hooks that could fail."""
 RACES = [check for check in CHECKS if check.function.__module__.endswith(".races")]
 
 
@@ -40,6 +45,69 @@ def test_stores_of_both_colours_race_each_other(backend: Backend, shared_place: 
 
     report = certify(make_store, checks=RACES)
     assert not report.failed, report.text()
+
+
+class Coalescing(CoalescingCheckpointStore):
+    """Closes the store below, which nobody else holds here."""
+
+    def close(self) -> None:
+        super().close()
+        self.store.close()
+
+
+class AioCoalescing(aio.CoalescingCheckpointStore):
+    """The same, for asyncio."""
+
+    async def close(self) -> None:
+        await super().close()
+        await self.store.close()
+
+
+class Wrapping:
+    """Makes coalescing stores over a place, and has them write before anybody looks."""
+
+    def __init__(self, place: Place, colour: Colour) -> None:
+        self._place = place
+        self._colour = colour
+        self._flushes: list[Callable[[], Any]] = []
+
+    def make(self) -> Any:
+        if self._colour == "aio":
+            return self._make_aio()
+        store = Coalescing(self._place.open("sync"))
+        self._flushes.append(store.flush)
+        return store
+
+    async def _make_aio(self) -> Any:
+        store, loop = AioCoalescing(self._place.open("aio")), asyncio.get_running_loop()
+
+        def flush() -> Any:
+            return asyncio.run_coroutine_threadsafe(store.flush(), loop).result()
+
+        self._flushes.append(flush)
+        return store
+
+    def settle(self) -> None:
+        for flush in self._flushes:
+            flush()
+
+    def accessors(self, given: Accessors) -> Accessors:
+        return replace(given, settle=self.settle)
+
+
+@pytest.mark.parametrize("backend", ["memory", "blob", "sqlite"], indirect=True)
+def test_a_coalescing_store_keeps_the_contract(
+    backend: Backend, shared_place: Place, colour: Colour, tell: Callable[[str, str], None]
+) -> None:
+    wrapping = Wrapping(shared_place, colour)
+    accessors = wrapping.accessors(backend.accessors(shared_place))
+    name = f"{backend.name} {colour}, coalescing"
+    report = certify(wrapping.make, accessors, name=name)
+    tell("conformance", f"{name}: {in_one_line(report)}")
+    assert not report.failed, report.text()
+    silent = [one for one in report.outcomes if is_silent(one) and one.reason != NOT_OURS]
+    unexpected = [one for one in silent if not backend.lacks_here & {*one.check.needs}]
+    assert not unexpected, report.text()
 
 
 def in_one_line(report: Report) -> str:

@@ -33,7 +33,7 @@ class Ticket:
 
     __slots__ = ("_watermark", "has_failed", "is_done", "position", "size")
 
-    def __init__(self, watermark: "Watermark", position: Position, size: int = 1) -> None:
+    def __init__(self, watermark: "Watermark", position: tuple[int, str], size: int = 1) -> None:
         self._watermark = watermark
         self.position = position
         self.size = size
@@ -61,23 +61,28 @@ class Watermark:
         max_pending: events that may be begun and not passed before `is_full`; None: any number.
 
     Attributes:
-        position: of the last event of the finished prefix; None while there is none.
         count: events in the finished prefix.
         pending: events that were begun and that the position has not passed.
         unpassed: tickets that the position has not passed, in the order of arrival.
     """
 
-    __slots__ = ("_newest", "count", "max_pending", "pending", "position", "unpassed")
+    __slots__ = ("_newest", "_passed", "count", "max_pending", "pending", "unpassed")
 
     def __init__(self, max_pending: int | None = None) -> None:
         self.max_pending = max_pending
-        self.position: Position | None = None
         self.count = 0
         self.pending = 0
         self.unpassed: deque[Ticket] = deque()
-        self._newest: Position | None = None
+        self._newest: tuple[int, str] | None = None
+        self._passed: tuple[int, str] | None = None
 
-    def track(self, position: Position, size: int = 1) -> Ticket:
+    @property
+    def position(self) -> Position | None:
+        """Of the last event of the finished prefix; None while there is none."""
+        # Made when it is asked for: far more events are passed than saved.
+        return self._passed and Position(*self._passed)
+
+    def track(self, position: tuple[int, str], size: int = 1) -> Ticket:
         """Begin an event, or several of which this is the last; call it in the order of arrival.
 
         After a link was opened anew the client delivers events again that it had buffered, so
@@ -108,11 +113,11 @@ class Watermark:
             last = unpassed.popleft()
             passed += last.size
         if passed:
-            self.position = last.position
+            self._passed = last.position
             self.count += passed
             self.pending -= passed
 
-    def split(self, ticket: Ticket, position: Position, size: int) -> Ticket:
+    def split(self, ticket: Ticket, position: tuple[int, str], size: int) -> Ticket:
         """Take the first events out of a ticket that the position has not passed, as one apart.
 
         Args:
@@ -120,7 +125,10 @@ class Watermark:
             position: of the last event that is taken out.
             size: how many are.
         """
-        at = self.unpassed.index(ticket)
+        at = len(self.unpassed) - 1
+        # What is split was tracked lately.
+        while self.unpassed[at] is not ticket:
+            at -= 1
         before = self.unpassed[at - 1].position if at else self.position
         if before is not None and position[0] < before[0]:
             position = before

@@ -103,6 +103,38 @@ def test_a_refused_one_is_logged_and_counted_where_nothing_is_raised(make, caplo
     assert store.stored() == 100
 
 
+@pytest.mark.parametrize("made_with", ["log", "raise"])
+@pytest.mark.parametrize("asked_for", ["log", "raise", None])
+def test_one_write_may_say_what_becomes_of_it_when_it_is_stale(
+    make, caplog, made_with, asked_for
+) -> None:
+    store = make(on_stale=made_with)
+    store.update(1)
+    store.official_write(100)
+    if (asked_for or made_with) == "raise":
+        with pytest.raises(StaleCheckpointError):
+            store.update(50, on_stale=asked_for)
+    else:
+        store.update(50, on_stale=asked_for)
+    assert "checkpoint 50 of partition '0' was not stored" in caplog.text
+    assert store.store.counters["stale_checkpoints"] == 1
+    assert store.stored() == 100
+    store.update(100, on_stale=asked_for)
+    assert store.store.settings.on_stale == made_with
+
+
+def test_a_rewind_on_purpose_is_never_stale(store) -> None:
+    store.update(1)
+    store.official_write(100)
+    store.update(50, force=True, on_stale="raise")
+    assert store.stored() == 50
+
+
+def test_every_store_on_the_base_class_says_that_it_goes_forward_only(store) -> None:
+    assert store.store.forward_only is True
+    assert type(store.store).forward_only is True
+
+
 def test_a_rewind_on_purpose_is_written_and_is_the_new_start(store) -> None:
     store.update(1)
     store.official_write(100)

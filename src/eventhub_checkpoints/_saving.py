@@ -1,0 +1,256 @@
+# Derived from aio/_saving.py by tools/twins.py; edit that file.
+"""Checkpoints written beside the caller: when they are due, one at a time per partition."""
+
+import logging
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from azure.eventhub import CheckpointStore
+
+from eventhub_checkpoints import _metrics
+from eventhub_checkpoints._background import Background
+from eventhub_checkpoints._colour import check_store
+from eventhub_checkpoints._compat import within
+from eventhub_checkpoints._core.policy import Due
+from eventhub_checkpoints._core.settings import is_number, require
+from eventhub_checkpoints._core.statistics import PartitionStats
+from eventhub_checkpoints._core.watermark import Position
+from eventhub_checkpoints._saved import Saved
+from eventhub_checkpoints.errors import StaleCheckpointError
+
+__all__ = ["OnError", "Saved", "Saver", "log"]
+
+log = logging.getLogger("eventhub_checkpoints")
+
+OnError = Callable[[str, Exception], object]
+MOST_FLUSHES = 32
+SHORTEST_WRITE = 0.05
+"""Seconds without which no write is begun again."""
+GRACE = 0.5
+"""Seconds for a write that was cut off to end, before it counts as hanging."""
+AFTER_ERROR = 1.0
+"""Seconds until a policy that raised is asked again."""
+
+
+class Saver:
+    """Writes what is due of many partitions, and never raises.
+
+    Args:
+        store: where checkpoints go.
+        write_timeout: seconds that one write may take.
+        on_error: is given the partition and what went wrong.
+        unhealthy_after: seconds for which a partition's writes may fail.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        write_timeout: float,
+        on_error: OnError | None,
+        unhealthy_after: float,
+    ) -> None:
+        for name, value in (("write_timeout", write_timeout), ("unhealthy_after", unhealthy_after)):
+            require(name, value, is_number(value) and value > 0, "seconds, above 0")
+        check_store(store)
+        self.store = store
+        self.goes_forward_only = bool(getattr(store, "forward_only", False))
+        # A store of another kind may hand on what it is given to its driver.
+        self._stale = {"on_stale": "raise"} if self.goes_forward_only else {}
+        self._write_timeout = write_timeout
+        self._on_error = on_error
+        self._unhealthy_after = unhealthy_after
+        self._background = Background(self._look)
+        self._changing = threading.Lock()
+        self._all: frozenset[Saved[Any]] = frozenset()
+        _metrics.watch(self)
+
+    def start(self) -> None:
+        """Look after its partitions in this process and event loop, if there are any."""
+        with self._changing:
+            if self._all:
+                self._background.start()
+
+    def add(self, one: Saved[Any]) -> None:
+        """Look after a partition."""
+        with self._changing:
+            self._all = self._all | {one}
+            self._background.start()
+        self._background.wake()
+
+    def end(self, one: Saved[Any]) -> None:
+        """Begin no more writes of a partition."""
+        with one.guard:
+            one.is_over = True
+        with self._changing:
+            self._all = self._all - {one}
+        one.changed()
+
+    def finish(self, one: Saved[Any], seconds: float, *, flushes: bool) -> None:
+        """End a claim: when this returns, nothing of it is being written, if the store answers.
+
+        Args:
+            one: the partition in that claim.
+            seconds: within which it has to be done.
+            flushes: whether all that is finished is written first.
+        """
+        end = time.monotonic() + seconds
+        try:
+            if flushes and not self.flush(one, seconds):
+                log.warning(
+                    "partition %s: the last is not saved; it is read again", one.partition_id
+                )
+        finally:
+            self.end(one)
+            # The partition is released next, and a write that lands after that is another's loss.
+            one.until(lambda: not one.progress.is_writing, end - time.monotonic())
+
+    def wake(self) -> None:
+        """Look at once whether something is due."""
+        self._background.wake()
+
+    def is_healthy(self) -> bool:
+        """Whether checkpoints are being written."""
+        now, everything = time.monotonic(), self._all
+        since = [one.progress.trying_since for one in everything]
+        too_long = any(one is not None and now - one > self._unhealthy_after for one in since)
+        if too_long or any(one.is_broken for one in everything):
+            return False
+        return self._background.is_alive or not everything
+
+    def stats(self) -> list[tuple[Mapping[str, str], PartitionStats]]:
+        """How each partition is doing, after its names."""
+        now = time.monotonic()
+        return [(one.names, one.stats(now)) for one in self._all]
+
+    def _look(self) -> float:
+        now, nearest = time.monotonic(), math.inf
+        for one in self._all:
+            try:
+                nearest = min(nearest, self._look_at(one, now))
+                one.is_broken = False
+            except Exception as error:
+                self._broke(one, error)
+                nearest = min(nearest, now + AFTER_ERROR)
+        return nearest - now
+
+    def _look_at(self, one: Saved[Any], now: float) -> float:
+        """Start what is due of a partition; when to look again."""
+        progress, limit = one.progress, self._write_timeout + GRACE
+        due = None
+        with one.guard:
+            if one.is_over:
+                return math.inf
+            if is_late := now >= progress.late_at(limit):
+                progress.was_late()
+            if now >= progress.wake_time or one.finished.count >= progress.wake_count:
+                due = progress.due(one.finished.count, one.finished.position, now)
+            next_look = min(progress.wake_time, progress.late_at(limit))
+        if is_late:
+            self.report(one.partition_id, TimeoutError(f"no answer within {limit:g} s"))
+        if due is not None:
+            self._start(one, due, self._write_timeout)
+        return next_look
+
+    def _start(self, one: Saved[Any], due: Due, seconds: float) -> None:
+        try:
+            self._background.begin(self._write, one, due, seconds)
+        except RuntimeError as error:  # there is no thread to be had
+            self._settle(one, error)
+            self.report(one.partition_id, error)
+
+    def _write(self, one: Saved[Any], due: Due, seconds: float) -> None:
+        # A claim that is over may be another client's by now.
+        if one.is_over:
+            with one.guard:
+                one.progress.was_dropped()
+            one.changed()
+            return
+        # What was cut off may have been stored all the same: it is written again.
+        error: Exception | None = TimeoutError("the write was cut off")
+        try:
+            within(seconds, self._store, one, due.position, **self._stale)
+            error = None
+        except Exception as raised:
+            error = raised
+        finally:
+            self._settle(one, error)
+        if error is not None:
+            self.report(one.partition_id, error)
+
+    def _settle(self, one: Saved[Any], error: Exception | None) -> None:
+        try:
+            with one.guard:
+                now = time.monotonic()
+                if error is None:
+                    one.progress.was_saved(now)
+                elif isinstance(error, StaleCheckpointError):
+                    one.progress.was_refused(now)
+                else:
+                    one.progress.has_failed(now, random.random())
+        except Exception as raised:
+            self._broke(one, raised)
+        one.changed()
+        self._background.wake()
+
+    def _broke(self, one: Saved[Any], error: Exception) -> None:
+        """A policy raised; the other partitions are looked after all the same."""
+        one.is_broken = True
+        log.error("the policy of partition %s raised", one.partition_id, exc_info=error)
+        self._tell(one.partition_id, error)
+
+    def _store(self, one: Saved[Any], position: Position, **kwargs: Any) -> None:
+        row: dict[str, Any] = {
+            **one.names,
+            "offset": position.offset,
+            "sequence_number": position.sequence_number,
+        }
+        self.store.update_checkpoint(row, **kwargs)
+
+    def report(self, partition_id: str, error: Exception) -> None:
+        """Say that a write went wrong; nobody is interrupted by it."""
+        log.warning("checkpoint of partition %s: %s", partition_id, error or type(error).__name__)
+        self._tell(partition_id, error)
+
+    def _tell(self, partition_id: str, error: Exception) -> None:
+        if self._on_error is None:
+            return
+        try:
+            self._on_error(partition_id, error)
+        except Exception:
+            log.exception("on_error of partition %s raised", partition_id)
+
+    def flush(self, one: Saved[Any], seconds: float) -> bool:
+        """Write all that is finished of a partition; whether it is saved.
+
+        Args:
+            one: the partition.
+            seconds: within which it has to be done; a write that failed is tried again. One that
+                hangs is waited for no longer.
+        """
+        end = time.monotonic() + seconds
+        shortest = min(SHORTEST_WRITE, seconds / 2)
+        # Who finishes events all the while must not keep this from ending.
+        goal = one.finished.count
+        while one.progress.saved_count < goal and not one.is_over:
+            if (left := end - time.monotonic()) < shortest:
+                return False
+            with one.guard:
+                now = time.monotonic()
+                due = one.progress.rest(one.finished.count, one.finished.position, now)
+            if due is not None:
+                # Beside the caller: a store that hangs must not hold it.
+                self._start(one, due, min(self._write_timeout, left))
+                self._background.wake()
+            one.until(lambda: one.is_over or not one.progress.is_writing, left)
+            pause = one.progress.retry_at - time.monotonic()
+            if one.progress.saved_count < goal and pause > 0:
+                one.until(lambda: one.is_over, min(pause, end - time.monotonic()))
+        return bool(one.progress.saved_count >= goal)
+
+    def close(self, seconds: float) -> None:
+        """End what was started."""
+        self._background.stop(seconds)

@@ -1,0 +1,261 @@
+# Derived from aio/checkpointer.py by tools/twins.py; edit that file.
+"""Checkpoints of what was processed, in whatever order, for handlers of a plain client.
+
+An event is tracked when it arrives and finished when it was processed. What is saved is the last
+position before which everything is finished, when the policy says so, beside the handlers.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
+
+from eventhub_checkpoints._claim import CLAIM_HERE, Claim
+from eventhub_checkpoints._compat import for_each
+from eventhub_checkpoints._core.policy import Policy, any_of, every
+from eventhub_checkpoints._core.settings import is_number, require
+from eventhub_checkpoints._core.statistics import PartitionStats, Tally
+from eventhub_checkpoints._saving import Saver, log
+from eventhub_checkpoints._tracking import Ticket
+
+__all__ = ["Checkpointer", "Ticket"]
+
+DEFAULT_POLICY = every(events=1000, seconds=10)
+MOST_FLUSHES = 32
+
+
+class Checkpointer:
+    """Saves how far the partitions of one client were processed.
+
+    ```python
+    checkpointer = Checkpointer(store, every(events=500, seconds=5))
+
+    async def on_event(partition_context, event):
+        async with checkpointer.track(partition_context, event):
+            await process(event)
+
+    await client.receive(on_event, **checkpointer.handlers)
+    ```
+
+    Args:
+        store: the object that the client has as its `checkpoint_store`.
+        policy: when to save.
+        max_pending: events of a partition that may be begun and not passed by its position;
+            `track` waits rather than begin more.
+        max_unsaved: events of a partition that may be begun and not saved: the most that are read
+            again after a crash, also while the store is away; None: any number.
+        drain_timeout: seconds that events which were begun have to finish when the client stops.
+        write_timeout: seconds that one write may take.
+        on_error: is given the partition id and the error of a write that failed, which is tried
+            again, or was refused as stale. A plain function, called beside the handlers.
+        unhealthy_after: seconds for which writes may fail while `healthy` is still true.
+
+    Raises:
+        ConfigurationError: one of the settings cannot work.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        policy: Policy = DEFAULT_POLICY,
+        *,
+        max_pending: int = 10_000,
+        max_unsaved: int | None = None,
+        drain_timeout: float = 30.0,
+        write_timeout: float = 10.0,
+        on_error: Callable[[str, Exception], object] | None = None,
+        unhealthy_after: float = 60.0,
+    ) -> None:
+        require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
+        is_seconds = is_number(drain_timeout) and drain_timeout >= 0
+        require("drain_timeout", drain_timeout, is_seconds, "seconds, 0 or more")
+        require("max_pending", max_pending, is_count(max_pending), "a whole number, 1 or more")
+        if max_unsaved is not None:
+            require("max_unsaved", max_unsaved, is_count(max_unsaved), "None, or 1 or more")
+            # Or an event might wait for a save that is not due before it has arrived.
+            policy = any_of(policy, every(events=-(-max_unsaved // 2)))
+        self._policy = policy
+        self._limits = max_pending, max_unsaved
+        self._drain_timeout = drain_timeout
+        self._write_timeout = write_timeout
+        self._make_saver = partial(Saver, store, write_timeout, on_error, unhealthy_after)
+        self._warned: set[str] = set()
+        self._is_closed = False
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Know nothing: at first, and in a forked child, whose parent saves its own."""
+        self._process_id = os.getpid()
+        self._guard = threading.Lock()
+        self._saver = self._make_saver()
+        self._claims: dict[str, Claim] = {}
+        self._tallies: dict[str, Tally] = {}
+
+    @property
+    def handlers(self) -> dict[str, Callable[..., Any]]:
+        """What the client's `receive` takes besides: `on_initialize` and `on_close` by its names.
+
+        A client with handlers of its own for these calls both methods in them.
+        """
+        return {
+            "on_partition_initialize": self.on_initialize,
+            "on_partition_close": self.on_close,
+        }
+
+    def on_initialize(self, partition_context: PartitionContext) -> None:
+        """Begin a claim: pass it as the client's `on_partition_initialize`."""
+        CLAIM_HERE.set(self._claim_of(partition_context, announces=True))
+
+    def on_close(self, partition_context: PartitionContext, reason: CloseReason) -> None:
+        """Save the last of a claim, and end it: pass it as the client's `on_partition_close`.
+
+        When the client stops, events that were begun may finish within `drain_timeout`. When the
+        partition is lost, what is finished is saved only where the store refuses to go back;
+        the client says so also after an error, when the partition is still its own.
+        """
+        claim = self._claims.get(partition_context.partition_id)
+        if claim is None:
+            return
+        stops = reason == CloseReason.SHUTDOWN
+        try:
+            if stops:
+                self._drain(claim)
+        finally:
+            flushes = stops or self._saver.goes_forward_only
+            self._saver.finish(claim, self._write_timeout, flushes=flushes)
+            self._forget(claim)
+
+    def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
+        """Begin an event, in the order of arrival: before it is handed to a task of its own.
+
+        `async with checkpointer.track(partition_context, event):` finishes it at the end, or
+        gives it up where an exception leaves. `ticket = await checkpointer.track(...)` is
+        finished by `ticket.done()`, or by `checkpointer.done(event)`. Either waits while
+        `max_pending` or `max_unsaved` is reached.
+
+        Raises:
+            CheckpointStoreError: one of these is reached, and the first of the events that are
+                waited for was given up. Let it leave the handler: the client then closes the
+                partition, and reads the event again.
+        """
+        here = CLAIM_HERE.get()
+        partition_id = partition_context.partition_id
+        if here is None or here.saver is not self._saver or here.partition_id != partition_id:
+            here = self._claims.get(partition_id)
+            here = here or self._claim_of(partition_context, announces=False)
+        if here.is_over:
+            self._warn("track() was given an event after its claim had ended: it is not saved")
+        return Ticket(here, event)
+
+    def done(self, event: EventData) -> None:
+        """Finish an event that was tracked; any thread may.
+
+        An event whose claim has ended changes nothing: it is read again.
+        """
+        for claim in self._claims.values():
+            if ticket := claim.begun.get(id(event)):
+                ticket.done()
+                return
+        self._warn("done() was given an event that is not tracked, or whose claim had ended")
+
+    def flush(self, partition_id: str | None = None) -> bool:
+        """Save what is finished, of one partition or of all; whether all of it is saved."""
+        claims = [
+            claim for claim in self._claims.values() if partition_id in (None, claim.partition_id)
+        ]
+        flush = partial(self._saver.flush, seconds=self._write_timeout)
+        return all(for_each(flush, claims, MOST_FLUSHES))
+
+    def close(self) -> None:
+        """Save what is finished, and end all claims for good; the store stays open."""
+        with self._guard:
+            self._is_closed, claims = True, list(self._claims.values())
+        for_each(self._finish, claims, MOST_FLUSHES)
+        self._saver.close(self._write_timeout)
+
+    def _finish(self, claim: Claim) -> None:
+        self._saver.finish(claim, self._write_timeout, flushes=True)
+        self._forget(claim)
+
+    def stats(self) -> dict[str, PartitionStats]:
+        """How each partition that is open is doing, by its id."""
+        now = time.monotonic()
+        return {key: claim.stats(now) for key, claim in list(self._claims.items())}
+
+    def healthy(self) -> bool:
+        """Whether checkpoints are being written: for a liveness probe."""
+        return self._saver.is_healthy()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _claim_of(self, partition_context: PartitionContext, *, announces: bool) -> Claim:
+        """The claim that a partition is in; begun by its first event, or when it is announced.
+
+        A sync client announces a partition in one thread, and may deliver its first event in
+        another before, or at the same time.
+        """
+        if self._process_id != os.getpid():
+            self._begin_anew()
+        with self._guard:
+            known = self._claims.get(partition_context.partition_id)
+            if known is None or (announces and known.is_announced):
+                known = self._begin(partition_context)
+            known.is_announced |= announces
+        return known
+
+    def _begin(self, partition_context: PartitionContext) -> Claim:
+        partition_id = partition_context.partition_id
+        names = {
+            "fully_qualified_namespace": partition_context.fully_qualified_namespace,
+            "eventhub_name": partition_context.eventhub_name,
+            "consumer_group": partition_context.consumer_group,
+            "partition_id": partition_id,
+        }
+        tally = self._tallies.setdefault(partition_id, Tally())
+        claim = Claim(names, self._policy, tally, self._saver, *self._limits)
+        if before := self._claims.get(partition_id):
+            self._saver.end(before)
+        if self._is_closed:
+            claim.is_over = True
+            return claim
+        # Never changed in place: other threads read it.
+        self._claims = {**self._claims, partition_id: claim}
+        self._saver.add(claim)
+        return claim
+
+    def _forget(self, claim: Claim) -> None:
+        with self._guard:
+            self._claims = {key: one for key, one in self._claims.items() if one is not claim}
+
+    def _warn(self, what: str) -> None:
+        if what not in self._warned:
+            self._warned.add(what)
+            log.warning("%s; this is said once", what)
+
+    def _drain(self, claim: Claim) -> None:
+        if not claim.until(claim.is_settled, self._drain_timeout):
+            log.warning(
+                "partition %s: %d events were not finished within %g s; they are read again",
+                claim.partition_id,
+                claim.watermark.pending,
+                self._drain_timeout,
+            )
+
+
+def is_count(value: object) -> bool:
+    """Whether it is a whole number, 1 or more."""
+    return isinstance(value, int) and is_number(value) and value >= 1

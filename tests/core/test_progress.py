@@ -1,0 +1,224 @@
+"""One write at a time, of the newest; what failed is tried again; what is told is remembered."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from eventhub_checkpoints._core.policy import Due, Policy, any_of, every, trailing
+from eventhub_checkpoints._core.progress import Progress
+from eventhub_checkpoints._core.retry import LONGEST_PAUSE
+from eventhub_checkpoints._core.statistics import Tally
+from eventhub_checkpoints._core.watermark import Position
+
+POLICIES: Sequence[Policy] = (
+    every(events=3),
+    every(seconds=5),
+    every(events=10, seconds=2),
+    trailing(events=6, seconds=4),
+    any_of(every(events=4), every(seconds=3)),
+)
+LIMIT = 10.0
+
+
+def at(count: int) -> Position | None:
+    return Position(count - 1, str(count)) if count else None
+
+
+class Shell(RuleBasedStateMachine):
+    """A shell that looks when it is told to, over a store that answers as it likes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.count, self.policy = 0.0, 0, POLICIES[0]
+        self.tally = Tally()
+        self.writing: Due | None = None
+        self.stored = self.saves = self.refusals = self.failures = 0
+        self.is_late = False
+        self.asked = False
+        self.progress: Progress | None = None
+
+    @precondition(lambda self: self.progress is None)
+    @rule(policy=st.sampled_from(POLICIES))
+    def begin(self, policy: Policy) -> None:
+        self.policy, self.progress = policy, Progress(policy, self.now, self.tally)
+
+    @property
+    def it(self) -> Progress:
+        assert self.progress is not None
+        return self.progress
+
+    @precondition(lambda self: self.progress is not None)
+    @rule(events=st.integers(1, 5))
+    def finish(self, events: int) -> None:
+        self.count += events
+        self.look()
+
+    @precondition(lambda self: self.progress is not None)
+    @rule(seconds=st.floats(0.01, 8))
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now >= self.it.late_at(LIMIT):
+            self.it.was_late()
+            self.is_late, self.failures = True, self.failures + 1
+        self.look()
+
+    def look(self) -> None:
+        if self.now >= self.it.wake_time or self.count >= self.it.wake_count:
+            due = self.it.due(self.count, at(self.count), self.now)
+            assert due is None or self.writing is None, "two writes at a time"
+            self.wrote(due)
+
+    @precondition(lambda self: self.progress is not None)
+    @rule()
+    def flush(self) -> None:
+        due = self.it.rest(self.count, at(self.count), self.now)
+        assert (due is not None) == (self.writing is None and self.count > self.stored)
+        assert due is None or due.count == self.count, "what is written is the newest"
+        self.wrote(due)
+
+    @precondition(lambda self: self.progress is not None and self.count)
+    @rule()
+    def insist(self) -> None:
+        position = Position(0, "asked for")
+        due = self.it.instead(Due(self.count, position), self.now)
+        assert (due is None) == (self.writing is not None)
+        if due is not None:
+            self.wrote(due)
+            self.asked = True
+
+    def wrote(self, due: Due | None) -> None:
+        if due is not None:
+            assert due.count > self.stored or due.position.offset == "asked for"
+            self.writing, self.is_late = due, False
+
+    @precondition(lambda self: self.writing is not None)
+    @rule(answer=st.sampled_from(["saved", "saved", "refused", "failed"]))
+    def answer(self, answer: str) -> None:
+        due, self.writing = self.writing, None
+        assert due is not None
+        was_asked, self.asked = self.asked, False
+        if answer == "saved":
+            self.it.was_saved(self.now)
+            self.saves += 1
+            assert self.it.saved_position == due.position
+        elif was_asked:
+            self.it.was_given_up(self.now, is_refusal=answer == "refused")
+            self.refusals += answer == "refused"
+            self.failures += answer == "failed" and not self.is_late
+        elif answer == "refused":
+            self.it.was_refused(self.now)
+            self.refusals += 1
+        else:
+            self.it.has_failed(self.now, 0.5)
+            self.failures += not self.is_late
+        if answer == "saved" or (answer == "refused" and not was_asked):
+            self.stored = max(self.stored, due.count)
+        self.look()
+
+    @invariant()
+    def agrees(self) -> None:
+        if self.progress is None:
+            return
+        assert self.it.is_writing == (self.writing is not None)
+        assert self.it.saved_count == self.stored
+        counted = self.tally.saved, self.tally.refused, self.tally.failed
+        assert counted == (self.saves, self.refusals, self.failures)
+        if self.writing is not None:
+            assert self.it.wake_time == self.it.wake_count == math.inf
+        else:
+            assert self.it.late_at(LIMIT) == math.inf
+
+    def teardown(self) -> None:
+        """With time alone, and a store that answers, a policy of time saves the rest."""
+        if self.progress is None or self.policy in (POLICIES[0],):
+            return
+        if self.writing is not None:
+            self.answer("failed")
+        for _ in range(40):
+            if math.isinf(self.it.wake_time) and self.writing is None:
+                break
+            self.now = max(self.now, self.it.wake_time) if self.writing is None else self.now
+            self.look()
+            if self.writing is not None:
+                self.answer("saved")
+        assert self.stored == self.count
+
+
+Shell.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestProgress = Shell.TestCase
+
+
+@pytest.fixture
+def tally() -> Tally:
+    return Tally()
+
+
+def test_a_write_that_failed_is_tried_again_though_nothing_more_comes(tally: Tally) -> None:
+    progress = Progress(every(events=2), 0.0, tally)
+    assert progress.due(2, at(2), 0.0) == Due(2, Position(1, "2"))
+    progress.has_failed(1.0, 1.0)
+    assert 1.0 < progress.wake_time <= 1.0 + LONGEST_PAUSE
+    assert progress.due(2, at(2), 1.01) is None, "not before the pause is over"
+    assert progress.due(2, at(2), progress.wake_time) == Due(2, Position(1, "2"))
+
+
+def test_pauses_grow_and_are_bounded(tally: Tally) -> None:
+    progress, now, pauses = Progress(every(events=1), 0.0, tally), 0.0, []
+    for _ in range(12):
+        assert progress.due(1, at(1), now)
+        progress.has_failed(now, 1.0)
+        pauses.append(progress.wake_time - now)
+        now = progress.wake_time
+    assert pauses == pytest.approx(sorted(pauses))
+    assert pauses[0] < 0.2
+    assert pauses[-1] == pytest.approx(LONGEST_PAUSE)
+    assert tally.failed == 12
+
+
+def test_what_is_written_after_a_failure_is_the_newest_of_then(tally: Tally) -> None:
+    progress = Progress(every(events=1), 0.0, tally)
+    assert progress.due(1, at(1), 0.0)
+    progress.has_failed(0.0, 1.0)
+    assert progress.due(9, at(9), 10.0) == Due(9, Position(8, "9"))
+
+
+def test_trouble_lasts_from_the_first_write_that_failed_to_the_one_that_did_not(
+    tally: Tally,
+) -> None:
+    progress = Progress(every(events=1), 0.0, tally)
+    assert progress.trying_since is None
+    for now in (5.0, 6.0, 20.0):
+        assert progress.due(1, at(1), now)
+        assert progress.trying_since == 5.0
+        progress.has_failed(now + 0.1, 1.0)
+        assert progress.trying_since == 5.0
+    assert progress.due(1, at(1), 30.0)
+    progress.was_saved(30.1)
+    assert progress.trying_since is None
+
+
+def test_a_write_that_hangs_has_failed_once_and_no_other_begins(tally: Tally) -> None:
+    progress = Progress(every(events=1), 0.0, tally)
+    assert progress.due(1, at(1), 0.0)
+    assert progress.late_at(LIMIT) == LIMIT
+    progress.was_late()
+    assert progress.late_at(LIMIT) == math.inf, "it is said once"
+    assert progress.due(2, at(2), 100.0) is None
+    assert progress.rest(2, at(2), 100.0) is None
+    assert tally.failed == 1
+    progress.has_failed(100.0, 1.0)
+    assert tally.failed == 1
+    assert progress.due(2, at(2), progress.wake_time) == Due(2, Position(1, "2"))
+
+
+def test_what_was_refused_is_not_tried_again(tally: Tally) -> None:
+    progress = Progress(every(events=1), 0.0, tally)
+    assert progress.due(3, at(3), 0.0)
+    progress.was_refused(1.0)
+    assert progress.due(3, at(3), 2.0) is None
+    assert progress.saved_position is None
+    assert (tally.refused, tally.saved) == (1, 0)

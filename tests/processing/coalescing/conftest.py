@@ -1,0 +1,240 @@
+"""Coalescing stores of both colours, over stores that tell what they are asked."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import CoalescingCheckpointStore, MemoryCheckpointStore, aio, every
+from eventhub_checkpoints._core.policy import Policy
+from eventhub_checkpoints._memory import MemoryRows
+from eventhub_checkpoints.conformance.clients import Client, Loop
+from eventhub_checkpoints.records import Scope
+
+SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
+LONGEST = 20.0
+NEVER = every(events=10**6)
+Call = tuple[object, ...]
+
+
+@dataclass
+class Below:
+    """A backend: what it was asked, and how it answers.
+
+    Attributes:
+        calls: `("write", partition, number)`, `("claim", partition)`, `("release", partition)`
+            and `("list",)`, as they end.
+        given: keyword arguments of each write.
+        error: raised by writes, which then store nothing.
+        gate: writes wait until it is set.
+        entered: is set when a write has begun.
+    """
+
+    rows: MemoryRows = field(default_factory=MemoryRows)
+    calls: list[Call] = field(default_factory=list)
+    given: list[dict[str, Any]] = field(default_factory=list)
+    error: Exception | None = None
+    gate: threading.Event = field(default_factory=threading.Event)
+    entered: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self, kwargs: dict[str, Any]) -> None:
+        self.given.append({key: kwargs[key] for key in kwargs if key != "on_stale"})
+        self.entered.set()
+
+    def wrote(self, row: Any) -> None:
+        self.calls.append(("write", row["partition_id"], row["sequence_number"]))
+        if self.error is not None:
+            raise self.error
+
+    def claimed(self, rows: Any) -> None:
+        for row in rows:
+            kind = "claim" if row.get("owner_id") else "release"
+            self.calls.append((kind, row.get("partition_id")))
+
+    @property
+    def writes(self) -> list[Call]:
+        return [call for call in self.calls if call[0] == "write"]
+
+    def stored(self, partition_id: str = "0", scope: Scope = SCOPE) -> int | None:
+        rows = {row.partition_id: row for row in self.rows.checkpoints(scope).rows}
+        return rows[partition_id].sequence_number if partition_id in rows else None
+
+    def official_write(self, number: int, partition_id: str = "0") -> None:
+        """Write as another library does."""
+        fields = {"offset": str(100 * number), "sequencenumber": str(number)}
+        self.rows.put_raw("checkpoint", SCOPE, partition_id, fields)
+
+
+class SyncStore:
+    """A store below; one that is not `forward_only` lets a checkpoint go back."""
+
+    def __init__(self, below: Below, forward_only: bool) -> None:
+        self.below = below
+        self.inner = MemoryCheckpointStore(below.rows)
+        self.forward_only = forward_only
+        self.is_closed = False
+
+    def list_ownership(self, *names: str, **kwargs: Any) -> Any:
+        return self.inner.list_ownership(*names, **kwargs)
+
+    def claim_ownership(self, rows: Any, **kwargs: Any) -> Any:
+        won = self.inner.claim_ownership(rows, **kwargs)
+        self.below.claimed(rows)
+        return won
+
+    def list_checkpoints(self, *names: str, **kwargs: Any) -> Any:
+        self.below.calls.append(("list",))
+        return self.inner.list_checkpoints(*names, **kwargs)
+
+    def update_checkpoint(self, row: Any, **kwargs: Any) -> None:
+        self.below.begin(kwargs)
+        assert self.below.gate.wait(LONGEST)
+        self.below.wrote(row)
+        self.inner.update_checkpoint(row, **{"force": not self.forward_only} | kwargs)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class AioStore:
+    """The same, for asyncio."""
+
+    def __init__(self, below: Below, forward_only: bool) -> None:
+        self.below = below
+        self.inner = aio.MemoryCheckpointStore(below.rows)
+        self.forward_only = forward_only
+        self.is_closed = False
+
+    async def list_ownership(self, *names: str, **kwargs: Any) -> Any:
+        return await self.inner.list_ownership(*names, **kwargs)
+
+    async def claim_ownership(self, rows: Any, **kwargs: Any) -> Any:
+        won = await self.inner.claim_ownership(rows, **kwargs)
+        self.below.claimed(rows)
+        return won
+
+    async def list_checkpoints(self, *names: str, **kwargs: Any) -> Any:
+        self.below.calls.append(("list",))
+        return await self.inner.list_checkpoints(*names, **kwargs)
+
+    async def update_checkpoint(self, row: Any, **kwargs: Any) -> None:
+        self.below.begin(kwargs)
+        while not self.below.gate.is_set():  # noqa: ASYNC110 - it is set in any thread
+            await asyncio.sleep(0.005)
+        self.below.wrote(row)
+        await self.inner.update_checkpoint(row, **{"force": not self.forward_only} | kwargs)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class Kept(Client):
+    """A coalescing store, called as its client calls it.
+
+    Attributes:
+        below: what it is over.
+        errors: what `on_error` was given.
+    """
+
+    below: Below
+    errors: list[tuple[str, Exception]]
+    loop: Loop
+    is_aio: bool
+
+    def stats(self, partition_id: str = "0") -> Any:
+        return self.store.stats()[partition_id]
+
+    def flush(self) -> bool:
+        return bool(self.call("flush"))
+
+    def begin(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Begin a call of an aio store; to cancel the future is to cancel the task."""
+        made = getattr(self.store, name)(*args, **kwargs)
+        return asyncio.run_coroutine_threadsafe(made, self.loop._loop)
+
+
+Make = Callable[..., Kept]
+
+
+def eventually(predicate: Callable[[], Any]) -> Any:
+    """What the predicate gives as soon as it is true."""
+    deadline = time.monotonic() + LONGEST
+    while not (found := predicate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return found
+
+
+@pytest.fixture
+def wait() -> Callable[..., Any]:
+    return eventually
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    with Loop() as running:
+        yield running
+
+
+@pytest.fixture(params=["sync", "aio"])
+def colour(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def opened(colour: str, loop: Loop, opening: ExitStack) -> Make:
+    def make(
+        policy: Policy = NEVER,
+        *,
+        forward_only: bool = True,
+        below: Below | None = None,
+        **settings: Any,
+    ) -> Kept:
+        below = below or Below()
+        below.gate.set()
+        errors: list[tuple[str, Exception]] = []
+        settings = {"on_error": lambda *error: errors.append(error)} | settings
+        if colour == "aio":
+            under: Any = AioStore(below, forward_only)
+            store: Any = aio.CoalescingCheckpointStore(under, policy, **settings)
+        else:
+            under = SyncStore(below, forward_only)
+            store = CoalescingCheckpointStore(under, policy, **settings)
+        kept = Kept(store, SCOPE, loop)
+        kept.below, kept.errors, kept.loop, kept.is_aio = below, errors, loop, colour == "aio"
+        opening.callback(kept.close)
+        opening.callback(below.gate.set)
+        return kept
+
+    return make
+
+
+@pytest.fixture
+def make(colour: str, loop: Loop) -> Iterator[Make]:
+    """Makes coalescing stores of one colour, that write when they are told to."""
+    with ExitStack() as opening:
+        yield opened(colour, loop, opening)
+
+
+@pytest.fixture
+def make_aio(loop: Loop) -> Iterator[Make]:
+    """Makes coalescing stores for asyncio."""
+    with ExitStack() as opening:
+        yield opened("aio", loop, opening)
+
+
+@pytest.fixture
+def make_sync(loop: Loop) -> Iterator[Make]:
+    """Makes coalescing stores without asyncio."""
+    with ExitStack() as opening:
+        yield opened("sync", loop, opening)
+
+
+@pytest.fixture
+def kept(make: Make) -> Kept:
+    """A coalescing store that writes when it is told to."""
+    return make()

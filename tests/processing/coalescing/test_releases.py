@@ -1,0 +1,190 @@
+"""Before a partition is given up its checkpoint is written; of one that is lost it is not."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import StoreUnavailableError, every
+
+
+def other_owner(kept: Any) -> Any:
+    """The store object of another client, over the same rows and without a wrapper."""
+    return kept.store.store.inner
+
+
+def steal(kept: Any, partition_id: str) -> None:
+    row = kept.row(partition_id)
+    other = [row | {"owner_id": "other"}]
+    assert len(kept.loop.finished(other_owner(kept).claim_ownership(other))) == 1
+
+
+@pytest.mark.parametrize("forward_only", [True, False])
+def test_what_is_kept_is_written_before_the_release(make, forward_only) -> None:
+    kept = make(forward_only=forward_only)
+    won = kept.take("0", "me")
+    kept.below.calls.clear()
+    kept.save("0", 7)
+    kept.save("1", 8)
+    assert len(kept.release(won)) == 1
+    assert kept.below.calls == [("write", "0", 7), ("release", "0")]
+
+
+def test_several_are_written_before_any_is_released(kept) -> None:
+    everything = [str(number) for number in range(40)]
+    won = kept.claim_ownership([kept.proposal(one, "me") for one in everything])
+    for partition_id in everything:
+        kept.save(partition_id, 7)
+    kept.below.calls.clear()
+    kept.claim_ownership([row | {"owner_id": ""} for row in won])
+    kinds = [call[0] for call in kept.below.calls]
+    assert kinds == ["write"] * 40 + ["release"] * 40
+
+
+def test_a_release_is_made_and_calm_where_the_write_fails(make, wait, caplog) -> None:
+    kept = make(every(events=1), write_timeout=0.2)
+    won = kept.take("0", "me")
+    kept.below.error = StoreUnavailableError("no answer")
+    kept.save("0", 7)
+    assert len(kept.release(won)) == 1
+    assert kept.owner("0") == ""
+    assert "partition 0 was left before its last 1 checkpoints were written" in caplog.text
+    kept.below.error = None
+    assert kept.store.stats() == {}
+    assert kept.flush()
+    assert kept.below.stored() is None
+
+
+def test_a_release_waits_for_a_write_under_way(make) -> None:
+    kept = make(every(events=1))
+    won = kept.take("0", "me")
+    kept.below.gate.clear()
+    kept.save("0", 7)
+    assert kept.below.entered.wait(5)
+    kept.below.gate.set()
+    kept.release(won)
+    assert kept.below.calls[-2:] == [("write", "0", 7), ("release", "0")]
+
+
+def test_what_is_kept_is_written_where_no_thread_can_be_started(make_sync, monkeypatch) -> None:
+    kept = make_sync()
+    won = kept.take("0", "me")
+    kept.save("0", 7)
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert len(kept.release(won)) == 1
+    assert kept.below.calls[-2:] == [("write", "0", 7), ("release", "0")]
+    assert kept.errors == []
+
+
+def test_what_no_store_could_release_is_left_to_the_one_below(kept, caplog) -> None:
+    rows = [{"owner_id": ""}, kept.proposal("a/b", ""), kept.proposal("1", "me")]
+    won = kept.claim_ownership(rows)
+    assert [row["partition_id"] for row in won] == ["1"]
+    assert "a release was left out" in caplog.text
+
+
+def test_a_claim_may_come_from_a_generator_and_gives_a_list(kept) -> None:
+    rows = kept.claim_ownership(kept.proposal(one, "me") for one in "01")
+    assert isinstance(rows, list)
+    assert [row["partition_id"] for row in rows] == ["0", "1"]
+
+
+def test_arguments_of_lists_and_claims_reach_the_store_below(kept, monkeypatch) -> None:
+    given = []
+
+    def note(*args: Any, **kwargs: Any) -> Any:
+        given.append(kwargs)
+        return noted() if kept.is_aio else []
+
+    async def noted() -> list[Any]:
+        return []
+
+    for name in ("list_ownership", "claim_ownership", "list_checkpoints"):
+        monkeypatch.setattr(kept.store.store, name, note)
+    kept.list_ownership(timeout=1)
+    kept.claim_ownership([], timeout=2)
+    kept.list_checkpoints(timeout=3)
+    kept.list_checkpoints()
+    assert given == [{"timeout": 1}, {"timeout": 2}, {"timeout": 3}, {}]
+
+
+@pytest.mark.parametrize("how", ["the claim is lost", "it is not proposed", "a list shows it"])
+def test_a_store_that_may_go_back_is_told_nothing_of_a_lost_partition(make, how) -> None:
+    kept = make(forward_only=False)
+    won = kept.claim_ownership([kept.proposal(one, "me") for one in "01"])
+    kept.save("0", 7)
+    kept.save("1", 8)
+    steal(kept, "0")
+    if how == "the claim is lost":
+        assert len(kept.claim_ownership(won)) == 1
+    elif how == "it is not proposed":
+        assert len(kept.claim_ownership(won[1:])) == 1
+    else:
+        kept.list_ownership()
+    kept.save("0", 9)
+    assert kept.flush()
+    assert kept.below.writes == [("write", "1", 8)]
+    kept.take("0", "me", kept.row("0")["etag"])
+    kept.save("0", 10)
+    assert kept.stats("0").refused == 1
+    assert kept.flush()
+    assert kept.below.writes == [("write", "1", 8), ("write", "0", 10)]
+
+
+def test_a_store_that_may_go_back_is_told_nothing_after_the_release(make) -> None:
+    kept = make(forward_only=False)
+    kept.release(kept.take("0", "me"))
+    kept.save("0", 7)
+    assert kept.flush()
+    assert kept.below.writes == []
+    kept.save("0", 8, force=True)
+    assert kept.below.writes == [("write", "0", 8)]
+
+
+def test_what_nobody_claimed_is_not_lost_by_the_claims_of_others(make) -> None:
+    kept = make(forward_only=False)
+    kept.save("0", 7)
+    kept.save("1", 8)
+    kept.take("1", "me")
+    kept.list_ownership()
+    other_group = kept.scope._replace(consumer_group="other")
+    won = kept.within(other_group).take("1", "me")
+    kept.within(other_group).release(won)
+    kept.flush()
+    assert sorted(kept.below.writes) == [("write", "0", 7), ("write", "1", 8)]
+
+
+def test_a_store_that_goes_forward_is_told_of_a_lost_partition_and_refuses(kept) -> None:
+    won = kept.take("0", "me")
+    kept.list_checkpoints()
+    kept.save("0", 7)
+    steal(kept, "0")
+    other = other_owner(kept)
+    assert kept.claim("0", "me", won["etag"]) is None
+    assert kept.flush()  # nobody is further
+    assert kept.below.stored() == 7
+    kept.below.official_write(20)
+    kept.save("0", 9)
+    assert kept.flush()
+    assert kept.stats().refused == 1
+    assert kept.below.stored() == 20
+    assert other is not kept.store
+
+
+def test_a_claim_that_raises_loses_nothing(make, monkeypatch) -> None:
+    kept = make(forward_only=False)
+    won = kept.take("0", "me")
+    kept.save("0", 7)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise StoreUnavailableError("no answer")
+
+    monkeypatch.setattr(kept.store.store, "claim_ownership", fail)
+    with pytest.raises(StoreUnavailableError):
+        kept.claim("0", "me", won["etag"])
+    kept.flush()
+    assert kept.below.writes == [("write", "0", 7)]

@@ -1,0 +1,172 @@
+"""A checkpoint per event comes in, and few are written."""
+
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import (
+    ConfigurationError,
+    InvalidRecordError,
+    Position,
+    StoreUnavailableError,
+    every,
+    trailing,
+)
+
+
+def test_many_checkpoints_are_few_writes_and_the_last_is_stored(make, wait) -> None:
+    kept = make(every(events=100))
+    for number in range(1000):
+        kept.save("0", number)
+    wait(lambda: kept.below.writes)
+    kept.close()
+    assert kept.below.stored() == 999
+    assert len(kept.below.writes) <= 11
+
+
+def test_time_alone_makes_a_checkpoint_due(make, wait) -> None:
+    kept = make(every(seconds=0.05))
+    kept.save("0", 7)
+    wait(lambda: kept.below.stored() == 7)
+
+
+def test_each_checkpoint_is_due_where_the_policy_says_so(make, wait) -> None:
+    kept = make(every(events=1))
+    for number in range(3):
+        kept.save("0", number)
+        wait(lambda number=number: kept.below.stored() == number)
+
+
+def test_a_replay_window_is_kept_and_written_by_a_flush(make, wait) -> None:
+    kept = make(trailing(events=10, seconds=60))
+    for number in range(100):
+        kept.save("0", number)
+    wait(lambda: (kept.below.stored() or 0) >= 89)
+    assert kept.flush()
+    assert kept.below.stored() == 99
+
+
+def test_names_are_one_partitions_however_they_are_spelled(kept) -> None:
+    for number, name in enumerate(["orders", "Orders", "ORDERS"]):
+        row = kept.checkpoint("0", number, "1")
+        kept.update_checkpoint(row | {"eventhub_name": name, "consumer_group": "$DEFAULT"})
+    kept.flush()
+    assert kept.below.writes == [("write", "0", 2)]
+    assert list(kept.store.stats()) == ["0"]
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"force": True}])
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fully_qualified_namespace", ""),
+        ("eventhub_name", "a/b"),
+        ("consumer_group", "a\nb"),
+        ("consumer_group", ["$Default"]),
+        ("partition_id", None),
+        ("partition_id", 0),
+        ("sequence_number", None),
+        ("sequence_number", "seven"),
+        ("sequence_number", True),
+        ("sequence_number", 2**63),
+        ("sequence_number", -(2**63) - 1),
+        ("offset", 1.5),
+        ("offset", "a\nb"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_at_once_and_by_its_name(
+    kept, name, value, is_known, kwargs
+) -> None:
+    if is_known:
+        kept.save("0", 1)
+    with pytest.raises(InvalidRecordError) as failure:
+        kept.update_checkpoint(kept.checkpoint("0", 2, "5") | {name: value}, **kwargs)
+    assert (failure.value.field, failure.value.value) == (name, value)
+    kept.flush()
+    assert kept.below.writes == [("write", "0", 1)] * is_known
+    assert len(kept.store.stats()) == is_known
+
+
+@pytest.mark.parametrize("record", [None, [], "text", 5])
+def test_what_is_no_dict_is_refused_at_once(kept, record) -> None:
+    with pytest.raises(InvalidRecordError) as failure:
+        kept.update_checkpoint(record)
+    assert failure.value.field == "record"
+
+
+@pytest.mark.parametrize("name", ["partition_id", "sequence_number", "consumer_group"])
+def test_a_field_that_is_missing_is_named(kept, name) -> None:
+    row = kept.checkpoint("0", 2, "5")
+    del row[name]
+    with pytest.raises(InvalidRecordError) as failure:
+        kept.update_checkpoint(row)
+    assert failure.value.field == name
+
+
+@pytest.mark.parametrize("offset", [None, "", 7])
+def test_an_offset_that_is_unknown_is_written_as_such(kept, offset) -> None:
+    for number in (1, 2):
+        kept.update_checkpoint(kept.checkpoint("0", number, offset))
+    assert kept.saved("0")["offset"] == 2
+
+
+def test_a_sequence_number_may_be_text(kept) -> None:
+    kept.update_checkpoint(kept.checkpoint("0", 2, "5") | {"sequence_number": "41"})
+    assert kept.position("0") == 41
+
+
+def test_what_the_caller_has_saved_is_neither_kept_nor_edited(kept) -> None:
+    row = kept.checkpoint("0", 7, "700")
+    before = dict(row)
+    for kwargs in ({}, {"timeout": 5}):
+        kept.update_checkpoint(row, **kwargs)
+        assert row == before
+    kept.update_checkpoint(row)
+    row.update(sequence_number=8, partition_id="1")
+    kept.flush()
+    assert kept.below.writes == [("write", "0", 7)] * 2
+    assert kept.below.given == [{"timeout": 5}, {}]
+
+
+def test_stats_tell_what_is_unsaved(kept) -> None:
+    assert kept.store.stats() == {}
+    for number in range(3):
+        kept.save("0", number)
+    stats = kept.stats()
+    assert (stats.saved, stats.refused, stats.failed, stats.pending) == (0, 0, 0, 0)
+    assert (stats.lag_events, stats.position, stats.saved_position) == (
+        3,
+        Position(2, "1002"),
+        None,
+    )
+    assert stats.lag_seconds > 0
+    kept.flush()
+    stats = kept.stats()
+    assert (stats.saved, stats.lag_events, stats.lag_seconds) == (1, 0, 0.0)
+    assert stats.saved_position == stats.position == Position(2, "1002")
+
+
+def test_it_is_unhealthy_while_writes_have_failed_for_long(make, wait) -> None:
+    kept = make(every(events=1), unhealthy_after=0.1)
+    assert kept.store.healthy()
+    kept.below.error = StoreUnavailableError("no answer")
+    kept.save("0", 7)
+    wait(lambda: not kept.store.healthy())
+    kept.below.error = None
+    wait(lambda: kept.store.healthy())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("policy", None),
+        ("policy", 5),
+        ("write_timeout", 0),
+        ("write_timeout", "10"),
+        ("unhealthy_after", -1),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused(make, name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is "):
+        make(**{name: value})

@@ -1,0 +1,337 @@
+"""Real clients, sync and aio, on a local hub, over stores that write down what they are asked."""
+
+import asyncio
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import pytest
+from azure.eventhub import CheckpointStore, EventHubConsumerClient
+from azure.eventhub._eventprocessor.in_memory_checkpoint_store import InMemoryCheckpointStore
+from azure.eventhub.aio import CheckpointStore as AioCheckpointStore
+from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
+from azure.eventhub.aio._eventprocessor.in_memory_checkpoint_store import (
+    InMemoryCheckpointStore as AioInMemoryCheckpointStore,
+)
+
+from eventhub_checkpoints import Checkpointer, MemoryCheckpointStore
+from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
+from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
+from eventhub_checkpoints.conformance.clients import Loop
+from eventhub_checkpoints.localhub import LocalHub
+
+INTERVAL, EXPIRY = 0.4, 60.0
+"""Seconds between two rounds of load balancing, and until an ownership ends by itself."""
+DEADLINE = 30.0
+
+
+def eventually(predicate: Callable[[], Any], seconds: float = DEADLINE) -> Any:
+    """What the predicate gives as soon as it is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := predicate()):
+        assert time.monotonic() < deadline, f"not in {seconds} s"
+        time.sleep(0.01)
+    return found
+
+
+class Recorded:
+    """What a store was asked, in order, and how it has to answer.
+
+    Attributes:
+        inner: the store that answers.
+        log: what was asked: `("list",)`, `("claim", partition)`, `("release", partition)`, and
+            `("update", partition, sequence number)` when that had an answer.
+        saved: sequence numbers that were stored, of each partition.
+        begun: updates that were begun.
+        error: what every update raises; None: nothing.
+        is_open: whether updates are answered; where it is not set they hang.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.log: list[tuple[Any, ...]] = []
+        self.saved: dict[str, list[int]] = defaultdict(list)
+        self.begun = 0
+        self.error: Exception | None = None
+        self.is_open = threading.Event()
+        self.is_open.set()
+
+    @property
+    def forward_only(self) -> bool:
+        """As a wrapper has to pass it on."""
+        return getattr(self.inner, "forward_only", False)
+
+    def _claims(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        given = list(rows)
+        for row in given:
+            kind = "claim" if row["owner_id"] else "release"
+            self.log.append((kind, row["partition_id"]))
+        return given
+
+    def _begin(self) -> None:
+        self.begun += 1
+        if self.error is not None:
+            raise self.error
+
+    def _updated(self, row: dict[str, Any]) -> None:
+        partition_id, number = row["partition_id"], row["sequence_number"]
+        self.log.append(("update", partition_id, number))
+        self.saved[partition_id].append(number)
+
+
+class SyncRecorded(Recorded, CheckpointStore):
+    def list_ownership(self, *names: str, **kwargs: Any) -> Any:
+        self.log.append(("list",))
+        return self.inner.list_ownership(*names, **kwargs)
+
+    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        return self.inner.claim_ownership(self._claims(ownership_list), **kwargs)
+
+    def list_checkpoints(self, *names: str, **kwargs: Any) -> Any:
+        return self.inner.list_checkpoints(*names, **kwargs)
+
+    def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        self._begin()
+        self.is_open.wait(DEADLINE)
+        self.inner.update_checkpoint(checkpoint, **kwargs)
+        self._updated(checkpoint)
+
+
+class AioRecorded(Recorded, AioCheckpointStore):
+    async def list_ownership(self, *names: str, **kwargs: Any) -> Any:
+        self.log.append(("list",))
+        return await self.inner.list_ownership(*names, **kwargs)
+
+    async def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
+        return await self.inner.claim_ownership(self._claims(ownership_list), **kwargs)
+
+    async def list_checkpoints(self, *names: str, **kwargs: Any) -> Any:
+        return await self.inner.list_checkpoints(*names, **kwargs)
+
+    async def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        self._begin()
+        while not self.is_open.is_set():  # noqa: ASYNC110 - it is set in another thread
+            await asyncio.sleep(0.01)
+        await self.inner.update_checkpoint(checkpoint, **kwargs)
+        self._updated(checkpoint)
+
+
+class Consumer:
+    """A running client that tracks each event and leaves it to the test to finish it.
+
+    Attributes:
+        tickets: of each partition, by sequence number; of an event that came again, the last.
+        arrived: sequence numbers in the order of arrival.
+        opened: contexts of partitions, as often as they were opened.
+        closed: partitions and reasons, each when its close handler had ended.
+        errors: what the client reported, with the partition or None.
+        finishes: whether an event is finished as soon as it has arrived.
+        raises: what the handler of the next event raises, once.
+    """
+
+    def __init__(self, checkpointer: Any, finishes: bool) -> None:
+        self.checkpointer = checkpointer
+        self.tickets: dict[str, dict[int, Any]] = defaultdict(dict)
+        self.arrived: dict[str, list[int]] = defaultdict(list)
+        self.opened: list[Any] = []
+        self.closed: list[tuple[str, str]] = []
+        self.errors: list[tuple[str | None, Exception]] = []
+        self.finishes = finishes
+        self.raises: Exception | None = None
+        self.is_closed = False
+
+    def _arrived(self, context: Any, event: Any, ticket: Any) -> None:
+        number = event.sequence_number
+        self.tickets[context.partition_id][number] = ticket
+        self.arrived[context.partition_id].append(number)
+        if self.finishes:
+            ticket.done()
+        if self.raises is not None:
+            error, self.raises = self.raises, None
+            raise error
+
+    def _error(self, context: Any, error: Exception) -> None:
+        self.errors.append((context and context.partition_id, error))
+
+    def has(self, partition_id: str, count: int) -> bool:
+        """Whether so many events have arrived."""
+        return len(self.arrived[partition_id]) >= count
+
+
+class SyncConsumer(Consumer):
+    def __init__(
+        self, arguments: dict[str, Any], checkpointer: Any, finishes: bool, loop: Loop
+    ) -> None:
+        super().__init__(checkpointer, finishes)
+        self.client = EventHubConsumerClient.from_connection_string(**arguments)
+        self._thread = threading.Thread(target=self._receive)
+        self._thread.start()
+
+    def _receive(self) -> None:
+        self.client.receive(
+            self._on_event,
+            starting_position="-1",
+            on_partition_initialize=self._initialize,
+            on_partition_close=self._close,
+            on_error=self._error,
+        )
+
+    def _initialize(self, context: Any) -> None:
+        self.checkpointer.on_initialize(context)
+        self.opened.append(context)
+
+    def _close(self, context: Any, reason: Any) -> None:
+        self.checkpointer.on_close(context, reason)
+        self.closed.append((context.partition_id, reason.name))
+
+    def _on_event(self, context: Any, event: Any) -> None:
+        self._arrived(context, event, self.checkpointer.track(context, event))
+
+    def close(self) -> None:
+        self.client.close()
+        self._thread.join(DEADLINE)
+        assert not self._thread.is_alive()
+
+
+class AioConsumer(Consumer):
+    def __init__(
+        self, arguments: dict[str, Any], checkpointer: Any, finishes: bool, loop: Loop
+    ) -> None:
+        super().__init__(checkpointer, finishes)
+        self._loop = loop
+        loop.finished(self._start(arguments))
+
+    async def _start(self, arguments: dict[str, Any]) -> None:
+        self.client = AioEventHubConsumerClient.from_connection_string(**arguments)
+        self._task = asyncio.create_task(
+            self.client.receive(
+                self._on_event,
+                starting_position="-1",
+                on_partition_initialize=self._initialize,
+                on_partition_close=self._close,
+                on_error=self._failed,
+            )
+        )
+
+    async def _initialize(self, context: Any) -> None:
+        await self.checkpointer.on_initialize(context)
+        self.opened.append(context)
+
+    async def _close(self, context: Any, reason: Any) -> None:
+        await self.checkpointer.on_close(context, reason)
+        self.closed.append((context.partition_id, reason.name))
+
+    async def _failed(self, context: Any, error: Exception) -> None:
+        self._error(context, error)
+
+    async def _on_event(self, context: Any, event: Any) -> None:
+        self._arrived(context, event, await self.checkpointer.track(context, event))
+
+    def close(self) -> None:
+        self._loop.finished(self._end())
+
+    async def _end(self) -> None:
+        await self.client.close()
+        self._task.cancel()  # or it would go on until its load balancing has slept
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+
+class Stage:
+    """Where clients of one colour run.
+
+    Attributes:
+        is_aio: whether they are asynchronous.
+        hub: what they read.
+    """
+
+    def __init__(self, colour: str, loop: Loop, hub: LocalHub, opened: ExitStack) -> None:
+        self.is_aio = colour == "aio"
+        self.hub = hub
+        self.finished = loop.finished
+        self._loop = loop
+        self._opened = opened
+
+    def store(self, rows: Any = None, **settings: Any) -> Recorded:
+        """A store of ours, recorded; several share their rows."""
+        kind = AioMemoryCheckpointStore if self.is_aio else MemoryCheckpointStore
+        return self.recorded(kind(rows, **settings))
+
+    def foreign_store(self) -> Recorded:
+        """The official store in memory, recorded: it lets a checkpoint go back."""
+        inner = AioInMemoryCheckpointStore() if self.is_aio else InMemoryCheckpointStore()
+        return self.recorded(inner)
+
+    def recorded(self, inner: Any) -> Recorded:
+        """Any store, recorded."""
+        return AioRecorded(inner) if self.is_aio else SyncRecorded(inner)
+
+    def checkpointer(self, store: Any, *args: Any, **settings: Any) -> Any:
+        """A checkpointer; it is closed after the test, and waits little for what that left."""
+        kind = AioCheckpointer if self.is_aio else Checkpointer
+        made = kind(store, *args, **{"drain_timeout": 0.1, **settings})
+        self._opened.callback(lambda: self.finished(made.close()))
+        return made
+
+    def arguments(self, store: Any, **settings: Any) -> dict[str, Any]:
+        """What a client of this hub is made of."""
+        return {
+            "conn_str": self.hub.connection_string("orders"),
+            "consumer_group": "$Default",
+            "checkpoint_store": store,
+            "load_balancing_interval": INTERVAL,
+            "partition_ownership_expiration_interval": EXPIRY,
+            "socket_timeout": 0.02,
+            **settings,
+        }
+
+    def start(
+        self, store: Any, checkpointer: Any, *, finishes: bool = False, **settings: Any
+    ) -> Consumer:
+        """A consumer; it is closed after the test, if the test does not."""
+        kind = AioConsumer if self.is_aio else SyncConsumer
+        consumer = kind(self.arguments(store, **settings), checkpointer, finishes, self._loop)
+        self._opened.callback(self.close, consumer)
+        return consumer
+
+    def close(self, consumer: Any) -> None:
+        """Close a consumer, once."""
+        if not consumer.is_closed:
+            consumer.is_closed = True
+            consumer.close()
+
+    def publish(self, count: int, partition_id: str = "0") -> None:
+        """So many events more in a partition."""
+        self.hub.publish("orders", partition_id, ["event"] * count)
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    with Loop() as running:
+        yield running
+
+
+@pytest.fixture
+def hub() -> Iterator[LocalHub]:
+    with LocalHub({"orders": 1}) as running:
+        yield running
+
+
+@pytest.fixture(params=["sync", "aio"])
+def colour(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def stage(colour: str, loop: Loop, hub: LocalHub) -> Iterator[Stage]:
+    with ExitStack() as opened:
+        yield Stage(colour, loop, hub, opened)
+
+
+@pytest.fixture
+def wait() -> Callable[..., Any]:
+    """Waits for a condition; nothing here waits for a time."""
+    return eventually

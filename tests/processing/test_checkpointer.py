@@ -1,0 +1,347 @@
+"""What is saved is what was finished, in whatever order, and before its partition is released."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
+
+from eventhub_checkpoints import ConfigurationError, PartitionStats, every, trailing
+
+EVENTS = 60
+Wait = Callable[..., Any]
+
+
+def test_events_that_finish_in_any_order_are_saved_by_their_prefix(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1))
+    stage.publish(6)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 6))
+    tickets = consumer.tickets["0"]
+    for number, saved in ((1, []), (2, []), (0, [2]), (5, [2]), (3, [2, 3]), (4, [2, 3, 5])):
+        tickets[number].done()
+        wait(lambda saved=saved: store.saved["0"] == saved)
+    assert checkpointer.stats()["0"].lag_events == 0
+
+
+@pytest.mark.parametrize("colour", ["sync"])
+def test_a_pool_of_threads_saves_no_event_that_is_not_finished(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=7), max_pending=16)
+    client = EventHubConsumerClient.from_connection_string(**stage.arguments(store))
+    stage.publish(EVENTS)
+    processed: list[int] = []
+
+    def work(ticket: Any, number: int) -> None:
+        with ticket:
+            time.sleep(random.uniform(0, 0.01))
+            processed.append(number)
+
+    with ThreadPoolExecutor(9) as pool:
+
+        def on_event(context: Any, event: Any) -> None:
+            pool.submit(work, checkpointer.track(context, event), event.sequence_number)
+
+        receiving = pool.submit(
+            client.receive,
+            on_event,
+            starting_position="-1",
+            on_partition_initialize=checkpointer.on_initialize,
+            on_partition_close=checkpointer.on_close,
+        )
+        wait(lambda: len(processed) == EVENTS)
+        client.close()
+        receiving.result()
+    assert sorted(processed) == list(range(EVENTS)) != processed
+    assert store.saved["0"] == sorted(store.saved["0"])
+    assert store.saved["0"][-1] == EVENTS - 1
+
+
+@pytest.mark.parametrize("colour", ["aio"])
+def test_a_group_of_tasks_saves_no_event_that_is_not_finished(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=7), max_pending=16)
+    stage.publish(EVENTS)
+    processed: list[int] = []
+
+    async def work(ticket: Any, number: int) -> None:
+        async with ticket:
+            await asyncio.sleep(random.uniform(0, 0.01))
+            processed.append(number)
+
+    async def on_batch(context: Any, events: list[Any]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for event in events:
+                ticket = await checkpointer.track(context, event)
+                group.create_task(work(ticket, event.sequence_number))
+
+    async def run() -> None:
+        client = AioEventHubConsumerClient.from_connection_string(**stage.arguments(store))
+        receiving = asyncio.create_task(
+            client.receive_batch(
+                on_batch,
+                starting_position="-1",
+                on_partition_initialize=checkpointer.on_initialize,
+                on_partition_close=checkpointer.on_close,
+            )
+        )
+        while len(processed) < EVENTS:  # noqa: ASYNC110 - a test may poll
+            await asyncio.sleep(0.01)
+        await client.close()
+        receiving.cancel()
+        await asyncio.wait([receiving])
+
+    stage.finished(run())
+    assert sorted(processed) == list(range(EVENTS)) != processed
+    assert store.saved["0"] == sorted(store.saved["0"])
+    assert store.saved["0"][-1] == EVENTS - 1
+
+
+def test_at_the_end_events_finish_then_are_saved_and_then_the_partition_is_released(
+    stage: Any, wait: Wait
+) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1000), drain_timeout=30)
+    stage.publish(4)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 4))
+    with ThreadPoolExecutor(1) as pool:
+        closing = pool.submit(stage.close, consumer)
+        with pytest.raises(AssertionError):
+            wait(lambda: consumer.closed, seconds=0.5)
+        assert store.saved == {}, "what is being processed is waited for"
+        for ticket in consumer.tickets["0"].values():
+            ticket.done()
+        closing.result()
+    ends = [entry for entry in store.log if entry[0] in ("update", "release")]
+    assert ends == [("update", "0", 3), ("release", "0")]
+    assert consumer.closed == [("0", "SHUTDOWN")]
+
+
+def test_events_may_be_finished_by_the_event_itself_also_while_the_client_stops(
+    stage: Any, wait: Wait
+) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1000), drain_timeout=30)
+    stage.publish(2)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 2))
+    events = [ticket._event for ticket in consumer.tickets["0"].values()]
+    with ThreadPoolExecutor(1) as pool:
+        closing = pool.submit(stage.close, consumer)
+        for event in events:
+            checkpointer.done(event)
+        closing.result()
+    assert store.saved["0"] == [1]
+
+
+def test_what_is_not_finished_in_time_is_left_to_be_read_again(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1000), drain_timeout=0.2)
+    stage.publish(4)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 4))
+    consumer.tickets["0"][0].done()
+    stage.close(consumer)
+    assert store.saved["0"] == [0]
+    assert "3 events were not finished within 0.2 s" in caplog.text
+    for ticket in consumer.tickets["0"].values():
+        ticket.done()
+    stage.finished(checkpointer.flush())
+    assert store.saved["0"] == [0], "the claim is over"
+
+
+def test_an_event_whose_block_raises_is_not_passed_and_is_read_again(
+    stage: Any, wait: Wait
+) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1))
+    stage.publish(4)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 4))
+    tickets = consumer.tickets["0"]
+    tickets[0].done()
+    with pytest.raises(ZeroDivisionError):
+        stage.finished(leave_by_an_error(stage, tickets[1]))
+    tickets[2].done()
+    wait(lambda: store.saved["0"] == [0])
+    stage.close(consumer)
+    assert store.saved["0"] == [0]
+    again = stage.start(store, checkpointer)
+    wait(lambda: again.has("0", 3))
+    assert again.arrived["0"] == [1, 2, 3]
+
+
+def leave_by_an_error(stage: Any, ticket: Any) -> Any:
+    async def leave() -> None:
+        async with ticket:
+            raise ZeroDivisionError
+
+    if stage.is_aio:
+        return leave()
+    with ticket:
+        raise ZeroDivisionError
+
+
+def test_a_ticket_that_was_handed_to_a_worker_is_entered_once(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1))
+    stage.publish(3)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 3))
+    tickets = consumer.tickets["0"]
+
+    async def use(ticket: Any) -> None:
+        async with ticket:
+            pass
+
+    for number in (2, 0):
+        if stage.is_aio:
+            stage.finished(use(tickets[number]))
+        else:
+            with tickets[number]:
+                pass
+    wait(lambda: store.saved["0"] == [0])
+    assert checkpointer.stats()["0"].pending == 2
+
+
+@pytest.mark.parametrize("colour", ["aio"])
+def test_a_ticket_that_was_not_awaited_says_so(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store)
+    stage.publish(1)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 1))
+    event = consumer.tickets["0"][0]._event
+    with pytest.raises(RuntimeError, match="`await` what track"):
+        checkpointer.track(consumer.opened[0], event).done()
+
+
+def test_time_alone_saves_an_idle_partition(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(seconds=1))
+    stage.publish(3)
+    consumer = stage.start(store, checkpointer, finishes=True)
+    wait(lambda: consumer.has("0", 3))
+    wait(lambda: store.saved["0"][-1:] == [2])
+    assert store.begun <= 2
+
+
+def test_a_replay_window_is_written_whole_at_the_end(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, trailing(events=100, seconds=600))
+    stage.publish(25)
+    consumer = stage.start(store, checkpointer, finishes=True)
+    wait(lambda: consumer.has("0", 25))
+    assert store.saved == {}
+    stage.close(consumer)
+    assert store.saved["0"] == [24]
+
+
+def test_the_statistics_say_what_is_where(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=2))
+    stage.publish(5)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 5))
+    tickets = consumer.tickets["0"]
+    first: PartitionStats = checkpointer.stats()["0"]
+    assert (first.pending, first.lag_events) == (5, 5)
+    assert (first.position, first.saved_position) == (None, None)
+    assert (first.saved, first.refused, first.failed) == (0, 0, 0)
+    tickets[0].done()
+    tickets[1].done()
+    wait(lambda: checkpointer.stats()["0"].saved)
+    tickets[2].done()
+    tickets[4].done()
+    stats = checkpointer.stats()["0"]
+    assert stats.saved == 1
+    assert stats.saved_position.sequence_number == 1
+    assert stats.position.sequence_number == 2
+    assert (stats.pending, stats.lag_events) == (2, 3)
+    assert 0 < stats.lag_seconds < 60
+    tickets[3].done()
+    wait(lambda: checkpointer.stats()["0"].lag_events == 0)
+    assert checkpointer.stats()["0"].lag_seconds == 0
+
+
+def test_lag_counts_from_the_first_event_after_an_idle_time(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1))
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.opened)
+    opened = time.monotonic()
+    wait(lambda: time.monotonic() > opened + 1)
+    stage.publish(1)
+    wait(lambda: consumer.has("0", 1))
+    assert 0 < checkpointer.stats()["0"].lag_seconds < 1
+
+
+def test_an_event_that_is_not_tracked_is_said_once(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpointer = stage.checkpointer(stage.store())
+    for _ in range(3):
+        checkpointer.done(object())
+    assert caplog.text.count("not tracked, or whose claim had ended") == 1
+
+
+def test_close_saves_what_is_finished_while_handlers_run(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1000))
+    stage.publish(3)
+    consumer = stage.start(store, checkpointer, finishes=True)
+    wait(lambda: consumer.has("0", 3))
+    stage.finished(checkpointer.close())
+    assert store.saved["0"] == [2]
+    stage.publish(3)
+    wait(lambda: consumer.has("0", 6))
+    stage.close(consumer)
+    assert store.saved["0"] == [2], "it is closed"
+    assert caplog.text.count("after its claim had ended") == 1
+    assert checkpointer.healthy()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("policy", 5),
+        ("max_pending", 0),
+        ("max_pending", True),
+        ("max_pending", 1.5),
+        ("max_unsaved", 0),
+        ("drain_timeout", -1),
+        ("drain_timeout", "30s"),
+        ("write_timeout", 0),
+        ("unhealthy_after", 0),
+        ("unhealthy_after", None),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_by_name(stage: Any, name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        stage.checkpointer(stage.store(), **{name: value})
+
+
+def test_only_warnings_are_logged_where_all_is_well(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "eventhub_checkpoints")
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1))
+    stage.publish(20)
+    consumer = stage.start(store, checkpointer, finishes=True)
+    wait(lambda: store.saved["0"][-1:] == [19])
+    stage.close(consumer)
+    stage.finished(checkpointer.close())
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []

@@ -1,0 +1,94 @@
+"""OpenTelemetry is told what `stats()` says, and keeps nothing alive."""
+
+import gc
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from eventhub_checkpoints import Checkpointer, MemoryCheckpointStore, every
+
+NAMES = {"saved", "refused", "failed", "pending", "lag_events", "lag_seconds"}
+
+
+@pytest.fixture(scope="module")
+def reader() -> InMemoryMetricReader:
+    """The process has one provider, and it may be set once."""
+    reader = InMemoryMetricReader()
+    metrics.set_meter_provider(MeterProvider([reader], shutdown_on_exit=False))
+    return reader
+
+
+def read(reader: InMemoryMetricReader) -> dict[str, Any]:
+    """Instruments by the end of their names, with their points."""
+    data = reader.get_metrics_data()
+    found = [
+        metric
+        for resource in (data.resource_metrics if data else [])
+        for scope in resource.scope_metrics
+        if scope.scope.name == "eventhub_checkpoints"
+        for metric in scope.metrics
+    ]
+    assert all(metric.name.startswith("eventhub_checkpoints.") for metric in found)
+    return {metric.name.removeprefix("eventhub_checkpoints."): metric for metric in found}
+
+
+def test_the_figures_are_those_of_stats(
+    stage: Any, wait: Callable[..., Any], reader: InMemoryMetricReader
+) -> None:
+    gc.collect()
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=2))
+    stage.publish(5)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 5))
+    for number in range(3):
+        consumer.tickets["0"][number].done()
+        wait(lambda number=number: len(store.saved["0"]) >= (number + 1) // 2)
+    wait(lambda: checkpointer.stats()["0"].saved)
+    found = read(reader)
+    assert found.keys() == NAMES
+    stats = checkpointer.stats()["0"]
+    for name in NAMES:
+        (point,) = found[name].data.data_points
+        if name == "lag_seconds":
+            assert 0 < point.value <= stats.lag_seconds
+        else:
+            assert point.value == getattr(stats, name)
+        assert dict(point.attributes) == {
+            "partition_id": "0",
+            "eventhub_name": "orders",
+            "consumer_group": "$Default",
+        }
+    assert found["lag_events"].unit == "{event}"
+    assert found["lag_seconds"].unit == "s"
+    assert found["saved"].data.is_monotonic
+
+
+def test_a_checkpointer_is_not_kept_for_its_figures(reader: InMemoryMetricReader) -> None:
+    store = MemoryCheckpointStore()
+    checkpointer = Checkpointer(store)
+    saver = weakref.ref(checkpointer._saver)
+    read(reader)
+    del checkpointer
+    gc.collect()
+    assert saver() is None
+
+
+def test_without_the_package_nothing_happens() -> None:
+    code = """
+import sys
+sys.modules["opentelemetry"] = None
+from eventhub_checkpoints import Checkpointer, MemoryCheckpointStore
+Checkpointer(MemoryCheckpointStore())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
