@@ -123,6 +123,8 @@ ERRORS = [
     errors.MissingDriverError.of_extra("Blob Storage", "blob"),
     errors.InvalidRecordError("offset", 1.5, "a text"),
     errors.StaleCheckpointError("0", 5, 9),
+    errors.InvalidCheckpointError("0", "The supplied offset is invalid"),
+    errors.PoisonError("0", 5),
     errors.DataLossError("0", 5, 9, "text"),
     errors.HubUnavailableError("text"),
     errors.StoreError("text"),

@@ -209,3 +209,42 @@ def test_a_store_that_is_not_ours_is_used_as_it_is(stage: Any, wait: Wait) -> No
     stage.publish(1)
     wait(lambda: again.has("0", 1))
     assert again.arrived["0"] == [5]
+
+
+def test_a_claim_that_overlaps_the_one_before_does_not_go_back_behind_it(
+    stage: Any, wait: Wait
+) -> None:
+    """A sync client may list checkpoints and open a partition while the last one is written."""
+    store = stage.foreign_store()
+    checkpointer = stage.checkpointer(store, every(events=1))
+    context = Context("0")
+    stage.finished(checkpointer.on_initialize(context))
+    stage.finished(checkpointer.track(context, Event(10))).done()
+    wait(lambda: store.saved["0"] == [10])
+    store.is_open.clear()
+    stage.finished(checkpointer.track(context, Event(12))).done()
+    wait(lambda: store.begun == 2)
+    stage.finished(checkpointer.on_initialize(context))
+    stage.finished(checkpointer.track(context, Event(11))).done()
+    store.is_open.set()
+    wait(lambda: checkpointer.stats()["0"].lag_events == 0)
+    assert store.saved["0"] == [10, 12]
+    stage.finished(checkpointer.track(context, Event(13))).done()
+    wait(lambda: store.saved["0"] == [10, 12, 13])
+    assert checkpointer.stats()["0"].saved == 3
+
+
+class Context:
+    """What a checkpointer asks a partition context."""
+
+    fully_qualified_namespace, eventhub_name, consumer_group = "a.example", "orders", "$Default"
+
+    def __init__(self, partition_id: str) -> None:
+        self.partition_id = partition_id
+
+
+class Event:
+    """What a checkpointer asks an event."""
+
+    def __init__(self, sequence_number: int) -> None:
+        self.sequence_number, self.offset = sequence_number, str(sequence_number)

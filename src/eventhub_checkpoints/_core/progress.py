@@ -114,6 +114,10 @@ class Progress:
         self.tally.refused += 1
         self._plan.saved(due.count, now)
 
+    def was_covered(self, now: float) -> None:
+        """What is stored stands for these events already; nothing was written."""
+        self._plan.saved(self._ended(now).count, now)
+
     def was_given_up(self, now: float, *, is_refusal: bool) -> None:
         """The write that was asked for is not tried again; what it stood for is unsaved still."""
         self._writing = None

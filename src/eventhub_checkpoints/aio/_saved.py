@@ -10,6 +10,7 @@ from eventhub_checkpoints._core.policy import Policy
 from eventhub_checkpoints._core.progress import Progress
 from eventhub_checkpoints._core.statistics import PartitionStats, Tally
 from eventhub_checkpoints._core.watermark import Position
+from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._background import Signal
 
 
@@ -39,13 +40,15 @@ class Saved(Generic[F]):
         partition_id: which partition it is.
         guard: held while `finished` or `progress` is read or changed, never while waiting.
         watchers: one for each who waits in `until`.
+        before: the claim of the same partition that this one may have overlapped; its last write
+            comes first, and no position below that is written.
         behind_since: when the first event was begun after all before it were saved.
         is_over: whether the claim has ended, so that nothing is written any more.
         is_broken: whether its policy raised when it was asked last.
     """
 
     __slots__ = (
-        *("behind_since", "finished", "guard", "is_broken", "is_over"),
+        *("before", "behind_since", "finished", "guard", "is_broken", "is_over"),
         *("names", "partition_id", "progress", "watchers"),
     )
 
@@ -56,6 +59,7 @@ class Saved(Generic[F]):
         self.progress = Progress(policy, time.monotonic(), tally)
         self.guard = threading.Lock()
         self.watchers: tuple[Signal, ...] = ()
+        self.before: Saved[F] | None = None
         self.behind_since = -math.inf
         self.is_over = False
         self.is_broken = False
@@ -74,6 +78,29 @@ class Saved(Generic[F]):
     def unsaved(self) -> int:
         """Events that were begun and would be read again after a crash."""
         return self.finished.count + self.pending - self.progress.saved_count
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing of it is written any more."""
+        return self.is_over and not self.progress.is_writing
+
+    async def is_covered(self, position: Position) -> bool:
+        """Whether the claim before has stored this position, or a higher one; waits for its last.
+
+        A sync client may claim a partition anew while it closes it: it lists checkpoints in one
+        thread before the last one is written in the other.
+        Source: azure-eventhub 5.15.1, `_eventprocessor/event_processor.py`, `_close_consumer`.
+
+        Raises:
+            TimeoutError: the last write of the claim before does not end.
+        """
+        before = self.before
+        if before is None:
+            return False
+        if not await before.until(lambda: before.is_quiet, seconds_left()):
+            raise TimeoutError("the claim before is still being saved")
+        reached = before.progress.saved_position
+        return reached is not None and position.sequence_number <= reached.sequence_number
 
     async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
         """Wait until something holds, at most so long; whether it does."""

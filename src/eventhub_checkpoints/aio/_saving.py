@@ -170,22 +170,30 @@ class Saver:
             return
         # What was cut off may have been stored all the same: it is written again.
         error: Exception | None = TimeoutError("the write was cut off")
+        is_written = False
         try:
-            await within(seconds, self._store, one, due.position, **self._stale)
+            is_written = await within(seconds, self._save, one, due.position)
             error = None
         except Exception as raised:
             error = raised
         finally:
-            self._settle(one, error)
+            self._settle(one, error, is_written)
         if error is not None:
             self.report(one.partition_id, error)
 
-    def _settle(self, one: Saved[Any], error: Exception | None) -> None:
+    async def _save(self, one: Saved[Any], position: Position) -> bool:
+        """Store a position, unless the claim before has; whether it was stored."""
+        if await one.is_covered(position):
+            return False
+        await self._store(one, position, **self._stale)
+        return True
+
+    def _settle(self, one: Saved[Any], error: Exception | None, is_written: bool = False) -> None:
         try:
             with one.guard:
                 now = time.monotonic()
                 if error is None:
-                    one.progress.was_saved(now)
+                    (one.progress.was_saved if is_written else one.progress.was_covered)(now)
                 elif isinstance(error, StaleCheckpointError):
                     one.progress.was_refused(now)
                 else:

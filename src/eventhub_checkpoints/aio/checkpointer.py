@@ -4,6 +4,7 @@ An event is tracked when it arrives and finished when it was processed. What is 
 position before which everything is finished, when the policy says so, beside the handlers.
 """
 
+import math
 import os
 import threading
 import time
@@ -27,6 +28,8 @@ __all__ = ["Checkpointer", "Ticket"]
 
 DEFAULT_POLICY = every(events=1000, seconds=10)
 MOST_FLUSHES = 32
+OVERLAP = 1.0
+"""Seconds that a client may take from listing checkpoints to opening a partition."""
 
 
 class Checkpointer:
@@ -95,6 +98,7 @@ class Checkpointer:
         self._saver = self._make_saver()
         self._claims: dict[str, Claim] = {}
         self._tallies: dict[str, Tally] = {}
+        self._ended: dict[str, tuple[float, Claim]] = {}
 
     @property
     def handlers(self) -> dict[str, Callable[..., Any]]:
@@ -227,8 +231,7 @@ class Checkpointer:
         }
         tally = self._tallies.setdefault(partition_id, Tally())
         claim = Claim(names, self._policy, tally, self._saver, *self._limits)
-        if before := self._claims.get(partition_id):
-            self._saver.end(before)
+        claim.before = self._overlapped(partition_id)
         if self._is_closed:
             claim.is_over = True
             return claim
@@ -237,8 +240,21 @@ class Checkpointer:
         self._saver.add(claim)
         return claim
 
+    def _overlapped(self, partition_id: str) -> Claim | None:
+        """The claim whose last position may have been stored after this one's was listed."""
+        ended_at, before = self._ended.get(partition_id, (-math.inf, None))
+        if open_one := self._claims.get(partition_id):
+            self._saver.end(open_one)
+            before = open_one
+        elif time.monotonic() - ended_at > OVERLAP:
+            return None
+        if before is not None:
+            before.before = None
+        return before
+
     def _forget(self, claim: Claim) -> None:
         with self._guard:
+            self._ended[claim.partition_id] = (time.monotonic(), claim)
             self._claims = {key: one for key, one in self._claims.items() if one is not claim}
 
     def _warn(self, what: str) -> None:
