@@ -9,19 +9,28 @@ The map of the package:
 - `base`: the base class of every store, and the four hooks that a new backend fills in.
 - `registry`: stores by URL, or by a mapping of settings.
 - `conformance`: the checks that certify a store.
+- `checkpointer`, `coalescing`, `processor`: what is processed, and when that is saved; `aio` has
+  the same names. `every`, `trailing`, `any_of`, `all_of` make the policies that they take.
 - `arrow`: a hub as Arrow batches, for pandas, Polars and DuckDB; `aio` has it, too.
 - `spark`, `receive`: where a PySpark job starts, and how it reads the hub.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
 - `cli`: the command `eventhub-checkpoints`.
 """
 
+from eventhub_checkpoints._core.policy import Policy, all_of, any_of, every, trailing
+from eventhub_checkpoints._core.statistics import PartitionStats
+from eventhub_checkpoints._core.watermark import Position
+from eventhub_checkpoints.checkpointer import Checkpointer
+from eventhub_checkpoints.coalescing import CoalescingCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
     DataLossError,
     HubUnavailableError,
+    InvalidCheckpointError,
     InvalidRecordError,
     MissingDriverError,
+    PoisonError,
     StaleCheckpointError,
     StoreAccessError,
     StoreError,
@@ -29,6 +38,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.memory import MemoryCheckpointStore
+from eventhub_checkpoints.processor import CheckpointManager, EventProcessor, PartitionProcessor
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope, SequenceOffset
 from eventhub_checkpoints.registry import open_store
 
@@ -36,14 +46,24 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Checkpoint",
+    "CheckpointManager",
     "CheckpointStoreError",
+    "Checkpointer",
+    "CoalescingCheckpointStore",
     "ConfigurationError",
     "DataLossError",
+    "EventProcessor",
     "HubUnavailableError",
+    "InvalidCheckpointError",
     "InvalidRecordError",
     "MemoryCheckpointStore",
     "MissingDriverError",
     "Ownership",
+    "PartitionProcessor",
+    "PartitionStats",
+    "PoisonError",
+    "Policy",
+    "Position",
     "Scope",
     "SequenceOffset",
     "StaleCheckpointError",
@@ -51,5 +71,9 @@ __all__ = [
     "StoreError",
     "StoreNotReadyError",
     "StoreUnavailableError",
+    "all_of",
+    "any_of",
+    "every",
     "open_store",
+    "trailing",
 ]

@@ -77,8 +77,9 @@ class Saver:
     def add(self, one: Saved[Any]) -> None:
         """Look after a partition."""
         with self._changing:
-            self._all = self._all | {one}
+            # In this order: with a partition and nobody who looks it would not be healthy.
             self._background.start()
+            self._all = self._all | {one}
         self._background.wake()
 
     def end(self, one: Saved[Any]) -> None:

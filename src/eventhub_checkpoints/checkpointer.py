@@ -143,9 +143,9 @@ class Checkpointer:
         `max_pending` or `max_unsaved` is reached.
 
         Raises:
-            CheckpointStoreError: one of these is reached, and the first of the events that are
-                waited for was given up. Let it leave the handler: the client then closes the
-                partition, and reads the event again.
+            CheckpointStoreError: the first of the events that are not passed was given up, so
+                that nothing behind it can be saved. Let it leave the handler: the client then
+                closes the partition, and reads the event again.
         """
         here = CLAIM_HERE.get()
         partition_id = partition_context.partition_id

@@ -6,6 +6,8 @@ CheckpointStoreError
 |   `-- MissingDriverError (ImportError)   names the extra to install
 |-- InvalidRecordError (ValueError)     a record that cannot be stored: .field, .value
 |-- StaleCheckpointError                a checkpoint that would go back: .newest
+|-- InvalidCheckpointError              a position that the hub does not have: .partition_id
+|-- PoisonError                         an event whose handler raises each time
 |-- DataLossError                       events that are wanted and not in the hub: .partition_id
 |-- HubUnavailableError                 the event hub did not answer: trying again may help
 `-- StoreError                          the backend answered badly or not at all
@@ -90,6 +92,57 @@ class StaleCheckpointError(CheckpointStoreError):
     def __reduce__(self) -> Any:
         """Pickle by the four arguments, not by the finished message."""
         return type(self), (self.partition_id, self.sequence_number, self.newest, self.way_out)
+
+
+class InvalidCheckpointError(CheckpointStoreError):
+    """A position that the hub does not have, or not any more: it refused to start there.
+
+    Attributes:
+        partition_id: the partition.
+        said: what the hub said.
+        way_out: what to do, or where to look.
+    """
+
+    def __init__(
+        self,
+        partition_id: str,
+        said: str,
+        way_out: str = (
+            "was it created anew? on_invalid_checkpoint='restart' begins at the start position, or "
+            "reset the checkpoint"
+        ),
+    ) -> None:
+        super().__init__(
+            f"the hub has no such position in partition {partition_id!r}: {said}; {way_out}"
+        )
+        self.partition_id = partition_id
+        self.said = said
+        self.way_out = way_out
+
+    def __reduce__(self) -> Any:
+        """Pickle by the arguments, not by the finished message."""
+        return type(self), (self.partition_id, self.said, self.way_out)
+
+
+class PoisonError(CheckpointStoreError):
+    """An event whose handler raises each time; its partition is not processed any further.
+
+    Attributes:
+        partition_id: the partition.
+        sequence_number: of the event.
+    """
+
+    def __init__(self, partition_id: str, sequence_number: int) -> None:
+        super().__init__(
+            f"event {sequence_number} of partition {partition_id!r} could not be processed; "
+            "the partition is stopped before it"
+        )
+        self.partition_id = partition_id
+        self.sequence_number = sequence_number
+
+    def __reduce__(self) -> Any:
+        """Pickle by the arguments, not by the finished message."""
+        return type(self), (self.partition_id, self.sequence_number)
 
 
 class DataLossError(CheckpointStoreError):

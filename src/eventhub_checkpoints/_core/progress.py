@@ -37,6 +37,7 @@ class Progress:
         self._began_at = now
         self._is_late = False
         self._failures = 0
+        self._asked_count = 0
         self.retry_at = -math.inf
         self.wake_count: float = self._plan.wake_count
         self.wake_time = self._plan.wake_time
@@ -63,10 +64,16 @@ class Progress:
             return None
         due = self._plan.look(count, position, now)
         self.wake_count, self.wake_time = self._plan.wake_count, self._plan.wake_time
+        if due is None and position is not None and self.saved_count < self._asked_count:
+            due = Due(count, position)
         return due and self._begin(due, now)
 
     def rest(self, count: int, position: Position | None, now: float) -> Due | None:
-        """Begin the write of all that is finished and not saved, whatever the policy says."""
+        """Begin the write of all that is finished and not saved, whatever the policy says.
+
+        One that fails is due again, also where the policy would not say so.
+        """
+        self._asked_count = max(self._asked_count, count)
         if self._writing is not None or position is None or count <= self.saved_count:
             return None
         return self._begin(Due(count, position), now)

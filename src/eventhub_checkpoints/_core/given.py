@@ -1,0 +1,69 @@
+"""What an event processor is given to work with, refused where it cannot work."""
+
+from typing import Any
+
+from eventhub_checkpoints._core.settings import require
+from eventhub_checkpoints.errors import ConfigurationError
+
+
+def require_maker(processor: object) -> None:
+    """Refuse what makes no processors, and a class of such that can be given no events.
+
+    Raises:
+        ConfigurationError: it cannot work.
+    """
+    expected = "a class with process_events, or a callable that returns an object with it"
+    require("processor", processor, callable(processor), expected)
+    if isinstance(processor, type):
+        require_handler(processor)
+
+
+def require_handler(processor: object) -> None:
+    """Refuse a processor, or a class of them, that can be given no events.
+
+    Raises:
+        ConfigurationError: it has no such method.
+    """
+    holds = callable(getattr(processor, "process_events", None))
+    require("processor", processor, holds, "one that has process_events")
+
+
+def require_ready(client: object, store: object, wrapping: str | None) -> None:
+    """Refuse a client of another store, and an option that no client follows which is ready.
+
+    Raises:
+        ConfigurationError: it cannot work.
+    """
+    if wrapping is not None:
+        raise ConfigurationError(
+            f"client is ready, and {wrapping} needs one that is made with the processor's own "
+            "store: pass a callable, such as functools.partial("
+            "EventHubConsumerClient.from_connection_string, ...)"
+        )
+    if store_of(client, store) is not store:
+        raise ConfigurationError("client is ready, and store is not its checkpoint_store")
+
+
+def require_made(client: object, store: object, kind: type) -> None:
+    """Refuse what a callable returned that is no client, or has not the store it was given.
+
+    Raises:
+        ConfigurationError: it cannot work.
+    """
+    if not isinstance(client, kind):
+        raise no_client("client returned", client, kind)
+    if store_of(client, store) is not store:
+        raise ConfigurationError("client returned one without the checkpoint_store it was given")
+
+
+def store_of(client: object, store: object) -> Any:
+    """The store of a client; the one that it should be, where a client does not tell."""
+    return getattr(client, "_checkpoint_store", store)
+
+
+def no_client(what: str, client: object, kind: type) -> ConfigurationError:
+    """Say what was expected."""
+    return ConfigurationError(
+        f"{what} {client!r}; expected a callable that is given checkpoint_store= and returns a "
+        f"{kind}, or such a client"
+    )

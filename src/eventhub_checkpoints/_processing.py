@@ -1,0 +1,254 @@
+# Derived from aio/_processing.py by tools/twins.py; edit that file.
+"""What a processor is told by its client, and what it makes of that."""
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
+
+from eventhub_checkpoints._claim import Claim
+from eventhub_checkpoints._compat import Lock
+from eventhub_checkpoints._core.options import Options
+from eventhub_checkpoints._core.refusals import refused_position
+from eventhub_checkpoints._core.steering import Steering
+from eventhub_checkpoints._handling import Handling
+from eventhub_checkpoints._runner import as_handler
+from eventhub_checkpoints._session import Session
+from eventhub_checkpoints._steering import SteeringStore
+from eventhub_checkpoints._vetting import Vetting
+from eventhub_checkpoints.checkpointer import Checkpointer
+from eventhub_checkpoints.errors import InvalidCheckpointError
+
+log = logging.getLogger("eventhub_checkpoints")
+
+
+class Claims(Checkpointer):
+    """The claims of a processor's partitions."""
+
+    def begin(self, context: PartitionContext) -> Claim:
+        """A new claim of a partition."""
+        return self._begin(context)
+
+    def end(self, claim: Claim, *, flushes: bool) -> None:
+        """Write nothing more of a claim, after the last of it."""
+        self._saver.finish(claim, self._write_timeout, flushes=flushes)
+        self._forget(claim)
+
+    @property
+    def goes_forward_only(self) -> bool:
+        """Whether the last of a lost partition may be written."""
+        return self._saver.goes_forward_only
+
+
+class Processing:
+    """The callbacks of a client, from when it is made until it has stopped.
+
+    Args:
+        make: makes the processor of a claim.
+        store: where positions are saved.
+        options: see `EventProcessor`.
+        over: called when there is a reason to stop.
+
+    Attributes:
+        error: why it has to stop; None: for no reason of its own.
+        claims: what is saved of which partition.
+        handling: how events are handled.
+        store: what the client is given as its store.
+        vetting: finds positions that the hub does not have.
+        is_ready: whether the client was ready, and has another store.
+    """
+
+    def __init__(
+        self,
+        make: Callable[..., Any],
+        store: CheckpointStore,
+        options: Options,
+        over: Callable[[], None],
+    ) -> None:
+        self.error: BaseException | None = None
+        self._options = options
+        self._over = over
+        self.claims = Claims(
+            store,
+            options.saving_policy,
+            max_pending=sys.maxsize,
+            drain_timeout=options.drain_timeout,
+            write_timeout=options.write_timeout,
+            on_error=self.report,
+            unhealthy_after=options.unhealthy_after,
+        )
+        self.handling = Handling(
+            make=make,
+            saves=options.save,
+            is_automatic=options.policy is not None,
+            on_poison=options.on_poison,
+            attempts=options.attempts,
+            max_pending=options.max_pending,
+            drain_timeout=options.drain_timeout,
+            write_timeout=options.write_timeout,
+            report=self.report,
+            fail=self.fail,
+        )
+        self._starts: dict[str, Any] = {}
+        self._steering = Steering(options.save, self._has_start, options.from_saved)
+        self.vetting = Vetting(self._steering, self._start_of, self._reached, self._refused)
+        self.store = SteeringStore(store, self._steering, self.vetting, self.settled)
+        self.is_ready = False
+        self._guard = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._closing: dict[str, Lock] = {}
+
+    def _has_start(self, partition_id: str) -> bool:
+        return self._start_of(partition_id) is not None
+
+    def _start_of(self, partition_id: str) -> Any:
+        return self._starts.get(partition_id, self._options.start_of(partition_id))
+
+    def _reached(self, partition_id: str) -> int | None:
+        session = self._sessions.get(partition_id)
+        if session is None:
+            return None
+        shown = (self._steering.shown or {}).get(partition_id)
+        number = shown[0] if shown and not session.has_begun else session.newest
+        return number if isinstance(number, int) else None
+
+    def begins_at(self, starts: dict[str, Any]) -> None:
+        """Note the start positions that were asked for, by partition."""
+        self._starts = starts
+
+    def stop(self) -> None:
+        """Begin nothing more: no claim, no batch, no further attempt."""
+        self.store.is_stopping = self.handling.is_stopping = True
+        for session in list(self._sessions.values()):
+            session.claim.changed()
+
+    def settled(self) -> None:
+        """Wait until what is being closed is closed.
+
+        An aio client forgets a partition that it has lost, while it is still being closed.
+        """
+        for partition_id in list(self._closing):
+            self._closed(partition_id)
+
+    def _closed(self, partition_id: str) -> None:
+        with self._closing.setdefault(partition_id, Lock()):
+            pass
+
+    def on_initialize(self, context: PartitionContext) -> None:
+        """A partition is open."""
+        # A sync client may still open one after it was stopped.
+        if self.store.is_stopping:
+            return
+        # Either client may open a partition again while it still closes it.
+        self._closed(context.partition_id)
+        known = self._sessions.get(context.partition_id)
+        if known is not None and known.claim.is_announced:
+            self.on_close(context, CloseReason.OWNERSHIP_LOST)
+        if self.is_ready:
+            self._vet(context)
+        session = self._session(context)
+        session.claim.is_announced = True
+        session.open()
+
+    def _vet(self, context: PartitionContext) -> None:
+        """See to the position of a partition whose client asks the store itself."""
+        names = context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
+        try:
+            self.store.list_checkpoints(*names)
+        except Exception as error:
+            self.report(context.partition_id, error)
+        else:
+            self.vetting.opening([context.partition_id])
+
+    def _session(self, context: PartitionContext) -> Session:
+        """The session of a claim; a sync client may deliver before it says that it has begun."""
+        with self._guard:
+            session = self._sessions.get(context.partition_id)
+            if session is None:
+                claim = self.claims.begin(context)
+                if context.partition_id in self._steering.refused:
+                    # The claim before was of a hub that is gone, whose numbers say nothing here.
+                    claim.before = None
+                session = Session(context, claim, self.handling)
+                self._sessions[context.partition_id] = session
+                self.store.open_partitions.add(context.partition_id)
+                self._steering.opened(context.partition_id)
+            return session
+
+    def on_events(self, context: PartitionContext, events: list[EventData]) -> None:
+        """Events have arrived, or none for a while."""
+        if not self.store.is_stopping:
+            self._session(context).receive(events)
+
+    def on_close(self, context: PartitionContext, reason: CloseReason) -> None:
+        """A partition is closed; it is released when this returns."""
+        with self._guard:
+            session = self._sessions.pop(context.partition_id, None)
+        if session is not None:
+            with self._closing.setdefault(context.partition_id, Lock()):
+                self._close(session, reason)
+
+    def _close(self, session: Session, reason: CloseReason) -> None:
+        if self.store.is_stopping:
+            # A client that is closed while it receives says that it has lost the partition.
+            reason = CloseReason.SHUTDOWN
+        claim, partition_id = session.claim, session.context.partition_id
+        may_save = reason == CloseReason.SHUTDOWN or self.claims.goes_forward_only
+        try:
+            session.close(reason)
+        finally:
+            self.claims.end(claim, flushes=may_save and self.handling.saves)
+            self._steering.closed(partition_id, claim.watermark.position)
+            self.store.open_partitions.discard(partition_id)
+
+    def on_error(self, context: PartitionContext | None, error: Exception) -> None:
+        """Something failed: in a partition, or between them where there is no context."""
+        if context is None:
+            self.report(None, error)
+            return
+        said = refused_position(error)
+        if said is not None:
+            self._said_so(context.partition_id, said)
+        elif session := self._sessions.get(context.partition_id):
+            session.tell(error)
+        else:
+            self.report(context.partition_id, error)
+
+    def _said_so(self, partition_id: str, said: str) -> None:
+        session = self._sessions.get(partition_id)
+        has_moved = session is not None and session.has_begun
+        self._refused(partition_id, said, partition_id in self._steering.at_start and not has_moved)
+
+    def _refused(self, partition_id: str, said: str, is_start: bool) -> None:
+        if is_start:
+            way_out = "starting_position says to start there"
+            self.fail(InvalidCheckpointError(partition_id, said, way_out))
+        elif self._options.on_invalid_checkpoint == "restart":
+            self._steering.refuse(partition_id)
+            log.warning(
+                "partition %s has not the saved position, and begins at its start position: %s",
+                partition_id,
+                said,
+            )
+        else:
+            self.fail(InvalidCheckpointError(partition_id, said))
+
+    def fail(self, error: BaseException) -> None:
+        """Stop for this reason."""
+        log.error("%s", error or repr(error))
+        self.error = self.error or error
+        self._over()
+
+    def report(self, partition_id: str | None, error: Exception) -> None:
+        """Tell the user's `on_error`; what it raises is logged, and harms nobody."""
+        if self._options.on_error is None:
+            log.warning("partition %s: %r", partition_id, error)
+            return
+        try:
+            with as_handler():
+                self._options.on_error(partition_id, error)
+        except Exception:
+            log.exception("on_error raised")

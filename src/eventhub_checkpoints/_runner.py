@@ -1,0 +1,107 @@
+"""A handler that runs to its end, whatever the client does meanwhile."""
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+T = TypeVar("T")
+
+
+def to_the_end(function: Callable[..., T], *args: Any) -> T:
+    """Call the function; nothing can cut it off."""
+    return function(*args)
+
+
+def called(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of the user's gives.
+
+    Raises:
+        ConfigurationError: it is a coroutine function, which nobody would wait for.
+    """
+    result = function(*args)
+    if inspect.iscoroutine(result):
+        result.close()
+        name = getattr(function, "__qualname__", function)
+        raise ConfigurationError(
+            f"{name} is async; expected a plain function, or the EventProcessor of "
+            "eventhub_checkpoints.aio"
+        )
+    return result
+
+
+def check_plain(name: str, function: object) -> None:
+    """Refuse a function that nobody would wait for.
+
+    Raises:
+        ConfigurationError: it is async.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise ConfigurationError(
+            f"{name} is async; expected a plain function, or the EventProcessor of "
+            "eventhub_checkpoints.aio"
+        )
+
+
+HANDLERS = ("initialize", "process_events", "process_error", "close")
+
+
+def check_handlers(processor: object) -> None:
+    """Refuse a class whose methods nobody would wait for.
+
+    Raises:
+        ConfigurationError: one of them is async.
+    """
+    for name in HANDLERS:
+        if inspect.iscoroutinefunction(getattr(processor, name, None)):
+            raise ConfigurationError(
+                f"{name} of {processor!r} is async; expected plain methods, or the EventProcessor "
+                "of eventhub_checkpoints.aio"
+            )
+
+
+HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)
+"""The thread in which a function of the user's is called; a thread that this starts may inherit
+it."""
+
+
+@contextmanager
+def as_handler() -> Iterator[None]:
+    """What is called in here is the user's, and the processor waits for it."""
+    token = HANDLER.set(threading.current_thread())
+    try:
+        yield
+    finally:
+        HANDLER.reset(token)
+
+
+def is_handler() -> bool:
+    """Whether the caller is a function that the processor waits for."""
+    return HANDLER.get() is threading.current_thread()
+
+
+class Runner:
+    """Runs the handlers of one claim, in the thread in which the client delivers and closes."""
+
+    def begin(self, function: Callable[..., None], *args: Any) -> None:
+        """Call a function."""
+        function(*args)
+
+    run = begin
+
+    def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
+        """Call a function of the user's; what it raised."""
+        try:
+            with as_handler():
+                called(function, *args)
+        except BaseException as error:
+            return error
+        return None
+
+    def end(self, seconds: float) -> bool:
+        """Nothing runs while a partition is closed."""
+        return True

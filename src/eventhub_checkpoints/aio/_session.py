@@ -1,0 +1,122 @@
+"""One claim of one partition in the hands of a user's processor."""
+
+import logging
+import math
+import time
+
+from azure.eventhub import CloseReason, EventData
+from azure.eventhub.aio import PartitionContext
+
+from eventhub_checkpoints._core.given import require_handler
+from eventhub_checkpoints.aio._claim import Claim
+from eventhub_checkpoints.aio._compat import Lock
+from eventhub_checkpoints.aio._handling import Giving, Handling
+from eventhub_checkpoints.aio._partition import CheckpointManager
+from eventhub_checkpoints.aio._runner import called, check_handlers
+from eventhub_checkpoints.errors import ConfigurationError
+
+log = logging.getLogger("eventhub_checkpoints")
+
+
+class Session:
+    """The events of one claim, from the client to the user's processor and to the checkpoint.
+
+    Attributes:
+        context: the client's context of the partition.
+        claim: what is finished and saved.
+    """
+
+    def __init__(self, context: PartitionContext, claim: Claim, handling: Handling) -> None:
+        self.context = context
+        self.claim = claim
+        self._handling = handling
+        self._giving = Giving(context, claim, handling)
+        self._opening = Lock()
+        self._is_open = False
+        self._failure: BaseException | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the partition is not processed any further."""
+        return self.context.partition_id in self._handling.stopped
+
+    @property
+    def newest(self) -> float:
+        """Sequence number of the newest event that has arrived."""
+        return self._giving.work.newest
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any event has arrived."""
+        return self._giving.work.newest != -math.inf
+
+    async def open(self) -> None:
+        """Make the processor, once; events wait for that.
+
+        A sync client delivers events in another thread than the one that opens the partition.
+        """
+        async with self._opening:
+            if not (self._is_open or self.is_stopped):
+                self._is_open = True
+                await self._giving.runner.run(self._open)
+
+    async def _open(self) -> None:
+        error = await self._giving.tried(self._make)
+        if isinstance(error, ConfigurationError):
+            self._giving.fail(error)
+        elif error is not None:
+            await self._giving.tell(error)
+        self._failure = error
+
+    async def _make(self) -> None:
+        checkpoints = CheckpointManager(self._giving.work)
+        made = await called(self._handling.make, self.context, checkpoints)
+        require_handler(made)
+        check_handlers(made)
+        self._giving.processor = made
+        if hasattr(made, "initialize"):
+            await called(made.initialize)
+
+    async def receive(self, events: list[EventData]) -> None:
+        """Process what the client delivers.
+
+        Raises:
+            Exception: what making or initializing the processor raised; the client closes the
+                partition then, and claims it anew.
+            CheckpointStoreError: too many events wait for one that was given up; likewise.
+        """
+        await self.open()
+        # What a stopped partition delivers is left for whoever processes it next.
+        if self._giving.is_ending or self.is_stopped:
+            return
+        if self._failure is not None:
+            raise self._failure
+        await self._giving.runner.run(self._giving.give, events)
+
+    async def tell(self, error: Exception) -> None:
+        """Tell the processor what the client says, unless that came from here and was told."""
+        if error is not self._failure:
+            await self._giving.tell(error)
+
+    async def close(self, reason: CloseReason) -> None:
+        """Wait for what runs and what was left behind, and close the processor, in this order."""
+        giving, seconds, apart = self._giving, self._handling.drain_timeout, self._giving.work.apart
+        giving.is_over = True
+        self.claim.changed()
+        end = time.monotonic() + seconds
+        if not await giving.runner.end(seconds):
+            self._warn("the handler did not end, and was cut off")
+        if not await self.claim.until(lambda: not apart, end - time.monotonic()):
+            self._warn(f"{len(apart)} events that were left behind are unfinished")
+        if hasattr(giving.processor, "close"):
+            await giving.runner.begin(self._close, reason)
+            if not await giving.runner.end(seconds):
+                await giving.tell(TimeoutError(f"close() did not end within {seconds:g} s"))
+
+    async def _close(self, reason: CloseReason) -> None:
+        error = await self._giving.tried(self._giving.processor.close, reason)
+        if error is not None:
+            await self._giving.tell(error)
+
+    def _warn(self, what: str) -> None:
+        log.warning("partition %s: %s", self.context.partition_id, what)

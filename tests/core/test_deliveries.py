@@ -1,0 +1,158 @@
+"""What a handler was given and finished, against a model that remembers each event."""
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventhub_checkpoints._core.deliveries import Deliveries, Row
+from eventhub_checkpoints._core.watermark import Position, Ticket, Watermark
+
+
+def at(number: int) -> Position:
+    return Position(number, f"o{number}")
+
+
+class Model:
+    """Every event that was given, once for each time, with what became of it."""
+
+    def __init__(self) -> None:
+        self.watermark = Watermark()
+        self.deliveries = Deliveries(self.watermark)
+        self.given: list[list[Any]] = []
+        self.last: list[int] = []
+        self.apart: list[tuple[Ticket, list[Any]]] = []
+        self.reached = -1
+
+    def begin(self, numbers: list[int]) -> None:
+        falls = [i for i in range(1, len(numbers)) if numbers[i] <= numbers[i - 1]]
+        edges = [0, *falls, len(numbers)]
+        parts = [numbers[a:b] for a, b in pairwise(edges)]
+        rows = [Row(part, at(part[-1])) for part in parts]
+        self.deliveries.begin(rows)
+        self.last = numbers
+        self.given += [[number, "open"] for number in numbers]
+
+    def finish(self) -> None:
+        self.deliveries.finish()
+        for event in self.given:
+            event[1] = "done" if event[1] == "open" else event[1]
+
+    def finish_until(self, number: int) -> None:
+        self.deliveries.finish_until(at(number))
+        for event in self.given:
+            if event[0] <= number and event[1] == "open":
+                event[1] = "done"
+
+    def take_out(self, place: int) -> None:
+        place %= len(self.last)
+        number = self.last[place]
+        previous = at(self.last[place - 1]) if place else None
+        ticket = self.deliveries.take_out(at(number), previous)
+        batch = self.given[-len(self.last) :]
+        event = next((e for e in batch if e[0] == number and e[1] == "open"), None)
+        # Each time that it came again it may be left behind once more.
+        assert ticket is None or event is not None
+        if ticket is None or event is None:
+            assert event is None or self.last.count(number) > 1
+            return
+        assert ticket.size == 1
+        event[1] = "apart"
+        self.apart.append((ticket, event))
+
+    def settle(self, which: int, fails: bool) -> None:
+        if self.apart:
+            ticket, event = self.apart.pop(which % len(self.apart))
+            event[1] = "failed" if fails else "done"
+            (ticket.failed if fails else ticket.done)()
+
+    def check(self) -> None:
+        position = self.watermark.position
+        reached = -1 if position is None else position.sequence_number
+        assert reached >= self.reached
+        self.reached = reached
+        # Of an event that came twice one may be finished: it was processed.
+        done = {number for number, state in self.given if state == "done"}
+        assert not {n for n, state in self.given if state != "done" and n <= reached} - done
+        assert position is None or position == at(reached)
+        assert self.watermark.pending == sum(ticket.size for ticket in self.watermark.unpassed)
+        assert self.watermark.pending + self.watermark.count == len(self.given)
+
+
+@st.composite
+def streams(draw: Any) -> list[list[int]]:
+    """Batches of a partition that has gaps; now and then events come again."""
+    steps_up = draw(st.lists(st.sampled_from([1, 1, 1, 3]), min_size=40, max_size=40))
+    events, at_event, found = list(accumulate(steps_up)), 0, []
+    for _ in range(draw(st.integers(1, 6))):
+        batch: list[int] = []
+        for _ in range(draw(st.integers(1, 6))):
+            if draw(st.integers(0, 9)) == 0:
+                at_event = max(at_event - draw(st.integers(1, 5)), 0)
+            batch.append(events[at_event])
+            at_event += 1
+        found.append(batch)
+    return found
+
+
+def steps(model: Model, data: Any, batch: list[int]) -> Iterator[None]:
+    model.begin(batch)
+    yield
+    for _ in range(data.draw(st.integers(0, 5))):
+        what = data.draw(st.sampled_from(["take", "take", "until", "settle", "fail"]))
+        if what == "take":
+            model.take_out(data.draw(st.integers(0, 9)))
+        elif what == "until":
+            model.finish_until(data.draw(st.integers(0, 40)))
+        else:
+            model.settle(data.draw(st.integers(0, 9)), what == "fail")
+        yield
+    if data.draw(st.booleans()):
+        model.finish()
+        yield
+
+
+def is_rising(batches: list[list[int]]) -> bool:
+    numbers = [number for batch in batches for number in batch]
+    return all(a < b for a, b in pairwise(numbers))
+
+
+@given(streams(), st.data())
+def test_the_position_passes_nothing_unfinished_and_never_goes_back(
+    batches: list[list[int]], data: Any
+) -> None:
+    model = Model()
+    for batch in batches:
+        for _ in steps(model, data, batch):
+            model.check()
+
+
+@given(streams().filter(is_rising), st.data())
+def test_without_repeats_nothing_is_held_back_that_is_finished(
+    batches: list[list[int]], data: Any
+) -> None:
+    model = Model()
+    for batch in batches:
+        for _ in steps(model, data, batch):
+            model.check()
+    while model.apart:
+        model.settle(0, fails=False)
+    model.finish()
+    model.check()
+    if all(state == "done" for _, state in model.given):
+        assert model.watermark.position == at(batches[-1][-1])
+        assert model.watermark.pending == 0
+
+
+def test_an_event_is_taken_out_once() -> None:
+    model = Model()
+    model.begin([3, 4, 5])
+    model.take_out(1)
+    model.take_out(1)
+    assert len(model.apart) == 1
+    model.finish()
+    assert model.watermark.position == at(3)
+    model.settle(0, fails=False)
+    assert model.watermark.position == at(5)

@@ -1,0 +1,185 @@
+"""Handlers that raise: attempts, then the one event that cannot be processed."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import PoisonError
+
+# The client forgets a connection that it was opening when it was stopped.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+Wait = Callable[..., Any]
+ENDED = "process_events ended"
+
+
+class BadEventError(Exception):
+    """What a handler raises."""
+
+
+def poison(*numbers: int, error: Callable[[], BaseException] = BadEventError) -> Any:
+    """A handler that cannot process these events."""
+
+    def steps(one: Any, events: list[Any]) -> Any:
+        yield None
+        if any(event.sequence_number in numbers for event in events):
+            raise error()
+
+    return steps
+
+
+def test_a_handler_that_raises_for_a_while_loses_nothing(site: Any, wait: Wait) -> None:
+    store, fails = site.stage.store(), [BadEventError(str(at)) for at in range(4)]
+    errors = list(fails)
+
+    def steps(one: Any, events: list[Any]) -> Any:
+        yield None
+        if fails:
+            raise fails.pop(0)
+
+    site.publish(5)
+    run = site.processor(store)
+    run.deeds.steps["process_events"] = steps
+    run.call("start")
+    wait(lambda: site.row(store) == 4)
+    assert run.deeds.numbers(ENDED) == list(range(5))
+    assert [args[0] for args in run.deeds.all("process_error")] == errors
+    assert run.deeds.errors == []
+    assert run.processor.healthy()
+
+
+def test_only_the_poison_is_left_and_the_partition_is_stopped_before_it(
+    site: Any, wait: Wait
+) -> None:
+    store = site.stage.store()
+    site.publish(10)
+    run = site.processor(store, attempts=2)
+    run.deeds.steps["process_events"] = poison(6)
+    run.call("start")
+    wait(lambda: run.processor.stopped)
+    wait(lambda: site.row(store) == 5)
+    (stopped,) = run.processor.stopped.values()
+    assert isinstance(stopped, PoisonError)
+    assert (stopped.partition_id, stopped.sequence_number) == ("0", 6)
+    assert isinstance(stopped.__cause__, BadEventError)
+    assert run.deeds.errors == [("0", stopped)]
+    assert not run.processor.healthy()
+    # It stays stopped, also when it is claimed anew, and does not go round in circles.
+    given = len(run.deeds.numbers())
+    site.hub.detach_receivers("orders", condition="amqp:link:stolen")
+    wait(lambda: "close ended" in run.deeds.names())
+    claims = run.deeds.names().count("claim")
+    site.publish(5)
+    wait(lambda: run.deeds.names().count("claim") > claims + 3)
+    assert len(run.deeds.numbers()) == given
+    assert len(run.deeds.made) == 1
+    run.call("stop")
+    assert sorted(set(run.deeds.numbers(ENDED))) == list(range(6))
+    assert site.row(store) == 5
+    # Who starts it again gets it again.
+    del run.deeds.steps["process_events"]
+    run.call("start")
+    wait(lambda: site.row(store) == 14)
+    assert run.processor.healthy()
+    assert set(run.deeds.numbers(ENDED)) == set(range(15))
+
+
+def test_poison_is_skipped_on_request(site: Any, wait: Wait, caplog: Any) -> None:
+    store = site.stage.store()
+    site.publish(10)
+    run = site.processor(store, attempts=2, on_poison="skip")
+    run.deeds.steps["process_events"] = poison(3, 9)
+    run.call("start")
+    wait(lambda: site.row(store) == 9)
+    assert sorted(run.deeds.numbers(ENDED)) == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert run.processor.healthy()
+    assert "event 3 of partition 0 is skipped" in caplog.text
+
+
+def test_poison_is_handed_to_a_dead_letter_queue(site: Any, wait: Wait) -> None:
+    store, dead = site.stage.store(), []
+
+    def queue(context: Any, event: Any, error: Exception) -> None:
+        dead.append((context.partition_id, event.sequence_number, type(error)))
+
+    async def aio_queue(context: Any, event: Any, error: Exception) -> None:
+        queue(context, event, error)
+
+    site.publish(10)
+    on_poison = aio_queue if site.is_aio else queue
+    run = site.processor(store, attempts=1, on_poison=on_poison)
+    run.deeds.steps["process_events"] = poison(0, 4)
+    run.call("start")
+    wait(lambda: site.row(store) == 9)
+    assert dead == [("0", 0, BadEventError), ("0", 4, BadEventError)]
+    assert run.processor.stopped == {}
+
+
+def test_a_dead_letter_queue_that_refuses_stops_the_partition(site: Any, wait: Wait) -> None:
+    store = site.stage.store()
+
+    def refuses(context: Any, event: Any, error: Exception) -> None:
+        raise OSError("the queue is full")
+
+    site.publish(5)
+    run = site.processor(store, attempts=1, on_poison=refuses)
+    run.deeds.steps["process_events"] = poison(2)
+    run.call("start")
+    wait(lambda: site.row(store) == 1 and run.processor.stopped)
+    told = [args[0] for args in run.deeds.all("process_error")]
+    assert isinstance(told[-1], OSError)
+    assert run.processor.stopped["0"].sequence_number == 2
+
+
+def test_an_aio_handler_that_is_cancelled_by_itself_has_failed(
+    site: Any, wait: Wait, colour: str
+) -> None:
+    if colour == "sync":
+        return
+    store, ways = site.stage.store(), ["cancels itself", "raises", "awaits what was cancelled"]
+
+    async def cancelled(way: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if way == "raises":
+            raise asyncio.CancelledError
+        if way == "cancels itself":
+            task.cancel()
+            await asyncio.sleep(1)
+        other = asyncio.ensure_future(asyncio.sleep(10))
+        other.cancel()
+        await other
+
+    def steps(one: Any, events: list[Any]) -> Any:
+        yield cancelled(ways.pop(0)) if ways else None
+
+    site.publish(3)
+    run = site.processor(store)
+    run.deeds.steps["process_events"] = steps
+    run.call("start")
+    wait(lambda: site.row(store) == 2)
+    told = [args[0] for args in run.deeds.all("process_error")]
+    assert [type(error) for error in told] == [RuntimeError] * 3
+    assert "was cancelled" in str(told[0])
+    assert "close" not in run.deeds.names()
+
+
+def test_what_was_acknowledged_is_not_given_again(site: Any, wait: Wait) -> None:
+    store = site.stage.store()
+
+    def steps(one: Any, events: list[Any]) -> Any:
+        numbers = [event.sequence_number for event in events]
+        if 3 in numbers:
+            yield one.checkpoints.update_checkpoint(events[numbers.index(3)])
+        yield None
+        if 7 in numbers:
+            raise BadEventError
+
+    site.publish(8)
+    run = site.processor(store, attempts=1)
+    run.deeds.steps["process_events"] = steps
+    run.call("start")
+    wait(lambda: run.processor.stopped and site.row(store) == 6)
+    assert [number for number in run.deeds.numbers() if number <= 3] == [0, 1, 2, 3]

@@ -1,0 +1,189 @@
+"""Event processors of either colour on a local hub: where they start, go on, and end."""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
+
+from backends import Place
+from eventhub_checkpoints import EventProcessor, every
+from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
+
+OFTEN = every(events=1)
+INTERVAL = 0.2
+
+
+class Seen:
+    """What the processors of one run were told.
+
+    Attributes:
+        events: sequence numbers of each partition, in the order of arrival.
+        opened: partitions as they were opened.
+        closed: partitions as they were closed.
+        errors: what `on_error` was given.
+        is_free: whether handlers may return.
+    """
+
+    def __init__(self) -> None:
+        self.events: dict[str, list[int]] = defaultdict(list)
+        self.opened: list[str] = []
+        self.closed: list[str] = []
+        self.errors: list[tuple[str | None, Exception]] = []
+        self.is_free = threading.Event()
+        self.is_free.set()
+
+    def has(self, *numbers: int, partition_id: str = "0") -> bool:
+        """Whether these events have arrived."""
+        return set(numbers) <= set(self.events[partition_id])
+
+    def error(self, partition_id: str | None, error: Exception) -> None:
+        self.errors.append((partition_id, error))
+
+
+class Handler:
+    def __init__(self, seen: Seen, context: Any, checkpoints: Any) -> None:
+        self.seen = seen
+        self.partition_id = context.partition_id
+
+    def initialize(self) -> None:
+        self.seen.opened.append(self.partition_id)
+
+    def process_events(self, events: list[Any]) -> None:
+        self.seen.events[self.partition_id].extend(event.sequence_number for event in events)
+        assert self.seen.is_free.wait(30)
+
+    def close(self, reason: Any) -> None:
+        self.seen.closed.append(self.partition_id)
+
+
+class AioHandler(Handler):
+    async def initialize(self) -> None:  # type: ignore[override]
+        super().initialize()
+
+    async def process_events(self, events: list[Any]) -> None:  # type: ignore[override]
+        self.seen.events[self.partition_id].extend(event.sequence_number for event in events)
+        while not self.seen.is_free.is_set():  # noqa: ASYNC110 - it is set in another thread
+            await asyncio.sleep(0.01)
+
+    async def close(self, reason: Any) -> None:  # type: ignore[override]
+        super().close(reason)
+
+
+class Run:
+    """One event processor over a store.
+
+    Attributes:
+        seen: what its handlers were told; it lives over several starts.
+        store: where it saves.
+        default: makes handlers that tell `seen`.
+        processor: the event processor.
+    """
+
+    def __init__(self, stage: Any, store: Any, client: Any, **options: Any) -> None:
+        self._finished = stage.finished
+        self.seen = Seen()
+        options = {"policy": OFTEN, "on_error": self.seen.error, **options}
+        kind = AioEventProcessor if stage.is_aio else EventProcessor
+        self.store = store
+        self.default = partial(AioHandler if stage.is_aio else Handler, self.seen)
+        handler = options.pop("handler", self.default)
+        self.processor: Any = kind(client, handler, store=store, **options)
+
+    def start(self) -> "Run":
+        self._finished(self.processor.start())
+        return self
+
+    def stop(self, timeout: float | None = None) -> None:
+        self._finished(self.processor.stop(timeout))
+
+    def run(self) -> None:
+        self._finished(self.processor.run())
+
+
+class Runs:
+    """Makes event processors of one colour, and stores for them."""
+
+    def __init__(self, stage: Any, opened: ExitStack) -> None:
+        self.stage = stage
+        self.hub = stage.hub
+        self.names = {
+            "fully_qualified_namespace": f"{self.hub.host}:{self.hub.port}",
+            "eventhub_name": "orders",
+            "consumer_group": "$Default",
+        }
+        self.client_kind: Any = (
+            AioEventHubConsumerClient if stage.is_aio else EventHubConsumerClient
+        )
+        self._opened = opened
+
+    def maker(self, kind: Any = None, **settings: Any) -> Callable[..., Any]:
+        """What makes a client of the hub, given its store."""
+        arguments = self.stage.arguments(None, load_balancing_interval=INTERVAL, **settings)
+        del arguments["checkpoint_store"]
+        return partial((kind or self.client_kind).from_connection_string, **arguments)
+
+    def ready(self, store: Any) -> Any:
+        """A client that is closed after the test."""
+        made = self.maker()(checkpoint_store=store)
+        self._opened.callback(lambda: self.stage.finished(made.close()))
+        return made
+
+    def make(self, store: Any, client: Any = None, **options: Any) -> Run:
+        """An event processor; it is stopped after the test, if the test does not."""
+        run = Run(self.stage, store, client or self.maker(), **options)
+
+        def stop() -> None:
+            run.seen.is_free.set()
+            run.stop()
+
+        self._opened.callback(stop)
+        return run
+
+    def start(self, store: Any, client: Any = None, **options: Any) -> Run:
+        """The same, started."""
+        return self.make(store, client, **options).start()
+
+    def open(self, place: Place) -> Any:
+        """A store of ours on any backend, closed after the test."""
+        store = place.open("aio" if self.stage.is_aio else "sync")
+        self._opened.callback(lambda: self.stage.finished(store.close()))
+        return store
+
+    def publish(self, count: int, partition_id: str = "0") -> str:
+        """So many events; the offset of the last."""
+        self.stage.publish(count, partition_id)
+        return str(self.hub.partition_properties("orders", partition_id).last_offset)
+
+    def save(self, store: Any, number: int, offset: str | None, partition_id: str = "0") -> None:
+        """Store a position as another process did earlier."""
+        row = {"partition_id": partition_id, "sequence_number": number, "offset": offset}
+        self.stage.finished(store.update_checkpoint({**self.names, **row}))
+
+    def saved(self, store: Any) -> dict[str, int]:
+        """Sequence numbers that are stored, by partition."""
+        rows = self.stage.finished(store.list_checkpoints(*self.names.values()))
+        return {row["partition_id"]: row["sequence_number"] for row in rows}
+
+    def owned(self, store: Any) -> list[str]:
+        """Partitions that somebody owns."""
+        rows = self.stage.finished(store.list_ownership(*self.names.values()))
+        return sorted(row["partition_id"] for row in rows if row["owner_id"])
+
+    def take(self, store: Any, owner: str, partition_id: str = "0") -> None:
+        """Have another owner take a partition, or leave it: `""`."""
+        rows = self.stage.finished(store.list_ownership(*self.names.values()))
+        taken = [{**row, "owner_id": owner} for row in rows if row["partition_id"] == partition_id]
+        assert self.stage.finished(store.claim_ownership(taken))
+
+
+@pytest.fixture
+def runs(stage: Any) -> Iterator[Runs]:
+    with ExitStack() as opened:
+        yield Runs(stage, opened)

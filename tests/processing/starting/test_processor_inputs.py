@@ -1,0 +1,191 @@
+"""What an event processor cannot work with is refused: at once, or where it is met first."""
+
+import inspect
+import time
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
+
+from eventhub_checkpoints import (
+    ConfigurationError,
+    EventProcessor,
+    MemoryCheckpointStore,
+    PartitionProcessor,
+)
+from eventhub_checkpoints._core.options import RULES
+from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
+from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
+from eventhub_checkpoints.aio import PartitionProcessor as AioPartitionProcessor
+
+PROMPTLY = 10.0
+
+
+class Async:
+    def __init__(self, *args: object) -> None:
+        """As `PartitionProcessor` is called."""
+
+    async def process_events(self, events: list[Any]) -> None:
+        """Nobody in a sync client waits for it."""
+
+
+class Plain(Async):
+    def process_events(self, events: list[Any]) -> None:  # type: ignore[override]
+        """An aio client may call it too."""
+
+
+class Nothing:
+    def __init__(self, *args: object) -> None:
+        """It can be made, and is good for nothing."""
+
+
+async def coroutine(*args: object) -> None:
+    """Anything async."""
+
+
+@pytest.fixture
+def kind(colour: str) -> Any:
+    return AioEventProcessor if colour == "aio" else EventProcessor
+
+
+@pytest.fixture
+def store(colour: str) -> Any:
+    return AioMemoryCheckpointStore() if colour == "aio" else MemoryCheckpointStore()
+
+
+@pytest.fixture
+def other_store(colour: str) -> Any:
+    return MemoryCheckpointStore() if colour == "aio" else AioMemoryCheckpointStore()
+
+
+def test_every_option_is_checked_where_it_is_given(kind: Any, store: Any) -> None:
+    given = inspect.signature(kind).parameters
+    assert RULES.keys() | {"client", "processor", "store", "starting_position"} == given.keys()
+    for name in [*RULES, "starting_position"]:
+        with pytest.raises(ConfigurationError, match=f"^{name} is <object .*; expected "):
+            kind(partial, Plain, store=store, **{name: object()})
+
+
+@pytest.mark.parametrize("client", [None, 5, "Endpoint=sb://...", SimpleNamespace()], ids=str)
+def test_what_is_no_client_and_makes_none_is_refused(kind: Any, store: Any, client: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"^client is .*; expected a callable that is"):
+        kind(client, Plain, store=store)
+
+
+def test_a_client_of_the_other_colour_is_refused(kind: Any, store: Any, hub: Any) -> None:
+    other = AioEventHubConsumerClient if kind is EventProcessor else EventHubConsumerClient
+    client = other.from_connection_string(hub.connection_string("orders"), "$Default")
+    with pytest.raises(ConfigurationError, match=r"^client is <azure"):
+        kind(client, Plain, store=store)
+
+
+def test_a_store_of_the_other_colour_is_refused(kind: Any, other_store: Any) -> None:
+    for store in (other_store, None, "memory:"):
+        with pytest.raises(ConfigurationError, match=r"^store is .*; expected a <class 'azure"):
+            kind(partial, Plain, store=store)
+
+
+@pytest.mark.parametrize("processor", [None, 5, Nothing, Nothing(), Plain()])
+def test_what_makes_no_processor_is_refused(kind: Any, store: Any, processor: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"^processor is .*; expected .* process_events"):
+        kind(partial, processor, store=store)
+
+
+def test_async_functions_are_refused_by_a_sync_processor(store: Any, kind: Any) -> None:
+    if kind is AioEventProcessor:
+        kind(partial, Async, store=store, on_poison=coroutine)
+        kind(partial, Plain, store=store, on_poison=print)
+        return
+    for processor in (Async, AioPartitionProcessor):
+        with pytest.raises(ConfigurationError, match=r"is async; expected plain methods, or the "):
+            kind(partial, processor, store=store)
+    with pytest.raises(ConfigurationError, match=r"^on_poison is async; expected a plain"):
+        kind(partial, PartitionProcessor, store=store, on_poison=coroutine)
+
+
+@pytest.mark.parametrize("made", [None, 5, SimpleNamespace()], ids=str)
+def test_a_callable_that_returns_no_client_fails_the_start(runs: Any, made: object) -> None:
+    run = runs.make(runs.stage.store(), lambda checkpoint_store: made)
+    with pytest.raises(ConfigurationError, match=r"^client returned .*; expected"):
+        run.start()
+    run.stop()
+
+
+def test_a_callable_that_forgets_the_store_fails_the_start(runs: Any) -> None:
+    make = runs.maker()
+    run = runs.make(runs.stage.store(), lambda checkpoint_store: make())
+    with pytest.raises(ConfigurationError, match="without the checkpoint_store it was given"):
+        run.start()
+
+
+def test_a_callable_that_raises_fails_the_start_and_may_be_called_again(
+    runs: Any, wait: Any
+) -> None:
+    make, failures = runs.maker(), [OSError("no vault today")]
+
+    def client(checkpoint_store: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return make(checkpoint_store=checkpoint_store)
+
+    run = runs.make(runs.stage.store(), client)
+    with pytest.raises(OSError, match="no vault today"):
+        run.start()
+    run.start()
+    runs.publish(1)
+    wait(lambda: run.seen.has(0))
+
+
+def test_an_async_callable_makes_an_aio_client(runs: Any, wait: Any, colour: str) -> None:
+    make = runs.maker()
+
+    async def client(checkpoint_store: Any) -> Any:
+        return make(checkpoint_store=checkpoint_store)
+
+    run = runs.make(runs.stage.store(), client)
+    runs.publish(1)
+    if colour == "aio":
+        run.start()
+        wait(lambda: run.seen.has(0))
+        return
+    with pytest.raises(ConfigurationError, match="is async; expected a plain function"):
+        run.start()
+
+
+@pytest.mark.parametrize("made", [None, Nothing(), Async()], ids=["None", "useless", "async"])
+def test_a_factory_that_makes_no_processor_ends_the_run(
+    runs: Any, colour: str, made: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    if colour == "aio" and isinstance(made, Async):
+        return
+    run = runs.make(runs.stage.store(), handler=lambda context, checkpoints: made)
+    began = time.monotonic()
+    with pytest.raises(ConfigurationError, match=r"processor is|is async"):
+        run.run()
+    assert time.monotonic() - began < PROMPTLY
+    assert runs.owned(run.store) == []
+    ours = [record for record in caplog.records if record.name == "eventhub_checkpoints"]
+    assert [record.levelname for record in ours] == ["ERROR"]
+
+
+def test_a_factory_that_raises_is_told_of_and_tried_again(runs: Any, wait: Any) -> None:
+    failures = [OSError("no database yet"), OSError("nor now")]
+    run: Any = None
+
+    def handler(context: Any, checkpoints: Any) -> Any:
+        if failures:
+            raise failures.pop(0)
+        return run.default(context, checkpoints)
+
+    run = runs.make(runs.stage.store(), handler=handler)
+    runs.publish(2)
+    run.start()
+    wait(lambda: run.seen.has(1))
+    assert [(where, str(error)) for where, error in run.seen.errors] == [
+        ("0", "no database yet"),
+        ("0", "nor now"),
+    ]
+    assert run.seen.events["0"] == [0, 1]

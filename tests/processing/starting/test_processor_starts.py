@@ -1,0 +1,198 @@
+"""Where an event processor starts: at a saved position, at a given one, or at the beginning."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import ConfigurationError
+
+START, SAVED, LAST = 4, 6, 9
+GIVEN, AFTER_SAVED = START + 1, SAVED + 1
+
+
+@pytest.mark.parametrize(
+    ("save", "start", "saved", "first", "first_from_saved"),
+    [
+        (False, False, False, 0, 0),
+        (False, False, True, 0, AFTER_SAVED),
+        (False, True, False, GIVEN, GIVEN),
+        (False, True, True, GIVEN, AFTER_SAVED),
+        (True, False, False, 0, 0),
+        (True, False, True, 0, AFTER_SAVED),
+        (True, True, False, GIVEN, GIVEN),
+        (True, True, True, AFTER_SAVED, AFTER_SAVED),
+    ],
+)
+@pytest.mark.parametrize("from_saved", [False, True])
+def test_the_table_of_eight_rows(
+    runs: Any,
+    wait: Any,
+    save: bool,
+    start: bool,
+    saved: bool,
+    first: int,
+    first_from_saved: int,
+    from_saved: bool,
+) -> None:
+    store = runs.stage.store()
+    offset = runs.publish(SAVED + 1)
+    runs.publish(LAST - SAVED)
+    if saved:
+        runs.save(store, SAVED, offset)
+    given = START if start else None
+    run = runs.start(store, starting_position=given, save=save, from_saved=from_saved)
+    wait(lambda: run.seen.has(LAST))
+    run.stop()
+    expected = first_from_saved if from_saved else first
+    assert run.seen.events["0"] == list(range(expected, LAST + 1))
+    stored = {"0": LAST} if save else {"0": SAVED} if saved else {}
+    assert runs.saved(store) == stored
+    assert runs.owned(store) == []
+
+
+def test_what_was_saved_on_any_backend_is_where_the_next_one_starts(
+    runs: Any, wait: Any, place: Any
+) -> None:
+    store = runs.open(place)
+    runs.publish(5)
+    first = runs.start(store, starting_position=1)
+    wait(lambda: first.seen.has(4))
+    first.stop()
+    assert (runs.saved(store), runs.owned(store)) == ({"0": 4}, [])
+    runs.publish(3)
+    second = runs.start(store, starting_position=1, from_saved=False)
+    wait(lambda: second.seen.has(7))
+    second.stop()
+    assert (first.seen.events["0"], second.seen.events["0"]) == ([2, 3, 4], [5, 6, 7])
+    assert runs.saved(store) == {"0": 7}
+
+
+@pytest.mark.parametrize("kind", ["offset", "number", "before all", "time", "end"])
+def test_a_start_position_is_whatever_the_client_takes(runs: Any, wait: Any, kind: str) -> None:
+    long_ago, now = datetime(2026, 1, 1, tzinfo=UTC), datetime.now(UTC)
+    runs.hub.publish("orders", "0", ["old"] * 3, enqueued_time=long_ago)
+    offset = runs.publish(1)
+    runs.publish(2)
+    start = {
+        "offset": offset,
+        "number": 3,
+        "before all": -1,
+        "time": now - timedelta(hours=1),
+        "end": "@latest",
+    }[kind]
+    first = {"offset": 4, "number": 4, "before all": 0, "time": 3, "end": 6}[kind]
+    run = runs.start(runs.stage.store(), starting_position=start)
+    wait(lambda: runs.hub.receivers("orders"))
+    runs.publish(1)
+    wait(lambda: run.seen.has(6))
+    assert run.seen.events["0"][0] == first
+
+
+def test_who_gives_no_start_position_gets_every_event_there_is(runs: Any, wait: Any) -> None:
+    runs.publish(3)
+    run = runs.start(runs.stage.store())
+    wait(lambda: run.seen.has(2))
+    assert run.seen.events["0"] == [0, 1, 2]
+
+
+def by_partition(colour: str, kind: str) -> Any:
+    starts = {"0": 1, "1": None}
+
+    async def found(partition_id: str) -> int | None:
+        return starts[partition_id]
+
+    if kind == "mapping":
+        return {"0": 1}
+    return starts.__getitem__ if kind == "function" else found
+
+
+@pytest.mark.parametrize("kind", ["mapping", "function", "coroutine function"])
+def test_starts_by_partition_and_the_beginning_of_those_left_out(
+    runs: Any, wait: Any, colour: str, kind: str
+) -> None:
+    runs.hub.add_partitions("orders", 1)
+    start = by_partition(colour, kind)
+    for partition_id in ("0", "1"):
+        runs.publish(4, partition_id)
+    run = runs.make(runs.stage.store(), starting_position=start)
+    if kind == "coroutine function" and colour == "sync":
+        with pytest.raises(ConfigurationError, match=r"found is async; expected a plain function"):
+            run.start()
+        return
+    run.start()
+    wait(lambda: run.seen.has(3) and run.seen.has(3, partition_id="1"))
+    assert run.seen.events == {"0": [2, 3], "1": [0, 1, 2, 3]}
+
+
+def test_a_mapping_says_of_which_partitions_a_saved_position_is_passed_over(
+    runs: Any, wait: Any
+) -> None:
+    runs.hub.add_partitions("orders", 1)
+    store = runs.stage.store()
+    for partition_id in ("0", "1"):
+        offset = runs.publish(3, partition_id)
+        runs.publish(1, partition_id)
+        runs.save(store, 2, offset, partition_id)
+    run = runs.start(store, starting_position={"0": 0}, from_saved=False)
+    wait(lambda: run.seen.has(3) and run.seen.has(3, partition_id="1"))
+    assert run.seen.events == {"0": [3], "1": [0, 1, 2, 3]}
+
+
+def test_an_unknown_partition_is_refused_and_a_corrected_processor_starts(
+    runs: Any, wait: Any
+) -> None:
+    run = runs.make(runs.stage.store(), starting_position={"0": 1, "7": 2})
+    with pytest.raises(ConfigurationError, match=r"names partition '7'; the hub has '0'$"):
+        run.start()
+    run.stop()
+    assert not runs.hub.receivers("orders")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (lambda partition_id: 1.5, "starting_position of partition '0' is 1.5"),
+        (lambda partition_id: 1 / 0, "division by zero"),
+    ],
+)
+def test_a_callable_that_gives_no_start_position_fails_the_start(
+    runs: Any, given: Any, expected: str
+) -> None:
+    run = runs.make(runs.stage.store(), starting_position=given)
+    with pytest.raises((ConfigurationError, ZeroDivisionError), match=expected):
+        run.start()
+
+
+@pytest.mark.parametrize(
+    "option", [{"from_saved": False}, {"on_invalid_checkpoint": "restart"}], ids=str
+)
+def test_a_client_that_is_ready_cannot_be_steered(runs: Any, option: dict[str, Any]) -> None:
+    store = runs.stage.store()
+    [(name, value)] = option.items()
+    with pytest.raises(ConfigurationError, match=f"client is ready, and {name}={value!r} needs"):
+        runs.make(store, runs.ready(store), **option)
+
+
+def test_a_client_that_is_ready_needs_the_same_store(runs: Any) -> None:
+    with pytest.raises(ConfigurationError, match="store is not its checkpoint_store"):
+        runs.make(runs.stage.store(), runs.ready(None))
+
+
+@pytest.mark.parametrize("is_ready", [False, True])
+def test_a_processor_that_was_stopped_starts_again_where_it_was(
+    runs: Any, wait: Any, is_ready: bool
+) -> None:
+    store = runs.stage.store()
+    client = runs.ready(store) if is_ready else None
+    run = runs.make(store, client, starting_position=1)
+    for last, count in ((4, 5), (6, 2)):
+        runs.publish(count)
+        run.start()
+        wait(lambda last=last: run.seen.has(last))
+        with pytest.raises(ConfigurationError, match="was started already"):
+            run.start()
+        run.stop()
+        assert (runs.saved(store), runs.owned(store)) == ({"0": last}, [])
+    assert run.seen.events["0"] == [2, 3, 4, 5, 6]
+    assert run.seen.opened == run.seen.closed == ["0", "0"]

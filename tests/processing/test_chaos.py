@@ -1,0 +1,235 @@
+"""Workers that are killed: a short run of `python -m processing_chaos`, and proof it can fail."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eventhub_checkpoints.localhub import LocalHub
+from processing_chaos import __main__ as command
+from processing_chaos.claimed import SLACK, Replay, largest
+from processing_chaos.journal import Journal, Line, Reading
+from processing_chaos.judge import Judge, lost
+from processing_chaos.orders import Orders, orders_of
+from processing_chaos.rounds import Outcome
+from processing_chaos.storage import Storage
+
+POOL = Orders(
+    name="a",
+    way="pool",
+    colour="sync",
+    seed=0,
+    connection="",
+    url="",
+    journal="",
+    saves_trailing=False,
+    events=2,
+    seconds=None,
+    max_pending=3,
+    max_unsaved=None,
+    batch=4,
+    is_apart=False,
+    slowness=0.0,
+    write_slowness=0.0,
+    failures=0.0,
+)
+BOUNDED = replace(POOL, max_unsaved=3)
+TIMED = replace(POOL, events=None, seconds=1.0)
+
+
+def test_no_worker_that_is_killed_loses_an_event_or_has_more_read_again_than_it_may(
+    tell: Callable[[str, str], None],
+) -> None:
+    seen, replays, wrong = command.run_rounds(seed=176, rounds=2, url=None)
+    assert wrong == seen["lost events"] == 0
+    assert seen["events"] > 0
+    assert seen["kills"] > 0
+    for kind, one in largest(replays).items():
+        tell("chaos", f"{kind}: {one.counted} of at most {one.bound} read again")
+
+
+class Story:
+    """A journal that a test makes up: worker `a` has one claim of partition 0, then `b` comes."""
+
+    def __init__(self, orders: Orders) -> None:
+        self._judge = Judge({"a": orders, "b": orders})
+        self._at = 0.0
+
+    @property
+    def problems(self) -> list[str]:
+        return [problem.split(": ", 1)[1] for problem in self._judge.problems]
+
+    @property
+    def replays(self) -> Sequence[Replay]:
+        return self._judge.replays
+
+    def tell(self, who: str, what: str, *numbers: int) -> "Story":
+        """Say the same of each number."""
+        for number in numbers or (0,):
+            self._judge.read([Line(self._at, who, what, "0", 1, number)])
+        return self
+
+    def wait(self, seconds: float) -> "Story":
+        self._at += seconds
+        return self
+
+    def begin(self, who: str, position: int) -> "Story":
+        """A worker finds this position, and begins behind it."""
+        self.tell(who, "listing").tell(who, "listed", position)
+        return self.tell(who, "claimed", position)
+
+    def process(self, *numbers: int) -> "Story":
+        return self.tell("a", "begun", *numbers).tell("a", "done", *numbers)
+
+
+def story(orders: Orders) -> Story:
+    return Story(orders).begin("a", -1)
+
+
+def test_what_is_saved_before_it_is_done_is_told() -> None:
+    told = story(POOL).process(0, 2).tell("a", "saving", 2)
+    assert told.problems == ["2 is being saved, and 1 is not done"]
+    assert story(POOL).process(0, 1, 2).tell("a", "saving", 2).problems == []
+
+
+def test_what_is_found_saved_before_it_is_done_is_told() -> None:
+    told = story(POOL).process(0).tell("a", "kill").begin("b", 1)
+    assert told.problems == ["1 was found saved, and 1 is not done"]
+
+
+def test_a_position_that_goes_back_is_told() -> None:
+    told = story(POOL).process(0, 1).tell("a", "saving", 1).tell("a", "saved", 1)
+    told.tell("a", "kill").begin("b", 0)
+    assert told.problems == ["found 0 saved, where 1 was before"]
+
+
+@pytest.mark.parametrize(
+    ("position", "problems"),
+    [(0, []), (-1, ["found -1 saved, where 1 was before"])],
+    ids=["behind the new claim's begin", "before it"],
+)
+def test_a_claim_that_begins_while_the_last_one_still_saves_may_go_back_to_where_it_began(
+    position: int, problems: list[str]
+) -> None:
+    told = story(POOL).process(0, 1).tell("a", "saving", 0).tell("a", "saved", 0)
+    told.tell("a", "closing", 0).tell("a", "saving", 1).begin("a", 0).tell("a", "saved", 1)
+    told.tell("a", "kill").begin("b", position)
+    assert told.problems == problems
+
+
+def test_what_is_confirmed_after_the_look_has_begun_may_be_missing() -> None:
+    told = story(POOL).process(0, 1).tell("b", "listing")
+    told.tell("a", "saving", 1).tell("a", "saved", 1).tell("b", "listed", -1)
+    assert told.problems == []
+
+
+def test_a_worker_that_leaves_an_event_out_is_told() -> None:
+    assert story(POOL).process(1).problems == ["began at 1, where -1 was saved"]
+
+
+@pytest.mark.parametrize(
+    ("orders", "events", "seconds", "bound"),
+    [(POOL, 6, SLACK + 0.1, 5), (TIMED, 4, SLACK + 1.1, 3), (BOUNDED, 4, 0, 3)],
+    ids=["by events", "by seconds", "by max_unsaved"],
+)
+def test_more_events_that_are_read_again_than_may_be_are_told(
+    orders: Orders, events: int, seconds: float, bound: int
+) -> None:
+    told = story(orders).process(*range(events)).wait(seconds).tell("a", "kill").begin("b", -1)
+    assert len(told.problems) == 1
+    most = f"{events} events are read again, expected at most {bound}"
+    assert told.problems[0].startswith(most)
+    assert told.replays == [Replay(orders.kind, events, events, bound)]
+
+
+@pytest.mark.parametrize(
+    ("orders", "events", "seconds"),
+    [(POOL, 5, SLACK + 0.1), (POOL, 9, SLACK - 0.1), (TIMED, 9, SLACK + 0.9), (BOUNDED, 3, 9)],
+)
+def test_as_many_events_as_may_be_are_read_again_without_a_word(
+    orders: Orders, events: int, seconds: float
+) -> None:
+    told = story(orders).process(*range(events)).wait(seconds).tell("a", "kill").begin("b", -1)
+    assert told.problems == []
+
+
+def test_what_is_done_while_a_write_fails_counts_only_for_the_hard_bound() -> None:
+    for orders, problems in (POOL, 0), (BOUNDED, 1):
+        told = story(orders).process(0).tell("a", "saving", 0).tell("a", "unsaved", 0)
+        told.process(*range(1, 9)).wait(SLACK + 0.1).tell("a", "kill").begin("b", -1)
+        assert len(told.problems) == problems
+
+
+def test_what_the_old_owner_does_after_the_new_one_has_looked_does_not_count() -> None:
+    told = story(BOUNDED).process(0, 1, 2).tell("b", "listing").tell("b", "listed", -1).wait(1)
+    told.tell("a", "saving", 2).tell("a", "saved", 2).process(3).tell("b", "claimed", -1)
+    assert told.problems == []
+
+
+def test_what_is_done_during_a_write_that_has_just_ended_does_not_count_yet() -> None:
+    for seconds, problems in (0.1, 0), (SLACK + 0.1, 1):
+        told = story(POOL).process(0).tell("a", "saving", 0).process(*range(1, 9)).wait(2)
+        told.tell("a", "saved", 0).wait(seconds).tell("a", "kill").begin("b", 0)
+        assert len(told.problems) == problems
+
+
+def test_what_is_done_when_a_write_that_failed_is_not_tried_again_counts() -> None:
+    told = story(POOL).process(0).tell("a", "saving", 0).tell("a", "unsaved", 0).wait(9)
+    told.process(*range(1, 6)).wait(SLACK + 0.1).tell("a", "kill").begin("b", -1)
+    assert told.problems[0].startswith("6 events are read again, expected at most 5")
+
+
+def test_what_a_graceful_end_leaves_is_told() -> None:
+    told = story(POOL).process(0, 1).tell("a", "begun", 2)
+    told.tell("a", "closing", 1).tell("a", "closed").begin("b", 0)
+    assert [problem.split(";")[0] for problem in told.problems] == [
+        "after a graceful end 0 is saved, and 1 was finished",
+        "after a graceful end [2] are begun and not done",
+    ]
+
+
+def test_after_a_graceful_end_only_what_has_failed_is_read_again() -> None:
+    told = story(POOL).process(0, 1, 3).tell("a", "begun", 2).tell("a", "failed", 2)
+    told.tell("a", "closing", 1).tell("a", "closed").begin("b", 1)
+    assert told.problems == []
+
+
+def test_events_that_nobody_has_done_are_lost() -> None:
+    assert lost({"0": {0, 2}, "1": set()}, {"0": 2, "1": -1}) == [("0", 1)]
+
+
+def test_a_journal_is_read_while_it_grows_and_an_unfinished_line_later(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal, reading = Journal(path, "a"), Reading(path)
+    journal.write("begun", "0", 1, 7)
+    with path.open("ab") as file:
+        file.write(b"1.5 a done 0 ")
+    assert [line[1:] for line in reading.more()] == [("a", "begun", "0", 1, 7)]
+    with path.open("ab") as file:
+        file.write(b"1 7\n")
+    assert reading.more() == [Line(1.5, "a", "done", "0", 1, 7)]
+
+
+def test_orders_reach_another_process() -> None:
+    assert orders_of(BOUNDED.to_json()) == BOUNDED
+
+
+@pytest.mark.parametrize(("problems", "status"), [([], 0), (["1 events are lost"], 1)])
+def test_the_command_prints_its_seed_and_a_row_for_each_kind(
+    problems: list[str],
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run_round(hub: LocalHub, storage: Storage, seed: int) -> Outcome:
+        return Outcome(Counter(rounds=1, events=seed), [Replay("aio pool", 9, seed, 9)], problems)
+
+    monkeypatch.setattr(command, "run_round", run_round)
+    assert command.main(["--seed", "7", "--rounds", "2"]) == status
+    printed = capsys.readouterr().out
+    assert "processing_chaos: seed 7, 2 rounds" in printed
+    assert "2 rounds, 15 events" in printed
+    assert "aio pool                       2       8        9      9" in printed
+    assert ("seed 8 failed:\n  1 events are lost" in printed) == bool(problems)
