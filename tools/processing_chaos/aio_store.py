@@ -1,0 +1,47 @@
+"""The store of an asynchronous worker."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from azure.eventhub.aio import CheckpointStore
+
+from processing_chaos.diary import Diary, Fate
+
+
+class WatchedStore(CheckpointStore):
+    """A store that writes down what it is asked, and takes its time."""
+
+    forward_only = True
+
+    def __init__(self, store: Any, diary: Diary, fate: Fate) -> None:
+        self._store, self._diary, self._fate = store, diary, fate
+
+    async def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
+        rows: Iterable[dict[str, Any]] = await self._store.list_ownership(*names, **kwargs)
+        return rows
+
+    async def claim_ownership(
+        self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
+    ) -> Iterable[dict[str, Any]]:
+        rows: Iterable[dict[str, Any]] = await self._store.claim_ownership(ownership_list, **kwargs)
+        return rows
+
+    async def list_checkpoints(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
+        self._diary.listing()
+        rows = list(await self._store.list_checkpoints(*names, **kwargs))
+        self._diary.listed(rows)
+        return rows
+
+    async def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
+        self._diary.saving(checkpoint)
+        error: BaseException | None = None
+        try:
+            await asyncio.sleep(self._fate.write_seconds())
+            await self._store.update_checkpoint(checkpoint, **kwargs)
+            await asyncio.sleep(self._fate.write_seconds())
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self._diary.saved(checkpoint, error)

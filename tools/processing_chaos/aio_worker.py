@@ -1,0 +1,219 @@
+"""The ways of the asynchronous client."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+from azure.eventhub import CloseReason, EventData
+from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, PartitionContext
+
+from eventhub_checkpoints.aio import (
+    Checkpointer,
+    CheckpointManager,
+    CoalescingCheckpointStore,
+    EventProcessor,
+    PartitionProcessor,
+    open_store,
+)
+from processing_chaos.aio_store import WatchedStore
+from processing_chaos.diary import Claim, Diary, Fate, UnluckyError
+from processing_chaos.orders import Orders
+from processing_chaos.settings import CLIENT, DRAIN_SECONDS, WRITE_SECONDS
+
+CLAIM_HERE: ContextVar[Claim] = ContextVar("claim")
+"""A handler may run on when its partition was lost and claimed anew."""
+
+
+class Worker:
+    """Processes until it is told to end."""
+
+    def __init__(self, orders: Orders, diary: Diary) -> None:
+        self.orders, self.diary, self.fate = orders, diary, Fate(orders)
+
+    def run(self) -> None:
+        """Process until SIGTERM."""
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        ways: dict[str, Callable[[WatchedStore], Any]] = {
+            "pool": self.tracked,
+            "handler": self.tracked,
+            "processor": self.processor,
+            "coalesced": self.coalesced,
+        }
+        async with open_store(self.orders.url) as store:
+            await ways[self.orders.way](WatchedStore(store, self.diary, self.fate))
+
+    async def process(self, event: EventData) -> None:
+        """Take as long as the event takes.
+
+        Raises:
+            UnluckyError: it failed this time.
+        """
+        await asyncio.sleep(self.fate.seconds())
+        if self.fate.is_failure():
+            raise UnluckyError(event.sequence_number)
+
+    async def tracked(self, store: WatchedStore) -> None:
+        """By a checkpointer."""
+        orders, diary = self.orders, self.diary
+        checkpointer = Checkpointer(
+            store,
+            orders.policy,
+            max_pending=orders.max_pending,
+            max_unsaved=orders.max_unsaved,
+            drain_timeout=DRAIN_SECONDS,
+            write_timeout=WRITE_SECONDS,
+        )
+
+        async def finish(ticket: Any, claim: Claim, event: EventData) -> None:
+            async with ticket:
+                try:
+                    await self.process(event)
+                except UnluckyError:
+                    claim.failed(event)
+                    raise
+                claim.done(event)
+                if self.fate.toss():
+                    checkpointer.done(event)
+
+        async def finish_apart(ticket: Any, claim: Claim, event: EventData) -> None:
+            with suppress(UnluckyError):
+                await finish(ticket, claim, event)
+
+        async def on_event(context: PartitionContext, event: EventData) -> None:
+            ticket = await checkpointer.track(context, event)
+            claim = CLAIM_HERE.get()
+            claim.begun(event)
+            if orders.way == "pool":
+                tasks.create_task(finish_apart(ticket, claim, event))
+            else:
+                await finish(ticket, claim, event)
+
+        async def on_initialize(context: PartitionContext) -> None:
+            CLAIM_HERE.set(diary.open(context.partition_id, announces=True))
+            await checkpointer.on_initialize(context)
+
+        async def on_close(context: PartitionContext, reason: CloseReason) -> None:
+            claim = diary.open(context.partition_id, announces=False)
+            claim.closing(reason)
+            await checkpointer.on_close(context, reason)
+            claim.closed()
+            diary.forget(claim)
+
+        async with checkpointer, asyncio.TaskGroup() as tasks:
+            await receive_until_told(orders, store, on_event, on_initialize, on_close)
+
+    async def coalesced(self, store: WatchedStore) -> None:
+        """By a checkpoint for every event."""
+        diary = self.diary
+
+        async def on_event(context: PartitionContext, event: EventData) -> None:
+            claim = CLAIM_HERE.get()
+            claim.begun(event)
+            await self.process(event)
+            claim.done(event)
+            await context.update_checkpoint(event)
+
+        async def on_initialize(context: PartitionContext) -> None:
+            CLAIM_HERE.set(diary.open(context.partition_id, announces=True))
+
+        async def on_close(context: PartitionContext, reason: CloseReason) -> None:
+            claim = diary.open(context.partition_id, announces=False)
+            claim.closing(reason)
+            diary.forget(claim)
+
+        coalescing = CoalescingCheckpointStore(
+            store, self.orders.policy, write_timeout=WRITE_SECONDS
+        )
+        async with coalescing:
+            await receive_until_told(self.orders, coalescing, on_event, on_initialize, on_close)
+
+    async def processor(self, store: WatchedStore) -> None:
+        """By an event processor, which minds SIGTERM itself."""
+        async with asyncio.TaskGroup() as tasks:
+            await EventProcessor(
+                partial(client_of, self.orders),
+                partial(Processing, self, tasks),
+                store=store,
+                policy=self.orders.policy,
+                max_batch_size=self.orders.batch,
+                max_pending=self.orders.max_pending,
+                drain_timeout=DRAIN_SECONDS,
+                write_timeout=WRITE_SECONDS,
+            ).run()
+
+
+class Processing(PartitionProcessor):
+    """Processes one partition, in turn or apart."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        tasks: asyncio.TaskGroup,
+        context: PartitionContext,
+        checkpoints: CheckpointManager,
+    ) -> None:
+        super().__init__(context, checkpoints)
+        self._worker, self._tasks = worker, tasks
+        self._claim = worker.diary.open(context.partition_id, announces=True)
+
+    async def process_events(self, events: list[EventData]) -> None:
+        worker, claim = self._worker, self._claim
+        for event in events:
+            claim.begun(event)
+            if worker.orders.is_apart and worker.fate.toss():
+                self._tasks.create_task(self._finish_apart(self.checkpoints.track(event), event))
+                continue
+            try:
+                await worker.process(event)
+            except UnluckyError:
+                claim.raised(event)
+                raise
+            claim.done(event)
+
+    async def _finish_apart(self, apart: Any, event: EventData) -> None:
+        try:
+            await self._worker.process(event)
+        except UnluckyError:
+            self._claim.failed(event)
+            apart.failed()
+        else:
+            self._claim.done(event)
+            apart.done()
+
+    async def close(self, reason: CloseReason) -> None:
+        self._claim.closing(reason)
+        self._worker.diary.forget(self._claim)
+
+
+def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubConsumerClient:
+    """A client that balances often."""
+    return EventHubConsumerClient.from_connection_string(
+        orders.connection, "$Default", checkpoint_store=checkpoint_store, **CLIENT
+    )
+
+
+async def receive_until_told(
+    orders: Orders,
+    store: CheckpointStore,
+    on_event: Callable[[PartitionContext, Any], Awaitable[None]],
+    on_initialize: Callable[[PartitionContext], Awaitable[None]],
+    on_close: Callable[[PartitionContext, CloseReason], Awaitable[None]],
+) -> None:
+    """Receive until SIGTERM."""
+    here = asyncio.current_task()
+    assert here is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, here.cancel)
+    async with client_of(orders, store) as client:
+        with suppress(asyncio.CancelledError):
+            await client.receive(
+                on_event,
+                on_partition_initialize=on_initialize,
+                on_partition_close=on_close,
+                starting_position="-1",
+            )

@@ -1,0 +1,79 @@
+"""One file in which every process of a round writes down what it does, in the order it is done."""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+Deed = Literal["listing", "listed", "claimed", "begun", "done", "failed", "raised", "closing"]
+What = Deed | Literal["closed", "saving", "saved", "refused", "unsaved", "kill", "ended"]
+NOTHING = -1
+"""The position of a partition of which nothing is saved."""
+
+
+class Line(NamedTuple):
+    """Something that was done.
+
+    Attributes:
+        at: seconds of the machine's monotonic clock, which all processes share.
+        who: the worker, or the one that started it.
+        what: `listed` is said of every partition, with the position; `begun` after the library
+            was told, `done` before it is; `saving` before the store is told, and one of the
+            three behind it afterwards; `closing` has 1 for the number where the client stops.
+            The parent says `kill` before it kills a worker, and `ended` with the exit status.
+        partition: its id, or `-`.
+        claim: counts the claims that a worker has had of a partition.
+        number: a sequence number.
+    """
+
+    at: float
+    who: str
+    what: str
+    partition: str
+    claim: int
+    number: int
+
+
+class Journal:
+    """Appends lines; each is one write, so that those of several processes do not mix."""
+
+    def __init__(self, path: Path, who: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._who = who
+
+    def write(self, what: What, partition: str = "-", claim: int = 0, number: int = 0) -> None:
+        """Write a line down; it outlives the process once this has returned."""
+        line = f"{time.monotonic():.6f} {self._who} {what} {partition} {claim} {number}\n"
+        os.write(self._file, line.encode())
+
+
+class Reading:
+    """Reads a journal that grows.
+
+    Attributes:
+        lines: what was read so far.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self.lines: list[Line] = []
+
+    def more(self) -> Sequence[Line]:
+        """The lines that have come since the last call."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            whole, _, _ = file.read().rpartition(b"\n")
+        if not whole:
+            return []
+        self._offset += len(whole) + 1
+        found = [line_of(text) for text in whole.decode().split("\n")]
+        self.lines += found
+        return found
+
+
+def line_of(text: str) -> Line:
+    """A line as it is written."""
+    at, who, what, partition, claim, number = text.split()
+    return Line(float(at), who, what, partition, int(claim), int(number))

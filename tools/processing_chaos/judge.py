@@ -1,0 +1,198 @@
+"""What a journal may tell, and what it may not.
+
+The order of the lines is the order of what was done, so much can be said without a clock:
+
+1. Whenever a position is saved, or found saved, every event up to it is done.
+2. What is found saved is never below what was found or confirmed before. One thing is excepted,
+   and counted: a sync client may claim a partition anew while its close handler still saves, and
+   reads less than that; no store tells the late write of an earlier claim of its own client.
+3. With `max_unsaved` = M a claim has begun no event beyond M behind the position that is found.
+4. After a graceful end, all that was finished in order is saved, and all that was begun is done.
+
+Without `max_unsaved` what is read again is bounded as `claimed.py` says.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from processing_chaos.claimed import Claimed, Replay, replay_of, unfinished
+from processing_chaos.journal import NOTHING, Line
+from processing_chaos.orders import Orders
+
+Key = tuple[str, str, int]
+"""Worker, partition, number of the claim."""
+
+
+class Judge:
+    """Reads a round's journal, line by line.
+
+    Args:
+        orders: of every worker, by its name.
+
+    Attributes:
+        problems: what must not be, in words.
+        done: the events that were processed, by partition.
+        replays: of every claim that another one has followed.
+        steals: claims of a partition whose last owner lived and had not closed it.
+        late: positions that were found to go back in the way that is excepted.
+    """
+
+    def __init__(self, orders: Mapping[str, Orders]) -> None:
+        self._orders = orders
+        self.problems: list[str] = []
+        self.replays: list[Replay] = []
+        self.steals = self.late = 0
+        self.done: dict[str, set[int]] = defaultdict(set)
+        self._prefix: dict[str, int] = defaultdict(lambda: NOTHING)
+        self._known: dict[str, int] = defaultdict(lambda: NOTHING)
+        self._listings: dict[str, dict[str, int]] = {}
+        self._listed_at: dict[str, float] = {}
+        self._claims: dict[Key, Claimed] = {}
+        self._open: dict[str, dict[Key, Claimed]] = defaultdict(dict)
+        self._dead: dict[str, float] = {}
+        self._hasty: dict[str, Claimed] = {}
+
+    def read(self, lines: Iterable[Line]) -> None:
+        """Judge what was done next."""
+        for line in lines:
+            getattr(self, f"_{line.what}")(line)
+
+    def _problem(self, line: Line, what: str) -> None:
+        told = f"{line.who}, partition {line.partition}, claim {line.claim}: {what}"
+        self.problems.append(f"at {line.at:.3f} {told}")
+
+    def _listing(self, line: Line) -> None:
+        self._listings[line.who] = dict(self._known)
+        self._listed_at[line.who] = line.at
+
+    def _listed(self, line: Line) -> None:
+        before = self._listings[line.who].get(line.partition, NOTHING)
+        if line.number < before:
+            hasty = self._hasty.get(line.partition)
+            if hasty is None or line.number < hasty.start:
+                self._problem(line, f"found {line.number} saved, where {before} was before")
+            else:
+                self.late += 1
+                self._known[line.partition] = line.number
+        self._check_passed(line, "was found saved")
+        self._known[line.partition] = max(self._known[line.partition], line.number)
+
+    def _check_passed(self, line: Line, how: str) -> None:
+        done, number = self.done[line.partition], self._prefix[line.partition]
+        while number + 1 in done:
+            number += 1
+        self._prefix[line.partition] = number
+        if line.number > number:
+            self._problem(line, f"{line.number} {how}, and {number + 1} is not done")
+
+    def _claimed(self, line: Line) -> None:
+        before = self._open.pop(line.partition, {})
+        for key, claim in before.items():
+            self._judge(line, key, claim)
+            is_living = key[0] not in self._dead and claim.closing_at is None
+            self.steals += is_living and key[0] != line.who
+        self._hasty.pop(line.partition, None)
+        if line.who in self._orders:
+            claim = Claimed(self._orders[line.who], line.number)
+            key = line.who, line.partition, line.claim
+            self._claims[key] = self._open[line.partition][key] = claim
+            if any(key[0] == line.who and is_still_saving(one) for key, one in before.items()):
+                self._hasty[line.partition] = claim
+
+    def _of(self, line: Line) -> Claimed:
+        return self._claims[line.who, line.partition, line.claim]
+
+    def _begun(self, line: Line) -> None:
+        claim = self._of(line)
+        if not claim.begun and line.number != claim.start + 1:
+            self._problem(line, f"began at {line.number}, where {claim.start} was saved")
+        claim.repeats |= line.number in claim.begun
+        if claim.closing_at is None:
+            claim.begun.setdefault(line.number, line.at)
+
+    def _done(self, line: Line) -> None:
+        claim = self._of(line)
+        claim.done[line.number] = line.at
+        claim.raised.discard(line.number)
+        self.done[line.partition].add(line.number)
+
+    def _failed(self, line: Line) -> None:
+        self._of(line).failed.add(line.number)
+
+    def _raised(self, line: Line) -> None:
+        self._of(line).raised.add(line.number)
+
+    def _closing(self, line: Line) -> None:
+        claim = self._of(line)
+        claim.closing_at, claim.is_graceful = line.at, bool(line.number)
+
+    def _closed(self, line: Line) -> None:
+        claim = self._of(line)
+        claim.closed_at = line.at
+        claim.left = set(claim.begun) - claim.done.keys() - claim.failed
+
+    def _saving(self, line: Line) -> None:
+        self._check_passed(line, "is being saved")
+        claim = self._of(line)
+        claim.tried_at = line.at
+        if claim.troubled_since is None:
+            claim.troubled_since = line.at
+
+    def _saved(self, line: Line) -> None:
+        self._known[line.partition] = max(self._known[line.partition], line.number)
+        self._refused(line)
+
+    def _refused(self, line: Line) -> None:
+        claim = self._of(line)
+        if claim.troubled_since is not None:
+            claim.last_write = claim.troubled_since, line.at
+        claim.troubled_since, claim.has_failed_writes = None, False
+
+    def _unsaved(self, line: Line) -> None:
+        self._of(line).has_failed_writes = True
+
+    def _kill(self, line: Line) -> None:
+        self._dead[line.who] = line.at
+
+    def _ended(self, line: Line) -> None:
+        self._dead.setdefault(line.who, line.at)
+        for (who, _, _), claim in self._claims.items():
+            if who == line.who and line.number == 0 and claim.closed_at is None:
+                claim.closed_at = line.at
+
+    def _judge(self, line: Line, key: Key, claim: Claimed) -> None:
+        """Compare what a claim has done with the position that the next one begins behind."""
+        told = f"{claim.orders.kind}, {claim.orders.policy!r}, of {key[0]}, claim {key[2]}"
+        # The old owner may go on for a while after the new one has read where to begin.
+        position, read_at = line.number, self._listed_at[line.who]
+        ends = [read_at, self._dead.get(key[0], read_at), claim.closing_at or read_at]
+        replay = replay_of(claim, position, read_at, min(ends))
+        self.replays.append(replay)
+        if replay.counted > replay.bound:
+            most = f"{replay.counted} events are read again, expected at most {replay.bound}"
+            self._problem(line, f"{most}; {told}")
+        is_over = claim.closed_at is not None and claim.closed_at <= read_at
+        if claim.is_graceful and is_over and not claim.has_failed_writes:
+            for what in unfinished(claim, position):
+                self._problem(line, f"after a graceful end {what}; {told}")
+
+
+def is_still_saving(claim: Claimed) -> bool:
+    """Whether the close handler of a claim may be saving."""
+    is_handled = claim.orders.colour == "sync" and claim.orders.way != "coalesced"
+    return is_handled and claim.closing_at is not None and claim.closed_at is None
+
+
+def lost(done: Mapping[str, set[int]], published: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Events that nobody has done.
+
+    Args:
+        done: by partition.
+        published: the last event of each partition.
+    """
+    return [
+        (partition, number)
+        for partition, last in published.items()
+        for number in range(last + 1)
+        if number not in done[partition]
+    ]

@@ -1,0 +1,53 @@
+"""A worker's process, as its parent has it."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import eventhub_checkpoints
+import processing_chaos
+from eventhub_checkpoints.cli.children import Child
+from processing_chaos.journal import Journal
+from processing_chaos.orders import Orders
+
+END_SECONDS = 30.0
+PATHS = [str(Path(one.__path__[0]).parent) for one in (eventhub_checkpoints, processing_chaos)]
+"""So that workers have what the parent has."""
+
+
+class Worker:
+    """A worker's process, and what the parent writes down of it.
+
+    Attributes:
+        has_begun: whether it was seen at work, so that it minds SIGTERM.
+    """
+
+    def __init__(self, orders: Orders, folder: Path) -> None:
+        self.orders = orders
+        self.has_begun = False
+        self._journal = Journal(Path(orders.journal), orders.name)
+        self._child = Child(
+            [sys.executable, "-m", "processing_chaos.worker", orders.to_json()],
+            log=folder / f"{orders.name}.log",
+            env={"PYTHONPATH": os.pathsep.join(PATHS)},
+            name=orders.name,
+        )
+
+    def kill(self) -> str:
+        """End it at once; what is wrong with that, or nothing."""
+        died = self._child.poll()
+        self._journal.write("kill")
+        self._child.kill()
+        return "" if died is None else f"it ended by itself with {died}: {self._child.tail()}"
+
+    def end(self) -> str:
+        """Ask it to end; what is wrong with that, or nothing."""
+        died = self._child.poll()
+        status = self._child.stop(END_SECONDS)
+        self._journal.write("ended", number=status)
+        if died is not None:
+            return f"it ended by itself with {died}: {self._child.tail()}"
+        if status == -signal.SIGTERM and not self.has_begun:
+            return ""
+        return f"SIGTERM ended it with {status}: {self._child.tail()}" if status else ""

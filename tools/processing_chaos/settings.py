@@ -1,0 +1,14 @@
+"""What all workers have in common."""
+
+from collections.abc import Mapping
+from typing import Any
+
+CLIENT: Mapping[str, Any] = {
+    "load_balancing_interval": 0.3,
+    "partition_ownership_expiration_interval": 1.5,
+    "socket_timeout": 0.02,
+}
+"""A worker is replaced soon after it was killed."""
+DRAIN_SECONDS = 10.0
+WRITE_SECONDS = 2.0
+THREADS = 8

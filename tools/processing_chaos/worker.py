@@ -1,0 +1,25 @@
+"""A worker process: `python -m processing_chaos.worker ORDERS`."""
+
+import logging
+import sys
+from pathlib import Path
+
+from processing_chaos import aio_worker, sync_worker
+from processing_chaos.diary import Diary
+from processing_chaos.journal import Journal
+from processing_chaos.orders import orders_of
+
+
+def main() -> None:
+    """Process until SIGTERM, or until it is killed."""
+    orders = orders_of(sys.argv[1])
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    diary = Diary(Journal(Path(orders.journal), orders.name))
+    if orders.colour == "aio":
+        aio_worker.Worker(orders, diary).run()
+    else:
+        sync_worker.Worker(orders, diary).run()
+
+
+if __name__ == "__main__":
+    main()
