@@ -1,8 +1,9 @@
 """What an operation costs: ours, the official package's, and the bare request's, side by side.
 
 `python -m benchmarks` measures Blob on Azurite, `python -m benchmarks.backends` every backend on
-its own server, `benchmarks.receive` and `benchmarks.spark` what is received and read by Spark;
-`README.md` beside this file tells how to read the figures.
+its own server, `benchmarks.processing` what saving as events are processed costs,
+`benchmarks.receive` and `benchmarks.spark` what is received and read by Spark; `README.md` beside
+this file tells how to read the figures.
 
 - `measuring`: what is measured of a piece of work, and the sides taking turns at it.
 - `rows`: what the SDK hands to a store.
@@ -10,6 +11,7 @@ its own server, `benchmarks.receive` and `benchmarks.spark` what is received and
 - `places`, `sides`: Azurite and the slow way to it, and the three sides on Blob.
 - `servers`, `bare_sql`, `bare_redis`, `bare_cassandra`: all backends, and the bare calls on each.
 - `relay`: counts round trips; `far_away` makes them long.
+- `processing`, `processing_*`: what tells how far events are processed, and whole consumers.
 - `receive`, `receive_hub`, `receive_once`: a hub into Arrow, in several ways.
 - `spark`, `spark_*`: a hub into Spark, and which core does what.
 - `cases`, `backends`: names and targets, one table for each command.

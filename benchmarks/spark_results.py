@@ -21,6 +21,9 @@ UNITS = {
     "trigger": "{:.2f} s",
     "plan": "{:.2f} s",
     "work": "{:.2f} s",
+    "event": "{:,.0f} ns",
+    "layer": "{:+.1%}",
+    "writes": "{:.4g}",
 }
 """How each measure is written."""
 
@@ -105,13 +108,13 @@ class Row:
         }
 
 
-def show(title: str, rows: Sequence[Row], console: Console) -> None:
+def show(title: str, rows: Sequence[Row], console: Console, heading: str = "read") -> None:
     """Print rows that have the same sides as a table."""
     first, *others = rows[0].sides
     table = Table(title=f"{title}: median of the rounds")
-    table.add_column("read")
-    for heading in ("measure", first, *others, *(f"{first} / {one}" for one in others)):
-        table.add_column(heading, justify="right")
+    table.add_column(heading)
+    for column in ("measure", first, *others, *(f"{first} / {one}" for one in others)):
+        table.add_column(column, justify="right")
     table.add_column("target")
     table.add_column("reached")
     for row in rows:

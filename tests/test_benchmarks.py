@@ -86,6 +86,30 @@ on_two_cores = pytest.mark.skipif(
 
 
 @on_two_cores
+@pytest.mark.usefixtures("azurite")
+def test_consumers_with_checkpoints_are_measured_beside_one_without(tmp_path: Path) -> None:
+    """One that has not stored the last event's checkpoint in the end fails the command."""
+    only = ["tracker-1", "tracker-100", "coalescing", "tracked-aio", "processor"]
+    _, cases = quick_benchmark("benchmarks.processing", tmp_path / "figures.json", *only)
+    assert {*cases} == {*only}
+    for name in ("tracker-1", "tracker-100"):
+        medians = cases[name]["event"]["median"]
+        assert {*medians} == {"ours", "list", "heap", "shell", "shell, aio"}
+        assert all(value > 0 for value in medians.values())
+    for name in ("coalescing", "tracked-aio", "processor"):
+        assert {*cases[name]} == {"rate", "cpu", "layer", "writes"}
+        assert {*cases[name]["layer"]["median"]} == {"ours"}
+        for measure in ("rate", "cpu"):
+            medians = cases[name][measure]["median"]
+            assert {*medians} == {"ours", "official", "none"}
+            assert all(value > 0 for value in medians.values())
+        writes = cases[name]["writes"]["median"]
+        assert 0 == writes["none"] < writes["ours"] < writes["official"]
+    targets = [one["target"] for one in cases["coalescing"]["rate"]["targets"]]
+    assert targets == ["at least 0.9 x none"]
+
+
+@on_two_cores
 def test_what_is_received_is_measured_beside_the_official_client(tmp_path: Path) -> None:
     _, cases = quick_benchmark("benchmarks.receive", tmp_path / "figures.json", "mixed-far")
     [target] = cases["mixed-far"]["rate"]["targets"]
@@ -125,7 +149,12 @@ def test_what_spark_reads_is_measured_beside_a_plain_loop(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("module", "known"),
-    [("benchmarks", "renew"), ("benchmarks.backends", "renew"), ("benchmarks.spark", "two-tasks")],
+    [
+        ("benchmarks", "renew"),
+        ("benchmarks.backends", "renew"),
+        ("benchmarks.processing", "tracked"),
+        ("benchmarks.spark", "two-tasks"),
+    ],
 )
 def test_an_unknown_case_is_answered_with_the_known_ones(module: str, known: str) -> None:
     ran = benchmark(module, "--only", "nothing")

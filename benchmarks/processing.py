@@ -1,0 +1,163 @@
+"""Measure what it costs to save how far events were processed: trackers, and whole consumers.
+
+Servers and consumer are on different cores. Consumers need Linux.
+"""
+
+import sys
+from argparse import ArgumentParser
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from backends import BACKENDS, Backend, ServerMissingError
+from benchmarks import processing_trackers as trackers
+from benchmarks.command import arguments
+from benchmarks.measuring import OFFICIAL, OURS, turned
+from benchmarks.processing_ways import (
+    COALESCING,
+    NONE,
+    NONE_BATCHES,
+    OFFICIAL_BATCHES,
+    PROCESSOR,
+    TRACKED,
+)
+from benchmarks.report import wide_console, write_json
+from benchmarks.spark_cores import answer_of, on_cores
+from benchmarks.spark_hub import hub_name
+from benchmarks.spark_results import Figures, Reach, Row, show
+from benchmarks.spark_servers import Cores, Server, stand_in
+
+MODULE = "benchmarks.processing_once"
+EVENTS, QUICK_EVENTS = 100_000, 5_000
+SLOWER = 50
+"""Who writes for each event consumes so much less."""
+
+WINDOWS = (1, 10, 100, 1000, 10_000)
+TRACKERS = {f"tracker-{window}": window for window in WINDOWS}
+KIND = (1, 0)
+COLOURS = {"": "", "-aio": ", aio"}
+WAYS = {
+    COALESCING: "CoalescingCheckpointStore",
+    TRACKED: "Checkpointer",
+    PROCESSOR: "EventProcessor, batches",
+}
+BESIDE = {way: {OURS: way, OFFICIAL: OFFICIAL, NONE: NONE} for way in (COALESCING, TRACKED)} | {
+    PROCESSOR: {OURS: PROCESSOR, OFFICIAL: OFFICIAL_BATCHES, NONE: NONE_BATCHES}
+}
+"""By way of ours: which way is in which column."""
+CONSUMERS = {f"{way}{colour}": (way, colour) for colour in COLOURS for way in WAYS}
+CONSUMED = (OURS, OFFICIAL, NONE)
+MEASURES = ("rate", "cpu", "layer", "writes")
+PACKAGES = (
+    "eventhub-checkpoints",
+    "azure-eventhub",
+    "azure-storage-blob",
+    "azure-eventhub-checkpointstoreblob",
+    "azure-eventhub-checkpointstoreblob-aio",
+)
+NEAR_NONE = Reach("rate", NONE, least=0.9)
+REACH = {COALESCING: (NEAR_NONE,)}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The servers, and who runs where."""
+
+    hubs: Server
+    blobs: Backend
+    cores: Cores
+    events: int
+
+    def one_round(self, ways: list[str], colour: str, number: int) -> dict[str, Figures]:
+        """All ways, one after another, and what each of ours adds to the processor time of none."""
+        found = {way: self.once(way, colour) for way in turned(ways, number)}
+        for way in {*ways} & {*WAYS}:
+            bare = found[BESIDE[way][NONE]]["cpu"]
+            found[way] = {**found[way], "layer": found[way]["cpu"] / bare - 1}
+        return found
+
+    def once(self, way: str, colour: str) -> Figures:
+        """One of them in a process of its own, on a container of its own."""
+        events = self.events // SLOWER if way == OFFICIAL else self.events
+        words = ["--way", way, "--events", str(events), *(["--aio"] if colour else [])]
+        with self.blobs.place() as place:
+            words += [self.hubs.addresses[hub_name(*KIND)], place.url]
+            counted, wall, cpu, writes = answer_of(MODULE, words, self.cores.client)
+        return {
+            "rate": counted / wall,
+            "cpu": 1e6 * cpu / counted,
+            "writes": 1000 * writes / counted,
+        }
+
+
+def tracker_rows(names: list[str], events: int, rounds: int, console: Console) -> list[Row]:
+    """A row for each window."""
+    found = []
+    for name in names:
+        window = TRACKERS[name]
+        title = "in order" if window == 1 else f"any order in {window:,}"
+        console.print(f"measuring trackers, {title}, {rounds} rounds")
+        orders = trackers.shuffled(events, window)
+        trackers.check(orders)
+        figures = [trackers.one_round(orders, number) for number in range(rounds)]
+        found.append(Row(name, title, trackers.SIDES, ("event",), figures))
+    return found
+
+
+def consumer_rows(bench: Bench, names: list[str], rounds: int, console: Console) -> list[Row]:
+    """A row for each of our ways, beside the official one and none that ran in the same rounds."""
+    found = []
+    for colour, word in COLOURS.items():
+        ours = [way for way, of in (CONSUMERS[name] for name in names) if of == colour]
+        if ours:
+            console.print(f"measuring consumers{word}, {rounds} rounds")
+            ways = [*dict.fromkeys(side for way in ours for side in BESIDE[way].values())]
+            figures = [bench.one_round(ways, colour, number) for number in range(rounds)]
+            found += [row_of(way, colour, figures) for way in ours]
+    return found
+
+
+def row_of(way: str, colour: str, rounds: list[dict[str, Figures]]) -> Row:
+    """What the rounds say of one of our ways."""
+    figures = [{side: each[name] for side, name in BESIDE[way].items()} for each in rounds]
+    title = WAYS[way] + COLOURS[colour]
+    return Row(f"{way}{colour}", title, CONSUMED, MEASURES, figures, REACH.get(way, ()))
+
+
+def consumed(names: list[str], events: int, rounds: int, console: Console) -> list[Row]:
+    """The rows of consumers, with servers that are started for them."""
+    cores = Cores.of_this_machine()
+    with ExitStack() as running:
+        try:
+            with on_cores(cores.server):
+                blobs = running.enter_context(BACKENDS["blob"]())
+        except ServerMissingError as missing:
+            sys.exit(str(missing))
+        hubs = running.enter_context(stand_in({KIND}, events, cores))
+        return consumer_rows(Bench(hubs, blobs, cores, events), names, rounds, console)
+
+
+def add_own(parser: ArgumentParser) -> None:
+    """The argument that the other commands do not have."""
+    parser.add_argument("--events", type=int, help=f"in each run (default {EVENTS:,})")
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    asked = arguments("benchmarks.processing", __doc__, [*TRACKERS, *CONSUMERS], add_own)
+    events = asked.events or (QUICK_EVENTS if asked.quick else EVENTS)
+    console = wide_console()
+    rows: list[Row] = []
+    if names := [name for name in TRACKERS if name in (asked.only or TRACKERS)]:
+        rows += (found := tracker_rows(names, events, asked.rounds, console))
+        show("processor time of one event, begun and finished", found, console, "finished")
+    if names := [name for name in CONSUMERS if name in (asked.only or CONSUMERS)]:
+        rows += (found := consumed(names, events, asked.rounds, console))
+        show("consumed with a checkpoint for each event", found, console, "by")
+    write_json([row.as_dict() for row in rows], asked.quick, asked.json, PACKAGES, {})
+    console.print(f"{events:,} events in each run; written to {asked.json}")
+
+
+if __name__ == "__main__":
+    main()

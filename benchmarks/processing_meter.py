@@ -1,0 +1,78 @@
+"""What a consumer has spent, and what it says of it in the end."""
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+
+class Meter:
+    """Counts events from the first on: to connect, and to claim a partition, is no consuming.
+
+    Args:
+        events: how many there are.
+        has_checkpoints: whether they are checkpointed.
+    """
+
+    def __init__(self, events: int, has_checkpoints: bool) -> None:
+        self._events = self._left = events
+        self._has_checkpoints = has_checkpoints
+        self._writes = 0
+        self._wall = self._cpu = 0.0
+
+    def count_writes(self, store: Any) -> None:
+        """Count what reaches a store, of whatever colour."""
+        write = store.update_checkpoint
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self._writes += 1
+            return write(*args, **kwargs)
+
+        store.update_checkpoint = counted
+
+    def count(self, events: int = 1) -> bool:
+        """Some more were processed; whether these were the last."""
+        if not self._wall:
+            self._events -= events
+            self._writes = 0
+            self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._left -= events
+        return self._left <= 0
+
+    def stop(self) -> None:
+        """All is done, and saved."""
+        self._spent = time.perf_counter() - self._wall, time.process_time() - self._cpu
+
+    def end(self, stored: Iterable[Mapping[str, Any]], last: Any) -> NoReturn:
+        """Print events, seconds on the clock and of the processor, and writes; end the process.
+
+        Args:
+            stored: the checkpoints that a store has now.
+            last: the last event.
+        """
+        found = [row["sequence_number"] for row in stored]
+        expected = [last.sequence_number] if self._has_checkpoints else []
+        assert found == expected, f"{found} is stored in the place of {expected}"
+        print(json.dumps([self._events, *self._spent, self._writes]), flush=True)
+        # To close takes the client up to a second, which is no consuming.
+        os._exit(0)
+
+
+def scope_of(context: Any) -> tuple[str, str, str]:
+    """The names under which a store lists what a client has."""
+    return context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
+
+
+def broken(_context: Any, error: BaseException) -> NoReturn:
+    """End the process where a client would try again."""
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+async def broken_aio(context: Any, error: BaseException) -> NoReturn:
+    """The same for tasks."""
+    broken(context, error)

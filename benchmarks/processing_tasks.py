@@ -1,0 +1,111 @@
+"""A consumer by the client of event loops, in each of the ways."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from azure.eventhub.aio import EventHubConsumerClient
+from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as Official
+
+from benchmarks.processing_meter import Meter, broken, broken_aio, scope_of
+from benchmarks.processing_ways import (
+    BY_BATCH,
+    BY_OFFICIAL,
+    COALESCING,
+    FROM_THE_FIRST,
+    HANDLERS,
+    PROCESSOR,
+    TRACKED,
+)
+from eventhub_checkpoints.aio import (
+    Checkpointer,
+    CoalescingCheckpointStore,
+    EventProcessor,
+    PartitionProcessor,
+    open_store,
+)
+from eventhub_checkpoints.cli.azurite import EMULATOR_KEY
+
+
+class Consumer:
+    """One that ends its process when it has consumed all.
+
+    Args:
+        hub: its connection string.
+        container: its URL.
+        way: one of `HANDLERS`, or `PROCESSOR`.
+        meter: is told of every event.
+    """
+
+    def __init__(self, hub: str, container: str, way: str, meter: Meter) -> None:
+        self.way = way
+        self.meter = meter
+        self.connect = partial(EventHubConsumerClient.from_connection_string, hub, "$Default")
+        self.store: Any = open_store(container)
+        if way in BY_OFFICIAL:
+            self.store = Official(*container.rsplit("/", 1), credential=EMULATOR_KEY)
+        meter.count_writes(self.store)
+
+    async def consume(self) -> None:
+        """Consume in the way that was chosen."""
+        if self.way == PROCESSOR:
+            await self.process()
+        is_coalescing = self.way == COALESCING
+        layer = (CoalescingCheckpointStore if is_coalescing else Checkpointer)(self.store)
+        self.layer: Any = layer
+        client = self.connect(checkpoint_store=layer if is_coalescing else self.store)
+        told = {"on_error": broken_aio, **FROM_THE_FIRST}
+        if self.way == TRACKED:
+            told["on_partition_initialize"] = layer.on_initialize
+            told["on_partition_close"] = layer.on_close
+        receive = client.receive_batch if self.way in BY_BATCH else client.receive
+        await receive(getattr(self, HANDLERS[self.way]), **told)
+
+    async def plain(self, context: Any, event: Any) -> None:
+        if self.meter.count():
+            await self.finish(context, event)
+
+    async def updated(self, context: Any, event: Any) -> None:
+        await context.update_checkpoint(event)
+        if self.meter.count():
+            await self.finish(context, event)
+
+    async def tracked(self, context: Any, event: Any) -> None:
+        async with self.layer.track(context, event):
+            pass
+        if self.meter.count():
+            await self.finish(context, event)
+
+    async def plain_batch(self, context: Any, events: Any) -> None:
+        if self.meter.count(len(events)):
+            await self.finish(context, events[-1])
+
+    async def updated_batch(self, context: Any, events: Any) -> None:
+        await context.update_checkpoint(events[-1])
+        if self.meter.count(len(events)):
+            await self.finish(context, events[-1])
+
+    async def finish(self, context: Any, last: Any) -> None:
+        """Save what is not saved yet, and end."""
+        await self.layer.flush()
+        self.meter.stop()
+        await self.end(context, last)
+
+    async def process(self) -> None:
+        """Have an `EventProcessor` do it; what it saves as it stops is not timed."""
+        meter, is_over, seen = self.meter, asyncio.Event(), []
+
+        class Counting(PartitionProcessor):
+            async def process_events(self, events: Any) -> None:
+                if meter.count(len(events)):
+                    meter.stop()
+                    seen.extend((self.context, events[-1]))
+                    is_over.set()
+
+        async with EventProcessor(self.connect, Counting, store=self.store, on_error=broken):
+            await is_over.wait()
+        await self.end(*seen)
+
+    async def end(self, context: Any, last: Any) -> None:
+        """End the process, and see that the store has what it must."""
+        self.meter.end(await self.store.list_checkpoints(*scope_of(context)), last)
