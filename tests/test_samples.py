@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,6 +53,18 @@ class Place:
 
     def run(self, sample: Path, *arguments: str) -> str:
         """What a sample prints until it ends."""
+        return self._printed(self._start(sample, *arguments))
+
+    def run_until_sigterm(self, sample: Path) -> str:
+        """What a sample prints that is told to end while it works on every partition."""
+        process = self._start(sample)
+        assert process.stdout is not None
+        first = "".join(process.stdout.readline() for _ in PARTITIONS)
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        return first + self._printed(process)
+
+    def _start(self, sample: Path, *arguments: str) -> "subprocess.Popen[str]":
         env = {
             **os.environ,
             "EVENTHUB_CONNECTION_STRING": self.hub.connection_string("orders"),
@@ -58,18 +72,24 @@ class Place:
             "RESULTS_DATABASE": "sqlite:///results.db",
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-        ran = subprocess.run(
+        return subprocess.Popen(
             [sys.executable, sample, *arguments],
             cwd=self.folder,
             env=env,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=SAMPLE_SECONDS,
-            check=False,
         )
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        assert "Traceback" not in ran.stderr, ran.stderr
-        return ran.stdout
+
+    def _printed(self, process: "subprocess.Popen[str]") -> str:
+        with process:
+            try:
+                output, errors = process.communicate(timeout=SAMPLE_SECONDS)
+            finally:
+                process.kill()
+        assert process.returncode == 0, output + errors
+        assert "Traceback" not in errors, errors
+        return output
 
 
 @pytest.fixture
@@ -94,6 +114,49 @@ def consumes_with_a_file(place: Place, sample: Path) -> None:
 def began(printed: str) -> dict[str, int]:
     found = re.findall(r"^partition (\d+): began at (\d+)$", printed, re.MULTILINE)
     return {partition_id: int(number) for partition_id, number in found}
+
+
+def coalesces(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    printed = place.run(sample)
+    assert began(printed) == {"0": 0, "1": 0}
+    [(asked, written)] = re.findall(r"(\d+) checkpoints, (\d+) writes", printed)
+    assert int(asked) == len(PARTITIONS) * FIRST
+    assert len(PARTITIONS) <= int(written) <= 2 * len(PARTITIONS)
+    place.publish(SECOND)
+    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+
+
+def finishes_in_any_order(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    printed = place.run(sample)
+    assert began(printed) == {"0": 0, "1": 0}
+    assert "40 events, " in printed
+    assert "40 events, 0 of" not in printed
+    place.publish(SECOND)
+    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+
+
+def buries_what_fails(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    assert "0 dead letters" in place.run(sample)
+    place.hub.publish("orders", "0", ["event", "poison", "event"])
+    printed = place.run(sample)
+    assert began(printed) == {"0": FIRST}
+    assert "partition 0: 2 events, SHUTDOWN" in printed
+    assert f"1 dead letters: [('0', {FIRST + 1})]" in printed
+
+
+def ends_on_sigterm(place: Place, sample: Path) -> None:
+    """The second run begins right behind what the first has finished."""
+    place.publish(3000)
+    first = place.run_until_sigterm(sample)
+    second = place.run_until_sigterm(sample)
+    assert began(first) == {"0": 0, "1": 0}
+    assert began(second) == {
+        partition_id: int(last) + 1
+        for partition_id, last in re.findall(r"partition (\d): finished \d+ to (\d+)", first)
+    }
 
 
 def keeps_files(place: Place, sample: Path) -> None:
@@ -170,15 +233,19 @@ def counts_once(place: Place, sample: Path) -> None:
 
 
 EXPECTED: dict[str, Callable[[Place, Path], None]] = {
+    "coalesced.py": coalesces,
     "consume_aio.py": consumes,
     "consume_sync.py": consumes_with_a_file,
     "consumer_to_spark.py": hands_over_to_spark,
     "custom_store.py": keeps_files,
+    "graceful_stop.py": ends_on_sigterm,
     "hub_to_parquet.py": writes_files,
     "kafka_options.py": tells_kafka_options,
+    "processor.py": buries_what_fails,
     "spark_backfill.py": backfills,
     "spark_exactly_once.py": counts_once,
     "spark_to_consumer.py": hands_back_to_consumers,
+    "worker_pool.py": finishes_in_any_order,
 }
 
 

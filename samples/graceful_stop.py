@@ -1,0 +1,62 @@
+"""End on SIGTERM so that the next consumer reads nothing again.
+
+    EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
+    CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
+
+On SIGTERM, as from Kubernetes or systemd, or on Ctrl-C, no event is begun any more. Those that are
+in work are finished and saved, and only then their partition is given up. Tables or container are
+created where they are missing. Without Azure: `ehcp demo --keep` fills a local hub, prints both
+variables and keeps the hub up.
+
+Run it, end it with `kill PID` while it works, and run it again.
+"""
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+
+from azure.eventhub import EventData
+from azure.eventhub.aio import EventHubConsumerClient, PartitionContext
+
+from eventhub_checkpoints import every
+from eventhub_checkpoints.aio import Checkpointer, open_store
+from eventhub_checkpoints.aio.checkpointer import Ticket
+
+
+async def main() -> None:
+    store = open_store(os.environ["CHECKPOINT_STORE"])
+    # Less than what is left after SIGTERM: with Kubernetes 30 s.
+    checkpointer = Checkpointer(store, every(seconds=10), max_pending=50, drain_timeout=20)
+    client = EventHubConsumerClient.from_connection_string(
+        os.environ["EVENTHUB_CONNECTION_STRING"], "$Default", checkpoint_store=store
+    )
+    finished: dict[str, list[int]] = {}
+
+    async def process(partition_id: str, number: int, ticket: Ticket) -> None:
+        async with ticket:
+            await asyncio.sleep(0.2)
+            finished[partition_id].append(number)
+
+    async def on_event(context: PartitionContext, event: EventData) -> None:
+        ticket = await checkpointer.track(context, event)
+        partition_id, number = context.partition_id, event.sequence_number or 0
+        if partition_id not in finished:
+            finished[partition_id] = []
+            print(f"partition {partition_id}: began at {number}", flush=True)
+        tasks.create_task(process(partition_id, number, ticket))
+
+    this_task = asyncio.current_task()
+    assert this_task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this_task.cancel)
+    # The client is closed first, and waits for what is begun; the store is closed last.
+    async with store, checkpointer, asyncio.TaskGroup() as tasks, client:
+        await store.create()
+        with suppress(asyncio.CancelledError):
+            await client.receive(on_event, starting_position="-1", **checkpointer.handlers)
+    for partition_id, numbers in sorted(finished.items()):
+        print(f"partition {partition_id}: finished {min(numbers)} to {max(numbers)}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

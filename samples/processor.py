@@ -1,0 +1,87 @@
+"""A class for each partition: state of its own, and what was processed saved by itself.
+
+    EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
+    CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
+
+The state here is a count of events by their length. An event that fails each time goes to a list
+of dead letters, and the partition goes on. Tables or container are created where they are missing.
+Without Azure: `ehcp demo --keep` fills a local hub, prints both variables and keeps the hub up.
+
+It ends by itself when nothing has come for a while. Run it twice: the second run goes on after it.
+For a service, `await processor.run()` goes on until SIGTERM or Ctrl-C.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from contextlib import suppress
+from functools import partial
+
+from azure.eventhub import CloseReason, EventData
+from azure.eventhub.aio import EventHubConsumerClient, PartitionContext
+
+from eventhub_checkpoints import every
+from eventhub_checkpoints.aio import EventProcessor, PartitionProcessor, open_store
+
+IDLE_SECONDS = 5.0
+news = asyncio.Event()
+
+
+class Lengths(PartitionProcessor):
+    """Counts the events of one partition, for one claim of it."""
+
+    async def initialize(self) -> None:
+        self.lengths: Counter[int] = Counter()
+        self.has_begun = False
+
+    async def process_events(self, events: list[EventData]) -> None:
+        if not self.has_begun:
+            self.has_begun = True
+            print(f"partition {self.context.partition_id}: began at {events[0].sequence_number}")
+        lengths = Counter(length_of(event) for event in events)
+        # Only when all are: a batch that raises is given again.
+        self.lengths += lengths
+        news.set()
+
+    async def close(self, reason: CloseReason) -> None:
+        events = self.lengths.total()
+        print(f"partition {self.context.partition_id}: {events} events, {reason.name}")
+
+
+def length_of(event: EventData) -> int:
+    body = event.body_as_str()
+    if body == "poison":
+        raise ValueError("nobody can process this event")
+    return len(body)
+
+
+async def main() -> None:
+    dead_letters = []
+
+    async def bury(context: PartitionContext, event: EventData, error: Exception) -> None:
+        dead_letters.append((context.partition_id, event.sequence_number))
+
+    async with open_store(os.environ["CHECKPOINT_STORE"]) as store:
+        await store.create()
+        processor = EventProcessor(
+            partial(
+                EventHubConsumerClient.from_connection_string,
+                os.environ["EVENTHUB_CONNECTION_STRING"],
+                "$Default",
+            ),
+            Lengths,
+            store=store,
+            policy=every(events=500, seconds=5),
+            attempts=2,
+            on_poison=bury,
+        )
+        async with processor:
+            with suppress(TimeoutError):
+                while True:
+                    await asyncio.wait_for(news.wait(), IDLE_SECONDS)
+                    news.clear()
+    print(f"{len(dead_letters)} dead letters: {dead_letters}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

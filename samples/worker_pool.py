@@ -1,0 +1,81 @@
+"""Threads process events in any order, and no checkpoint passes one that is not finished.
+
+    EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
+    CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
+
+An event is tracked in the handler, in the order of arrival, and finished by a thread. Tables or
+container are created where they are missing. Without Azure: `ehcp demo --keep` fills a local hub,
+prints both variables and keeps the hub up.
+
+It ends by itself when nothing has come for a while. Run it twice: the second run goes on after it.
+"""
+
+import os
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
+
+from eventhub_checkpoints import Checkpointer, every, open_store
+
+IDLE_SECONDS = 5.0
+THREADS = 8
+
+
+class Work:
+    """What the threads do; some events take longer than others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._newest: dict[str, int] = {}
+        self.finished = self.overtaken = 0
+        self.news = threading.Event()
+
+    def process(self, partition_id: str, event: EventData) -> None:
+        time.sleep(random.uniform(0, 0.02))
+        number = event.sequence_number or 0
+        with self._lock:
+            self.finished += 1
+            self.overtaken += number < self._newest.setdefault(partition_id, number)
+            self._newest[partition_id] = max(number, self._newest[partition_id])
+        self.news.set()
+
+
+def main() -> None:
+    store = open_store(os.environ["CHECKPOINT_STORE"])
+    checkpointer = Checkpointer(store, every(events=500, seconds=5), max_pending=200)
+    client = EventHubConsumerClient.from_connection_string(
+        os.environ["EVENTHUB_CONNECTION_STRING"], "$Default", checkpoint_store=store
+    )
+    work = Work()
+    began: set[str] = set()
+
+    with store, checkpointer, ThreadPoolExecutor(THREADS) as pool:
+        store.create()
+
+        def on_event(context: PartitionContext, event: EventData) -> None:
+            ticket = checkpointer.track(context, event)  # waits while 200 are in work
+            if context.partition_id not in began:
+                print(f"partition {context.partition_id}: began at {event.sequence_number}")
+                began.add(context.partition_id)
+
+            def finish() -> None:
+                with ticket:
+                    work.process(context.partition_id, event)
+
+            pool.submit(finish)
+
+        handlers = {**checkpointer.handlers, "starting_position": "-1"}
+        receiving = threading.Thread(target=client.receive, args=(on_event,), kwargs=handlers)
+        receiving.start()
+        while work.news.wait(IDLE_SECONDS):
+            work.news.clear()
+        client.close()
+        receiving.join()  # the last is saved then, and the partitions are released
+    print(f"{work.finished} events, {work.overtaken} of them after a later one")
+
+
+if __name__ == "__main__":
+    main()
