@@ -26,6 +26,7 @@ DERIVED = [
     "_cassandra_schema.py",
     "_checkpointing.py",
     "_claim.py",
+    "_claims.py",
     "_claiming.py",
     "_handling.py",
     "_hooks.py",

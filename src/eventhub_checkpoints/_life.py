@@ -27,6 +27,10 @@ class Life:
         """Whether it was started, and `end` not called."""
         return self._thread is not None
 
+    def begin(self) -> None:
+        """Begin anew: nothing said so far is a reason to stop."""
+        self._over.clear()
+
     def start(self, receive: Callable[[], None]) -> None:
         """Receive from now on; the function does not raise."""
 
@@ -36,7 +40,6 @@ class Life:
             finally:
                 self._over.set()
 
-        self._over = threading.Event()
         self._thread = threading.Thread(target=received, name="event-processor", daemon=True)
         self._thread.start()
 

@@ -5,42 +5,25 @@ import logging
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
 
-from eventhub_checkpoints._claim import Claim
+from eventhub_checkpoints._claims import Claims
 from eventhub_checkpoints._compat import Lock
 from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.refusals import refused_position
 from eventhub_checkpoints._core.steering import Steering
 from eventhub_checkpoints._handling import Handling
 from eventhub_checkpoints._runner import as_handler
+from eventhub_checkpoints._saving import Saver
 from eventhub_checkpoints._session import Session
 from eventhub_checkpoints._steering import SteeringStore
 from eventhub_checkpoints._vetting import Vetting
-from eventhub_checkpoints.checkpointer import Checkpointer
-from eventhub_checkpoints.errors import InvalidCheckpointError
+from eventhub_checkpoints.errors import ConfigurationError, InvalidCheckpointError
 
 log = logging.getLogger("eventhub_checkpoints")
-
-
-class Claims(Checkpointer):
-    """The claims of a processor's partitions."""
-
-    def begin(self, context: PartitionContext) -> Claim:
-        """A new claim of a partition."""
-        return self._begin(context)
-
-    def end(self, claim: Claim, *, flushes: bool) -> None:
-        """Write nothing more of a claim, after the last of it."""
-        self._saver.finish(claim, self._write_timeout, flushes=flushes)
-        self._forget(claim)
-
-    @property
-    def goes_forward_only(self) -> bool:
-        """Whether the last of a lost partition may be written."""
-        return self._saver.goes_forward_only
 
 
 class Processing:
@@ -71,15 +54,11 @@ class Processing:
         self.error: BaseException | None = None
         self._options = options
         self._over = over
-        self.claims = Claims(
-            store,
-            options.saving_policy,
-            max_pending=sys.maxsize,
-            drain_timeout=options.drain_timeout,
-            write_timeout=options.write_timeout,
-            on_error=self.report,
-            unhealthy_after=options.unhealthy_after,
+        make_saver = partial(
+            Saver, store, options.write_timeout, self.report, options.unhealthy_after
         )
+        policy = options.saving_policy
+        self.claims = Claims(make_saver, policy, options.write_timeout, max_pending=sys.maxsize)
         self.handling = Handling(
             make=make,
             saves=options.save,
@@ -168,6 +147,7 @@ class Processing:
         with self._guard:
             session = self._sessions.get(context.partition_id)
             if session is None:
+                self._require_store()
                 claim = self.claims.begin(context)
                 if context.partition_id in self._steering.refused:
                     # The claim before was of a hub that is gone, whose numbers say nothing here.
@@ -177,6 +157,15 @@ class Processing:
                 self.store.open_partitions.add(context.partition_id)
                 self._steering.opened(context.partition_id)
             return session
+
+    def _require_store(self) -> None:
+        """Refuse a client that opens partitions and has asked nobody whose they are."""
+        if not self.is_ready and not self.store.is_asked:
+            error = ConfigurationError(
+                "client returned one without the checkpoint_store= that it was given"
+            )
+            self.fail(error)
+            raise error
 
     def on_events(self, context: PartitionContext, events: list[EventData]) -> None:
         """Events have arrived, or none for a while."""
@@ -196,11 +185,11 @@ class Processing:
             # A client that is closed while it receives says that it has lost the partition.
             reason = CloseReason.SHUTDOWN
         claim, partition_id = session.claim, session.context.partition_id
-        may_save = reason == CloseReason.SHUTDOWN or self.claims.goes_forward_only
+        may_save = reason == CloseReason.SHUTDOWN or self.claims.saver.goes_forward_only
         try:
             session.close(reason)
         finally:
-            self.claims.end(claim, flushes=may_save and self.handling.saves)
+            self.claims.finish(claim, flushes=may_save and self.handling.saves)
             self._steering.closed(partition_id, claim.watermark.position)
             self.store.open_partitions.discard(partition_id)
 

@@ -28,6 +28,7 @@ class SteeringStore(CheckpointStore):
     Attributes:
         is_stopping: from then on nothing is claimed: a sync client still balances its load after
             it was closed.
+        is_asked: whether the client has it, and asks who owns the partitions.
         open_partitions: those that the client has open.
     """
 
@@ -47,8 +48,10 @@ class SteeringStore(CheckpointStore):
         self._held: dict[str, dict[str, Any]] = {}
         self.is_stopping = False
         self.open_partitions: set[str] = set()
+        self.is_asked = False
 
     def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
+        self.is_asked = True
         if not self.is_stopping:
             self._lost = self._vetting.idle(self.open_partitions)
         return self._store.list_ownership(*names, **kwargs)

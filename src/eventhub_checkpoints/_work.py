@@ -3,6 +3,8 @@
 
 import math
 from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 from azure.eventhub import EventData
 
@@ -14,13 +16,30 @@ from eventhub_checkpoints.errors import InvalidRecordError
 
 
 class Apart:
-    """An event that `process_events` may leave behind unfinished; any thread may finish it."""
+    """An event that `process_events` may leave behind unfinished; any thread may finish it.
+
+    Leaving an `async with` of it finishes it; leaving that by an exception gives it up.
+    """
 
     __slots__ = ("_ticket", "_work")
 
     def __init__(self, work: "Work", ticket: Ticket) -> None:
         self._work = work
         self._ticket = ticket
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc_type is None:
+            self.done()
+        else:
+            self.failed()
 
     def done(self) -> None:
         """Finish the event; a second time, or after the claim has ended, changes nothing."""

@@ -5,10 +5,6 @@ An event is tracked when it arrives and finished when it was processed. What is 
 position before which everything is finished, when the policy says so, beside the handlers.
 """
 
-import math
-import os
-import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -17,19 +13,16 @@ from typing import Any, Self
 from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
 
 from eventhub_checkpoints._claim import CLAIM_HERE, Claim
-from eventhub_checkpoints._compat import for_each
+from eventhub_checkpoints._claims import Claims
 from eventhub_checkpoints._core.policy import Policy, any_of, every
-from eventhub_checkpoints._core.settings import is_number, require
-from eventhub_checkpoints._core.statistics import PartitionStats, Tally
+from eventhub_checkpoints._core.settings import is_count, is_number, require
+from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints._saving import Saver, log
 from eventhub_checkpoints._tracking import Ticket
 
 __all__ = ["Checkpointer", "Ticket"]
 
 DEFAULT_POLICY = every(events=1000, seconds=10)
-MOST_FLUSHES = 32
-OVERLAP = 1.0
-"""Seconds that a client may take from listing checkpoints to opening a partition."""
 
 
 class Checkpointer:
@@ -82,23 +75,10 @@ class Checkpointer:
             require("max_unsaved", max_unsaved, is_count(max_unsaved), "None, or 1 or more")
             # Or an event might wait for a save that is not due before it has arrived.
             policy = any_of(policy, every(events=-(-max_unsaved // 2)))
-        self._policy = policy
-        self._limits = max_pending, max_unsaved
         self._drain_timeout = drain_timeout
-        self._write_timeout = write_timeout
-        self._make_saver = partial(Saver, store, write_timeout, on_error, unhealthy_after)
         self._warned: set[str] = set()
-        self._is_closed = False
-        self._begin_anew()
-
-    def _begin_anew(self) -> None:
-        """Know nothing: at first, and in a forked child, whose parent saves its own."""
-        self._process_id = os.getpid()
-        self._guard = threading.Lock()
-        self._saver = self._make_saver()
-        self._claims: dict[str, Claim] = {}
-        self._tallies: dict[str, Tally] = {}
-        self._ended: dict[str, tuple[float, Claim]] = {}
+        make_saver = partial(Saver, store, write_timeout, on_error, unhealthy_after)
+        self._claims = Claims(make_saver, policy, write_timeout, max_pending, max_unsaved)
 
     @property
     def handlers(self) -> dict[str, Callable[..., Any]]:
@@ -113,7 +93,7 @@ class Checkpointer:
 
     def on_initialize(self, partition_context: PartitionContext) -> None:
         """Begin a claim: pass it as the client's `on_partition_initialize`."""
-        CLAIM_HERE.set(self._claim_of(partition_context, announces=True))
+        CLAIM_HERE.set(self._claims.of(partition_context, announces=True))
 
     def on_close(self, partition_context: PartitionContext, reason: CloseReason) -> None:
         """Save the last of a claim, and end it: pass it as the client's `on_partition_close`.
@@ -122,7 +102,7 @@ class Checkpointer:
         partition is lost, what is finished is saved only where the store refuses to go back;
         the client says so also after an error, when the partition is still its own.
         """
-        claim = self._claims.get(partition_context.partition_id)
+        claim = self._claims.open.get(partition_context.partition_id)
         if claim is None:
             return
         stops = reason == CloseReason.SHUTDOWN
@@ -130,9 +110,8 @@ class Checkpointer:
             if stops:
                 self._drain(claim)
         finally:
-            flushes = stops or self._saver.goes_forward_only
-            self._saver.finish(claim, self._write_timeout, flushes=flushes)
-            self._forget(claim)
+            flushes = stops or self._claims.saver.goes_forward_only
+            self._claims.finish(claim, flushes=flushes)
 
     def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
         """Begin an event, in the order of arrival: before it is handed to a task of its own.
@@ -147,11 +126,10 @@ class Checkpointer:
                 that nothing behind it can be saved. Let it leave the handler: the client then
                 closes the partition, and reads the event again.
         """
-        here = CLAIM_HERE.get()
+        here, claims = CLAIM_HERE.get(), self._claims
         partition_id = partition_context.partition_id
-        if here is None or here.saver is not self._saver or here.partition_id != partition_id:
-            here = self._claims.get(partition_id)
-            here = here or self._claim_of(partition_context, announces=False)
+        if here is None or here.saver is not claims.saver or here.partition_id != partition_id:
+            here = claims.open.get(partition_id) or claims.of(partition_context, announces=False)
         if here.is_over:
             self._warn("track() was given an event after its claim had ended: it is not saved")
         return Ticket(here, event)
@@ -161,7 +139,7 @@ class Checkpointer:
 
         An event whose claim has ended changes nothing: it is read again.
         """
-        for claim in self._claims.values():
+        for claim in self._claims.open.values():
             if ticket := claim.begun.get(id(event)):
                 ticket.done()
                 return
@@ -169,31 +147,19 @@ class Checkpointer:
 
     def flush(self, partition_id: str | None = None) -> bool:
         """Save what is finished, of one partition or of all; whether all of it is saved."""
-        claims = [
-            claim for claim in self._claims.values() if partition_id in (None, claim.partition_id)
-        ]
-        flush = partial(self._saver.flush, seconds=self._write_timeout)
-        return all(for_each(flush, claims, MOST_FLUSHES))
+        return self._claims.flush(partition_id)
 
     def close(self) -> None:
         """Save what is finished, and end all claims for good; the store stays open."""
-        with self._guard:
-            self._is_closed, claims = True, list(self._claims.values())
-        for_each(self._finish, claims, MOST_FLUSHES)
-        self._saver.close(self._write_timeout)
-
-    def _finish(self, claim: Claim) -> None:
-        self._saver.finish(claim, self._write_timeout, flushes=True)
-        self._forget(claim)
+        self._claims.close()
 
     def stats(self) -> dict[str, PartitionStats]:
         """How each partition that is open is doing, by its id."""
-        now = time.monotonic()
-        return {key: claim.stats(now) for key, claim in list(self._claims.items())}
+        return self._claims.stats()
 
     def healthy(self) -> bool:
         """Whether checkpoints are being written: for a liveness probe."""
-        return self._saver.is_healthy()
+        return self._claims.saver.is_healthy()
 
     def __enter__(self) -> Self:
         return self
@@ -205,57 +171,6 @@ class Checkpointer:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _claim_of(self, partition_context: PartitionContext, *, announces: bool) -> Claim:
-        """The claim that a partition is in; begun by its first event, or when it is announced.
-
-        A sync client announces a partition in one thread, and may deliver its first event in
-        another before, or at the same time.
-        """
-        if self._process_id != os.getpid():
-            self._begin_anew()
-        with self._guard:
-            known = self._claims.get(partition_context.partition_id)
-            if known is None or (announces and known.is_announced):
-                known = self._begin(partition_context)
-            known.is_announced |= announces
-        return known
-
-    def _begin(self, partition_context: PartitionContext) -> Claim:
-        partition_id = partition_context.partition_id
-        names = {
-            "fully_qualified_namespace": partition_context.fully_qualified_namespace,
-            "eventhub_name": partition_context.eventhub_name,
-            "consumer_group": partition_context.consumer_group,
-            "partition_id": partition_id,
-        }
-        tally = self._tallies.setdefault(partition_id, Tally())
-        claim = Claim(names, self._policy, tally, self._saver, *self._limits)
-        claim.before = self._overlapped(partition_id)
-        if self._is_closed:
-            claim.is_over = True
-            return claim
-        # Never changed in place: other threads read it.
-        self._claims = {**self._claims, partition_id: claim}
-        self._saver.add(claim)
-        return claim
-
-    def _overlapped(self, partition_id: str) -> Claim | None:
-        """The claim whose last position may have been stored after this one's was listed."""
-        ended_at, before = self._ended.get(partition_id, (-math.inf, None))
-        if open_one := self._claims.get(partition_id):
-            self._saver.end(open_one)
-            before = open_one
-        elif time.monotonic() - ended_at > OVERLAP:
-            return None
-        if before is not None:
-            before.before = None
-        return before
-
-    def _forget(self, claim: Claim) -> None:
-        with self._guard:
-            self._ended[claim.partition_id] = (time.monotonic(), claim)
-            self._claims = {key: one for key, one in self._claims.items() if one is not claim}
 
     def _warn(self, what: str) -> None:
         if what not in self._warned:
@@ -270,8 +185,3 @@ class Checkpointer:
                 claim.watermark.pending,
                 self._drain_timeout,
             )
-
-
-def is_count(value: object) -> bool:
-    """Whether it is a whole number, 1 or more."""
-    return isinstance(value, int) and is_number(value) and value >= 1

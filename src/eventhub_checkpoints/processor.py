@@ -13,19 +13,20 @@ from typing import Any, Literal, Self
 
 from azure.eventhub import CheckpointStore, EventData, EventHubConsumerClient, PartitionContext
 
+from eventhub_checkpoints._colour import check_store
 from eventhub_checkpoints._core.given import no_client, require_made, require_maker, require_ready
 from eventhub_checkpoints._core.options import DEFAULT_POLICY, Options, require_start
 from eventhub_checkpoints._core.policy import Policy
-from eventhub_checkpoints._core.settings import require
 from eventhub_checkpoints._core.start import BEGINNING
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints._life import Life
 from eventhub_checkpoints._partition import CheckpointManager, PartitionProcessor
 from eventhub_checkpoints._processing import Processing
 from eventhub_checkpoints._runner import called, check_handlers, check_plain, is_handler
+from eventhub_checkpoints._work import Apart
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 
-__all__ = ["CheckpointManager", "EventProcessor", "PartitionProcessor"]
+__all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]
 
 Start = str | int | datetime
 
@@ -116,7 +117,7 @@ class EventProcessor:
         require_maker(processor)
         check_handlers(processor)
         check_plain("on_poison", on_poison)
-        require("store", store, isinstance(store, CheckpointStore), f"a {CheckpointStore}")
+        check_store(store)
         self._options = Options(
             starting_position=starting_position,
             from_saved=from_saved,
@@ -138,7 +139,7 @@ class EventProcessor:
         self._given: Any = client
         self._is_ready = isinstance(client, EventHubConsumerClient)
         if self._is_ready:
-            require_ready(client, store, self._options.needs_wrapping)
+            require_ready(self._options.needs_wrapping)
         elif not callable(client):
             raise no_client("client is", client, EventHubConsumerClient)
         self._life = Life()
@@ -156,11 +157,12 @@ class EventProcessor:
         """
         if self._life.is_running:
             raise ConfigurationError("the processor was started already; stop it first")
+        self._life.begin()
         processing = self._processing = self._make_processing()
         client: Any = self._given
         if not self._is_ready:
             client = called(partial(client, checkpoint_store=processing.store))
-            require_made(client, processing.store, EventHubConsumerClient)
+            require_made(client, EventHubConsumerClient)
         processing.vetting.client = client
         processing.is_ready = self._is_ready
         try:
@@ -258,12 +260,12 @@ class EventProcessor:
         Raises:
             InvalidCheckpointError: the hub has no such position.
         """
-        self.start()
-        try:
-            with self._life.signals():
+        with self._life.signals():
+            self.start()
+            try:
                 self.wait()
-        finally:
-            self.stop()
+            finally:
+                self.stop()
 
     def stats(self) -> dict[str, PartitionStats]:
         """How the saving of each open partition is doing, by its id."""
@@ -272,7 +274,9 @@ class EventProcessor:
     def healthy(self) -> bool:
         """Whether positions are saved and no partition is stopped: for a liveness probe."""
         processing = self._processing
-        return processing.error is None and not self.stopped and processing.claims.healthy()
+        return (
+            processing.error is None and not self.stopped and processing.claims.saver.is_healthy()
+        )
 
     @property
     def stopped(self) -> dict[str, PoisonError]:

@@ -105,20 +105,6 @@ def test_a_position_that_goes_back_is_told() -> None:
     assert told.problems == ["found 0 saved, where 1 was before"]
 
 
-@pytest.mark.parametrize(
-    ("position", "problems"),
-    [(0, []), (-1, ["found -1 saved, where 1 was before"])],
-    ids=["behind the new claim's begin", "before it"],
-)
-def test_a_claim_that_begins_while_the_last_one_still_saves_may_go_back_to_where_it_began(
-    position: int, problems: list[str]
-) -> None:
-    told = story(POOL).process(0, 1).tell("a", "saving", 0).tell("a", "saved", 0)
-    told.tell("a", "closing", 0).tell("a", "saving", 1).begin("a", 0).tell("a", "saved", 1)
-    told.tell("a", "kill").begin("b", position)
-    assert told.problems == problems
-
-
 def test_what_is_confirmed_after_the_look_has_begun_may_be_missing() -> None:
     told = story(POOL).process(0, 1).tell("b", "listing")
     told.tell("a", "saving", 1).tell("a", "saved", 1).tell("b", "listed", -1)

@@ -76,7 +76,7 @@ def test_a_checkpoint_that_another_owner_has_passed_is_refused_and_counted(
     stage.publish(3)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 3))
-    row = dict(checkpointer._claims["0"].names, offset="9", sequence_number=2)
+    row = dict(checkpointer._claims.open["0"].names, offset="9", sequence_number=2)
     stage.finished(other.update_checkpoint(row, force=True))
     consumer.tickets["0"][0].done()
     wait(lambda: checkpointer.stats()["0"].refused)

@@ -33,7 +33,7 @@ from processing_chaos.storage import storage_of
 
 TOLD = (
     *("rounds", "events", "claims", "kills", "graceful stops", "steals"),
-    *("lost connections", "outages", "late writes", "lost events"),
+    *("lost connections", "outages", "lost events"),
 )
 
 

@@ -3,9 +3,7 @@
 The order of the lines is the order of what was done, so much can be said without a clock:
 
 1. Whenever a position is saved, or found saved, every event up to it is done.
-2. What is found saved is never below what was found or confirmed before. One thing is excepted,
-   and counted: a sync client may claim a partition anew while its close handler still saves, and
-   reads less than that; no store tells the late write of an earlier claim of its own client.
+2. What is found saved is never below what was found or confirmed before.
 3. With `max_unsaved` = M a claim has begun no event beyond M behind the position that is found.
 4. After a graceful end, all that was finished in order is saved, and all that was begun is done.
 
@@ -34,14 +32,13 @@ class Judge:
         done: the events that were processed, by partition.
         replays: of every claim that another one has followed.
         steals: claims of a partition whose last owner lived and had not closed it.
-        late: positions that were found to go back in the way that is excepted.
     """
 
     def __init__(self, orders: Mapping[str, Orders]) -> None:
         self._orders = orders
         self.problems: list[str] = []
         self.replays: list[Replay] = []
-        self.steals = self.late = 0
+        self.steals = 0
         self.done: dict[str, set[int]] = defaultdict(set)
         self._prefix: dict[str, int] = defaultdict(lambda: NOTHING)
         self._known: dict[str, int] = defaultdict(lambda: NOTHING)
@@ -50,7 +47,6 @@ class Judge:
         self._claims: dict[Key, Claimed] = {}
         self._open: dict[str, dict[Key, Claimed]] = defaultdict(dict)
         self._dead: dict[str, float] = {}
-        self._hasty: dict[str, Claimed] = {}
 
     def read(self, lines: Iterable[Line]) -> None:
         """Judge what was done next."""
@@ -68,12 +64,7 @@ class Judge:
     def _listed(self, line: Line) -> None:
         before = self._listings[line.who].get(line.partition, NOTHING)
         if line.number < before:
-            hasty = self._hasty.get(line.partition)
-            if hasty is None or line.number < hasty.start:
-                self._problem(line, f"found {line.number} saved, where {before} was before")
-            else:
-                self.late += 1
-                self._known[line.partition] = line.number
+            self._problem(line, f"found {line.number} saved, where {before} was before")
         self._check_passed(line, "was found saved")
         self._known[line.partition] = max(self._known[line.partition], line.number)
 
@@ -91,13 +82,10 @@ class Judge:
             self._judge(line, key, claim)
             is_living = key[0] not in self._dead and claim.closing_at is None
             self.steals += is_living and key[0] != line.who
-        self._hasty.pop(line.partition, None)
         if line.who in self._orders:
             claim = Claimed(self._orders[line.who], line.number)
             key = line.who, line.partition, line.claim
             self._claims[key] = self._open[line.partition][key] = claim
-            if any(key[0] == line.who and is_still_saving(one) for key, one in before.items()):
-                self._hasty[line.partition] = claim
 
     def _of(self, line: Line) -> Claimed:
         return self._claims[line.who, line.partition, line.claim]
@@ -175,12 +163,6 @@ class Judge:
         if claim.is_graceful and is_over and not claim.has_failed_writes:
             for what in unfinished(claim, position):
                 self._problem(line, f"after a graceful end {what}; {told}")
-
-
-def is_still_saving(claim: Claimed) -> bool:
-    """Whether the close handler of a claim may be saving."""
-    is_handled = claim.orders.colour == "sync" and claim.orders.way != "coalesced"
-    return is_handled and claim.closing_at is not None and claim.closed_at is None
 
 
 def lost(done: Mapping[str, set[int]], published: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -180,7 +180,6 @@ class Round:
         self.seen["events"] = sum(number + 1 for number in last.values())
         self.seen["claims"] = len(self._judge.replays)
         self.seen["steals"] = self._judge.steals
-        self.seen["late writes"] = self._judge.late
         self.seen["lost events"] = len(lost(self._judge.done, last))
         return Outcome(self.seen, self._judge.replays, [*self.problems, *self._judge.problems])
 

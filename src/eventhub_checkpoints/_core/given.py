@@ -1,7 +1,5 @@
 """What an event processor is given to work with, refused where it cannot work."""
 
-from typing import Any
-
 from eventhub_checkpoints._core.settings import require
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -28,8 +26,8 @@ def require_handler(processor: object) -> None:
     require("processor", processor, holds, "one that has process_events")
 
 
-def require_ready(client: object, store: object, wrapping: str | None) -> None:
-    """Refuse a client of another store, and an option that no client follows which is ready.
+def require_ready(wrapping: str | None) -> None:
+    """Refuse an option that no client follows which is ready.
 
     Raises:
         ConfigurationError: it cannot work.
@@ -40,25 +38,16 @@ def require_ready(client: object, store: object, wrapping: str | None) -> None:
             "store: pass a callable, such as functools.partial("
             "EventHubConsumerClient.from_connection_string, ...)"
         )
-    if store_of(client, store) is not store:
-        raise ConfigurationError("client is ready, and store is not its checkpoint_store")
 
 
-def require_made(client: object, store: object, kind: type) -> None:
-    """Refuse what a callable returned that is no client, or has not the store it was given.
+def require_made(client: object, kind: type) -> None:
+    """Refuse what a callable returned that is no client.
 
     Raises:
         ConfigurationError: it cannot work.
     """
     if not isinstance(client, kind):
         raise no_client("client returned", client, kind)
-    if store_of(client, store) is not store:
-        raise ConfigurationError("client returned one without the checkpoint_store it was given")
-
-
-def store_of(client: object, store: object) -> Any:
-    """The store of a client; the one that it should be, where a client does not tell."""
-    return getattr(client, "_checkpoint_store", store)
 
 
 def no_client(what: str, client: object, kind: type) -> ConfigurationError:

@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from eventhub_checkpoints._core.policy import Policy, every
-from eventhub_checkpoints._core.settings import is_number, require
+from eventhub_checkpoints._core.settings import is_count, is_number, require
 from eventhub_checkpoints.errors import ConfigurationError
 
 DEFAULT_POLICY = every(events=1000, seconds=10)
@@ -95,11 +95,6 @@ def require_start(name: str, value: object) -> None:
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
     expected = "an offset as text, a sequence number or a datetime"
     require(name, value, value is None or is_position, expected)
-
-
-def is_count(value: object) -> bool:
-    """Whether it is a whole number, 1 or more."""
-    return is_level(value) and value != 0
 
 
 def is_level(value: object) -> bool:

@@ -32,14 +32,18 @@ class Settings:
             require(name, value, is_number(value) and value > 0, "seconds, above 0")
         kept, limit, on_stale = self.keep_unconfirmed, self.max_concurrency, self.on_stale
         require("keep_unconfirmed", kept, is_number(kept) and kept >= 0, "seconds, 0 or more")
-        is_count = isinstance(limit, int) and is_number(limit) and limit >= 1
-        require("max_concurrency", limit, is_count, "a whole number, 1 or more")
+        require("max_concurrency", limit, is_count(limit), "a whole number, 1 or more")
         require("on_stale", on_stale, on_stale in ("log", "raise"), "'log' or 'raise'")
 
 
 def is_number(value: object) -> bool:
     """Whether it is a finite number; a clock cannot wait for any other."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def is_count(value: object) -> bool:
+    """Whether it is a whole number, 1 or more."""
+    return isinstance(value, int) and is_number(value) and value >= 1
 
 
 def require(name: str, value: object, holds: bool, expected: str) -> None:

@@ -21,6 +21,11 @@ class Life:
         """Whether it was started, and `end` not called."""
         return self._task is not None
 
+    def begin(self) -> None:
+        """Begin anew: nothing said so far is a reason to stop."""
+        # An event belongs to the loop that waited for it, and this may be another.
+        self._over = asyncio.Event()
+
     def start(self, receive: Callable[[], Awaitable[None]]) -> None:
         """Receive from now on; the function does not raise."""
 
@@ -30,7 +35,6 @@ class Life:
             finally:
                 self._over.set()
 
-        self._over = asyncio.Event()
         self._is_cancelled = False
         self._task = asyncio.get_running_loop().create_task(received())
 

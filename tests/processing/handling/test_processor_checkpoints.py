@@ -3,11 +3,15 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from eventhub_checkpoints import InvalidRecordError
+from eventhub_checkpoints._core.watermark import Watermark
+from eventhub_checkpoints.aio.processor import Apart as AioApart
+from eventhub_checkpoints.processor import Apart
 
 # The client forgets a connection that it was opening when it was stopped, or that was cut off.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -225,3 +229,31 @@ def test_an_event_that_was_given_up_is_read_again_by_the_next_claim(site: Any, w
     wait(lambda: run.deeds.numbers().count(2) == 2)
     top = max(run.deeds.numbers())
     wait(lambda: site.row(store) >= top)
+
+
+class Book:
+    """Settles at once, as the work of a claim does under its lock."""
+
+    def settle(self, ticket: Any, how: Any) -> None:
+        how()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_leaving_a_with_finishes_the_event_and_an_error_gives_it_up(
+    stage: Any, loop: Any, fails: bool
+) -> None:
+    ticket = Watermark().track((0, "0"))
+
+    def use() -> None:
+        with Apart(Book(), ticket):
+            if fails:
+                raise OSError("of the worker")
+
+    async def use_aio() -> None:
+        async with AioApart(Book(), ticket):
+            if fails:
+                raise OSError("of the worker")
+
+    with pytest.raises(OSError, match="of the worker") if fails else nullcontext():
+        loop.finished(use_aio() if stage.is_aio else use())
+    assert (ticket.is_done, ticket.has_failed) == (not fails, fails)

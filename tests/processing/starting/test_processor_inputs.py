@@ -84,7 +84,7 @@ def test_a_client_of_the_other_colour_is_refused(kind: Any, store: Any, hub: Any
 
 def test_a_store_of_the_other_colour_is_refused(kind: Any, other_store: Any) -> None:
     for store in (other_store, None, "memory:"):
-        with pytest.raises(ConfigurationError, match=r"^store is .*; expected a <class 'azure"):
+        with pytest.raises(ConfigurationError, match=r"^store is .*; expected a checkpoint store"):
             kind(partial, Plain, store=store)
 
 
@@ -114,11 +114,13 @@ def test_a_callable_that_returns_no_client_fails_the_start(runs: Any, made: obje
     run.stop()
 
 
-def test_a_callable_that_forgets_the_store_fails_the_start(runs: Any) -> None:
+def test_a_callable_that_forgets_the_store_ends_the_run_before_an_event(runs: Any) -> None:
     make = runs.maker()
     run = runs.make(runs.stage.store(), lambda checkpoint_store: make())
-    with pytest.raises(ConfigurationError, match="without the checkpoint_store it was given"):
-        run.start()
+    runs.publish(3)
+    with pytest.raises(ConfigurationError, match="without the checkpoint_store= that it was given"):
+        run.run()
+    assert not run.seen.events
 
 
 def test_a_callable_that_raises_fails_the_start_and_may_be_called_again(

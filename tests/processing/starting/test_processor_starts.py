@@ -174,11 +174,6 @@ def test_a_client_that_is_ready_cannot_be_steered(runs: Any, option: dict[str, A
         runs.make(store, runs.ready(store), **option)
 
 
-def test_a_client_that_is_ready_needs_the_same_store(runs: Any) -> None:
-    with pytest.raises(ConfigurationError, match="store is not its checkpoint_store"):
-        runs.make(runs.stage.store(), runs.ready(None))
-
-
 @pytest.mark.parametrize("is_ready", [False, True])
 def test_a_processor_that_was_stopped_starts_again_where_it_was(
     runs: Any, wait: Any, is_ready: bool
