@@ -110,21 +110,26 @@ class Run:
 class Runs:
     """Makes event processors of one colour, and stores for them."""
 
-    def __init__(self, stage: Any, opened: ExitStack) -> None:
+    def __init__(self, stage: Any, opened: ExitStack, group: str = "$Default") -> None:
         self.stage = stage
         self.hub = stage.hub
         self.names = {
             "fully_qualified_namespace": f"{self.hub.host}:{self.hub.port}",
             "eventhub_name": "orders",
-            "consumer_group": "$Default",
+            "consumer_group": group,
         }
         self.client_kind: Any = (
             AioEventHubConsumerClient if stage.is_aio else EventHubConsumerClient
         )
         self._opened = opened
 
+    def within(self, group: str) -> "Runs":
+        """The same in another consumer group."""
+        return Runs(self.stage, self._opened, group)
+
     def maker(self, kind: Any = None, **settings: Any) -> Callable[..., Any]:
         """What makes a client of the hub, given its store."""
+        settings = {"consumer_group": self.names["consumer_group"], **settings}
         arguments = self.stage.arguments(None, load_balancing_interval=INTERVAL, **settings)
         del arguments["checkpoint_store"]
         return partial((kind or self.client_kind).from_connection_string, **arguments)

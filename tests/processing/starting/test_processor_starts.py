@@ -1,5 +1,6 @@
 """Where an event processor starts: at a saved position, at a given one, or at the beginning."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,61 +12,59 @@ START, SAVED, LAST = 4, 6, 9
 GIVEN, AFTER_SAVED = START + 1, SAVED + 1
 
 
-@pytest.mark.parametrize(
-    ("save", "start", "saved", "first", "first_from_saved"),
-    [
-        (False, False, False, 0, 0),
-        (False, False, True, 0, AFTER_SAVED),
-        (False, True, False, GIVEN, GIVEN),
-        (False, True, True, GIVEN, AFTER_SAVED),
-        (True, False, False, 0, 0),
-        (True, False, True, 0, AFTER_SAVED),
-        (True, True, False, GIVEN, GIVEN),
-        (True, True, True, AFTER_SAVED, AFTER_SAVED),
-    ],
-)
+ROWS = [
+    (False, False, False, 0, 0),
+    (False, False, True, 0, AFTER_SAVED),
+    (False, True, False, GIVEN, GIVEN),
+    (False, True, True, GIVEN, AFTER_SAVED),
+    (True, False, False, 0, 0),
+    (True, False, True, 0, AFTER_SAVED),
+    (True, True, False, GIVEN, GIVEN),
+    (True, True, True, AFTER_SAVED, AFTER_SAVED),
+]
+"""Saving on, start point given, position saved; the first event without and with `from_saved`."""
+AT_ONCE = 4
+
+
+class Row:
+    """One row of the table, in a consumer group of its own."""
+
+    def __init__(self, runs: Any, place: Any, row: Any, from_saved: bool, offset: str) -> None:
+        self.save, start, self.is_saved, *firsts = row
+        self.first = firsts[from_saved]
+        self.runs = runs
+        self.store = runs.open(place)
+        if self.is_saved:
+            runs.save(self.store, SAVED, offset)
+        given = START if start else None
+        options = {"starting_position": given, "save": self.save, "from_saved": from_saved}
+        self.run = runs.start(self.store, **options)
+
+    def outcome(self) -> Any:
+        """Stop it; what it has read, stored and left."""
+        self.run.stop()
+        events = self.run.seen.events["0"]
+        return events, self.runs.saved(self.store), self.runs.owned(self.store)
+
+    @property
+    def expected(self) -> Any:
+        stored = {"0": LAST} if self.save else {"0": SAVED} if self.is_saved else {}
+        return list(range(self.first, LAST + 1)), stored, []
+
+
 @pytest.mark.parametrize("from_saved", [False, True])
-def test_the_table_of_eight_rows(
-    runs: Any,
-    wait: Any,
-    save: bool,
-    start: bool,
-    saved: bool,
-    first: int,
-    first_from_saved: int,
-    from_saved: bool,
-) -> None:
-    store = runs.stage.store()
+def test_the_table_of_eight_rows(runs: Any, wait: Any, place: Any, from_saved: bool) -> None:
     offset = runs.publish(SAVED + 1)
     runs.publish(LAST - SAVED)
-    if saved:
-        runs.save(store, SAVED, offset)
-    given = START if start else None
-    run = runs.start(store, starting_position=given, save=save, from_saved=from_saved)
-    wait(lambda: run.seen.has(LAST))
-    run.stop()
-    expected = first_from_saved if from_saved else first
-    assert run.seen.events["0"] == list(range(expected, LAST + 1))
-    stored = {"0": LAST} if save else {"0": SAVED} if saved else {}
-    assert runs.saved(store) == stored
-    assert runs.owned(store) == []
-
-
-def test_what_was_saved_on_any_backend_is_where_the_next_one_starts(
-    runs: Any, wait: Any, place: Any
-) -> None:
-    store = runs.open(place)
-    runs.publish(5)
-    first = runs.start(store, starting_position=1)
-    wait(lambda: first.seen.has(4))
-    first.stop()
-    assert (runs.saved(store), runs.owned(store)) == ({"0": 4}, [])
-    runs.publish(3)
-    second = runs.start(store, starting_position=1, from_saved=False)
-    wait(lambda: second.seen.has(7))
-    second.stop()
-    assert (first.seen.events["0"], second.seen.events["0"]) == ([2, 3, 4], [5, 6, 7])
-    assert runs.saved(store) == {"0": 7}
+    rows = [
+        Row(runs.within(f"group-{number}"), place, row, from_saved, offset)
+        for number, row in enumerate(ROWS)
+    ]
+    for row in rows:
+        wait(lambda row=row: row.run.seen.has(LAST))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        outcomes = list(pool.map(Row.outcome, rows))
+    assert outcomes == [row.expected for row in rows]
 
 
 @pytest.mark.parametrize("kind", ["offset", "number", "before all", "time", "end"])
