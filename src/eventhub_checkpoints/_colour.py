@@ -15,7 +15,9 @@ def check_store(store: object) -> None:
     update = getattr(store, "update_checkpoint", None)
     if callable(update) and not inspect.iscoroutinefunction(update):
         return
+    # Not what it is: a URL may hold a password.
     raise ConfigurationError(
-        f"store is {store!r}; expected a checkpoint store for azure.eventhub, such as those of "
-        "eventhub_checkpoints; those of eventhub_checkpoints.aio are for azure.eventhub.aio"
+        f"store is a {type(store).__name__}; expected a checkpoint store for azure.eventhub, such "
+        "as those of eventhub_checkpoints (those of eventhub_checkpoints.aio are for the other "
+        "client)"
     )

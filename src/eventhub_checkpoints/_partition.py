@@ -96,11 +96,14 @@ class CheckpointManager:
             InvalidRecordError: the sequence number is none, or of an event that was not given to
                 `process_events`.
         """
+        if event is None and sequence_number is None:
+            raise InvalidRecordError("event", None, "an event, or an offset and a sequence number")
         if event is None or isinstance(event, str):
             number = checked_sequence_number(sequence_number)
             return self._work.save(Position(number, checked_offset(event or offset)))
         if not hasattr(event, "sequence_number"):
-            raise InvalidRecordError("event", event, "an event, or an offset as text")
+            kind = type(event).__name__
+            raise InvalidRecordError("event", kind, "an event, or an offset as text")
         return self._work.save(position_of(event))
 
     def track(self, event: EventData) -> Apart:

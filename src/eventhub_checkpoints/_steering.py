@@ -2,8 +2,9 @@
 """The store that a processor's client is given: it says where partitions start."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from azure.eventhub import CheckpointStore
 
@@ -14,6 +15,7 @@ from eventhub_checkpoints._vetting import Vetting
 from eventhub_checkpoints.records import RELEASED, SequenceOffset
 
 log = logging.getLogger("eventhub_checkpoints")
+T = TypeVar("T")
 
 
 class SteeringStore(CheckpointStore):
@@ -49,12 +51,29 @@ class SteeringStore(CheckpointStore):
         self.is_stopping = False
         self.open_partitions: set[str] = set()
         self.is_asked = False
+        self._failing: dict[str, float] = {}
+
+    def _ask(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Ask the store below, and note since when it has not answered."""
+        what = getattr(function, "__name__", "")
+        try:
+            found = function(*args, **kwargs)
+        except Exception:
+            self._failing.setdefault(what, time.monotonic())
+            raise
+        self._failing.pop(what, None)
+        return found
+
+    def has_failed_for(self, seconds: float) -> bool:
+        """Whether nothing could be claimed or listed for so long."""
+        now = time.monotonic()
+        return any(now - since > seconds for since in list(self._failing.values()))
 
     def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
         self.is_asked = True
         if not self.is_stopping:
             self._lost = self._vetting.idle(self.open_partitions)
-        return self._store.list_ownership(*names, **kwargs)
+        return self._ask(self._store.list_ownership, *names, **kwargs)
 
     def claim_ownership(
         self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
@@ -82,7 +101,9 @@ class SteeringStore(CheckpointStore):
     def _asked(
         self, proposed: list[dict[str, Any]], kwargs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        return list(self._store.claim_ownership(proposed, **kwargs)) if proposed else []
+        if not proposed:
+            return []
+        return list(self._ask(self._store.claim_ownership, proposed, **kwargs))
 
     def give_back(self) -> None:
         """Release what was claimed and never opened, once the client has stopped.
@@ -109,7 +130,7 @@ class SteeringStore(CheckpointStore):
         # Either client may open a partition again while it still closes it: not before its last
         # checkpoint.
         self._settled()
-        rows = self._store.list_checkpoints(*names, **kwargs)
+        rows = self._ask(self._store.list_checkpoints, *names, **kwargs)
         scope = dict(zip(SCOPE, names, strict=True))
         saved = {row["partition_id"]: place_of(row) for row in rows}
         shown = self._steering.show(saved)

@@ -83,7 +83,7 @@ class EventProcessor:
         drain_timeout: seconds that handlers have to end when a partition is closed; an aio
             handler is cancelled then.
         write_timeout: seconds that one write of a position may take.
-        unhealthy_after: seconds for which writes may fail while `healthy` is still true.
+        unhealthy_after: seconds for which the store may fail while `healthy` is still true.
 
     Raises:
         ConfigurationError: an option cannot work, or not with a client that is ready.
@@ -272,11 +272,13 @@ class EventProcessor:
         return self._processing.claims.stats()
 
     def healthy(self) -> bool:
-        """Whether positions are saved and no partition is stopped: for a liveness probe."""
+        """Whether partitions are claimed and saved, and none is stopped: for a liveness probe."""
         processing = self._processing
-        return (
-            processing.error is None and not self.stopped and processing.claims.saver.is_healthy()
-        )
+        if processing.error is not None or self.stopped:
+            return False
+        if processing.store.has_failed_for(self._options.unhealthy_after):
+            return False
+        return processing.claims.saver.is_healthy()
 
     @property
     def stopped(self) -> dict[str, PoisonError]:

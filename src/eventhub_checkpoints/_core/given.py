@@ -53,6 +53,7 @@ def require_made(client: object, kind: type) -> None:
 def no_client(what: str, client: object, kind: type) -> ConfigurationError:
     """Say what was expected."""
     return ConfigurationError(
-        f"{what} {client!r}; expected a callable that is given checkpoint_store= and returns a "
-        f"{kind}, or such a client"
+        # Not what it is: a connection string is a secret.
+        f"{what} a {type(client).__name__}; expected a callable that is given checkpoint_store= "
+        f"and returns a {kind.__module__.partition('._')[0]}.{kind.__name__}, or such a client"
     )

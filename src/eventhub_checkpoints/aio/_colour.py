@@ -16,7 +16,8 @@ def check_store(store: object) -> None:
     update = getattr(store, "update_checkpoint", None)
     if isinstance(store, CheckpointStore) or inspect.iscoroutinefunction(update):
         return
+    # Not what it is: a URL may hold a password.
     raise ConfigurationError(
-        f"store is {store!r}; expected a checkpoint store for azure.eventhub.aio, such as those of "
-        "eventhub_checkpoints.aio"
+        f"store is a {type(store).__name__}; expected a checkpoint store for azure.eventhub.aio, "
+        "such as those of eventhub_checkpoints.aio"
     )

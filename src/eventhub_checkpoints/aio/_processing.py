@@ -234,7 +234,8 @@ class Processing:
     def report(self, partition_id: str | None, error: Exception) -> None:
         """Tell the user's `on_error`; what it raises is logged, and harms nobody."""
         if self._options.on_error is None:
-            log.warning("partition %s: %r", partition_id, error)
+            where = "load balancing" if partition_id is None else f"partition {partition_id}"
+            log.warning("%s: %r", where, error)
             return
         try:
             with as_handler():

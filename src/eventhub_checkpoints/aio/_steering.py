@@ -1,8 +1,9 @@
 """The store that a processor's client is given: it says where partitions start."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from azure.eventhub.aio import CheckpointStore
 
@@ -13,6 +14,7 @@ from eventhub_checkpoints.aio._vetting import Vetting
 from eventhub_checkpoints.records import RELEASED, SequenceOffset
 
 log = logging.getLogger("eventhub_checkpoints")
+T = TypeVar("T")
 
 
 class SteeringStore(CheckpointStore):
@@ -48,12 +50,29 @@ class SteeringStore(CheckpointStore):
         self.is_stopping = False
         self.open_partitions: set[str] = set()
         self.is_asked = False
+        self._failing: dict[str, float] = {}
+
+    async def _ask(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+        """Ask the store below, and note since when it has not answered."""
+        what = getattr(function, "__name__", "")
+        try:
+            found = await function(*args, **kwargs)
+        except Exception:
+            self._failing.setdefault(what, time.monotonic())
+            raise
+        self._failing.pop(what, None)
+        return found
+
+    def has_failed_for(self, seconds: float) -> bool:
+        """Whether nothing could be claimed or listed for so long."""
+        now = time.monotonic()
+        return any(now - since > seconds for since in list(self._failing.values()))
 
     async def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
         self.is_asked = True
         if not self.is_stopping:
             self._lost = await self._vetting.idle(self.open_partitions)
-        return await self._store.list_ownership(*names, **kwargs)
+        return await self._ask(self._store.list_ownership, *names, **kwargs)
 
     async def claim_ownership(
         self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
@@ -81,7 +100,9 @@ class SteeringStore(CheckpointStore):
     async def _asked(
         self, proposed: list[dict[str, Any]], kwargs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        return list(await self._store.claim_ownership(proposed, **kwargs)) if proposed else []
+        if not proposed:
+            return []
+        return list(await self._ask(self._store.claim_ownership, proposed, **kwargs))
 
     async def give_back(self) -> None:
         """Release what was claimed and never opened, once the client has stopped.
@@ -108,7 +129,7 @@ class SteeringStore(CheckpointStore):
         # Either client may open a partition again while it still closes it: not before its last
         # checkpoint.
         await self._settled()
-        rows = await self._store.list_checkpoints(*names, **kwargs)
+        rows = await self._ask(self._store.list_checkpoints, *names, **kwargs)
         scope = dict(zip(SCOPE, names, strict=True))
         saved = {row["partition_id"]: place_of(row) for row in rows}
         shown = self._steering.show(saved)

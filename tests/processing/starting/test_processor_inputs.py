@@ -15,6 +15,7 @@ from eventhub_checkpoints import (
     EventProcessor,
     MemoryCheckpointStore,
     PartitionProcessor,
+    StoreNotReadyError,
 )
 from eventhub_checkpoints._core.options import RULES
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
@@ -78,7 +79,7 @@ def test_what_is_no_client_and_makes_none_is_refused(kind: Any, store: Any, clie
 def test_a_client_of_the_other_colour_is_refused(kind: Any, store: Any, hub: Any) -> None:
     other = AioEventHubConsumerClient if kind is EventProcessor else EventHubConsumerClient
     client = other.from_connection_string(hub.connection_string("orders"), "$Default")
-    with pytest.raises(ConfigurationError, match=r"^client is <azure"):
+    with pytest.raises(ConfigurationError, match=r"^client is a EventHubConsumerClient; expected"):
         kind(client, Plain, store=store)
 
 
@@ -191,3 +192,31 @@ def test_a_factory_that_raises_is_told_of_and_tried_again(runs: Any, wait: Any) 
         ("0", "nor now"),
     ]
     assert run.seen.events["0"] == [0, 1]
+
+
+def test_no_secret_is_repeated(kind: Any, store: Any) -> None:
+    secret = "Endpoint=sb://a.example/;SharedAccessKey=topsecret"
+    with pytest.raises(ConfigurationError, match="client is a str; expected") as raised:
+        kind(secret, PartitionProcessor, store=store)
+    assert "topsecret" not in str(raised.value)
+    with pytest.raises(ConfigurationError, match="store is a str; expected") as raised:
+        kind(partial, PartitionProcessor, store="postgresql://me:topsecret@host/db")
+    assert "topsecret" not in str(raised.value)
+
+
+def test_a_processor_that_can_claim_nothing_is_not_healthy(runs: Any, wait: Any) -> None:
+    store = runs.stage.store()
+    inner, store.inner = store.inner, Broken()
+    run = runs.start(store, unhealthy_after=0.3)
+    wait(lambda: not run.processor.healthy())
+    store.inner = inner
+    wait(run.processor.healthy)
+
+
+class Broken:
+    """A store whose tables are missing."""
+
+    forward_only = True
+
+    def list_ownership(self, *names: str, **kwargs: Any) -> Any:
+        raise StoreNotReadyError("no tables")
