@@ -1,5 +1,6 @@
 """The hub as a program holds it."""
 
+import gc
 import socket
 import threading
 from datetime import UTC, datetime
@@ -166,3 +167,13 @@ def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(hub):
 def test_a_host_that_cannot_be_had_is_named(host):
     with pytest.raises((OSError, ValueError), match=f"'{host}'"):
         LocalHub({"orders": 1}, host=host).start()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_what_comes_in_while_it_stops_is_closed(tls):
+    for _ in range(3):
+        with LocalHub({"orders": 1}, tls=tls) as hub:
+            dialled = [socket.create_connection((hub.host, hub.port)) for _ in range(8)]
+        for connection in dialled:
+            connection.close()
+    gc.collect()  # a socket that was left open warns

@@ -39,7 +39,18 @@ class BackgroundLoop:
         return done.result()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Cancel what still runs, and end the thread."""
+        self.run(_end_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _end_others() -> None:
+    # A connection that has just come in is a task: cancelled before it begins, it would leave its
+    # socket open.
+    await asyncio.sleep(0)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -54,11 +54,11 @@ class Connection(asyncio.Protocol):
         self._timers: list[asyncio.TimerHandle] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, unless connections are to be refused."""
+        """Keep the transport, unless connections are to be refused, or the server has stopped."""
         stream = cast("asyncio.Transport", transport)
         self._wire = Wire(stream, self.faults)
         self.server.connections.add(self)
-        if self.faults.refusing:
+        if self.faults.refusing or not self.server.is_listening:
             self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:

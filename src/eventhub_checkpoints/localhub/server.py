@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .conditions import RefusedError
@@ -56,8 +57,19 @@ class Server:
             raise ValueError(f"host is {host!r}, which is no name of a host: {error}") from error
         return int(self._listener.sockets[0].getsockname()[1])
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether connections may come in."""
+        return self._listener.is_serving()
+
     async def stop(self) -> None:
         """Stop listening and end all connections."""
+        # asyncio forgets a connection that it has accepted and not begun when a server is closed,
+        # and leaves its socket open: accept no more, let those begin, then close.
+        for listening in self._listener.sockets:
+            with suppress(NotImplementedError):  # Windows
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+        await asyncio.sleep(0)
         self._listener.close()
         for connection in tuple(self.connections):
             connection.close()
