@@ -171,7 +171,7 @@ def test_a_host_that_cannot_be_had_is_named(host):
 
 @pytest.mark.parametrize("tls", [False, True])
 def test_what_comes_in_while_it_stops_is_closed(tls):
-    for _ in range(3):
+    for _ in range(20):
         with LocalHub({"orders": 1}, tls=tls) as hub:
             dialled = [socket.create_connection((hub.host, hub.port)) for _ in range(8)]
         for connection in dialled:
