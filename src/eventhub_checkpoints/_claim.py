@@ -10,7 +10,8 @@ from typing import Any
 from eventhub_checkpoints._core.policy import Policy
 from eventhub_checkpoints._core.statistics import Tally
 from eventhub_checkpoints._core.watermark import Ticket, Watermark
-from eventhub_checkpoints._saving import Saved, Saver, log
+from eventhub_checkpoints._saved import Saved
+from eventhub_checkpoints._saving import Saver, log
 from eventhub_checkpoints.errors import CheckpointStoreError
 
 PATIENCE = 10.0

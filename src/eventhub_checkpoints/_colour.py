@@ -1,6 +1,8 @@
 """What is of the other colour, told before it does harm."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -20,4 +22,47 @@ def check_store(store: object) -> None:
         f"store is a {type(store).__name__}; expected a checkpoint store for azure.eventhub, such "
         "as those of eventhub_checkpoints (those of eventhub_checkpoints.aio are for the other "
         "client)"
+    )
+
+
+HANDLERS = ("initialize", "process_events", "process_error", "close")
+
+
+def check_handlers(processor: object) -> None:
+    """Refuse a class whose methods nobody would wait for.
+
+    Raises:
+        ConfigurationError: one of them is async.
+    """
+    for name in HANDLERS:
+        if inspect.iscoroutinefunction(getattr(processor, name, None)):
+            raise _is_async(f"{name} of {processor!r}", "plain methods")
+
+
+def check_plain(name: str, function: object) -> None:
+    """Refuse a function that nobody would wait for.
+
+    Raises:
+        ConfigurationError: it is async.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise _is_async(name)
+
+
+def called(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of the user's gives.
+
+    Raises:
+        ConfigurationError: it is a coroutine function, which nobody would wait for.
+    """
+    result = function(*args)
+    if inspect.iscoroutine(result):
+        result.close()
+        raise _is_async(getattr(function, "__qualname__", function))
+    return result
+
+
+def _is_async(name: object, expected: str = "a plain function") -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} is async; expected {expected}, or the EventProcessor of eventhub_checkpoints.aio"
     )

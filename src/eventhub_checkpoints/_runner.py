@@ -1,13 +1,12 @@
 """A handler that runs to its end, whatever the client does meanwhile."""
 
-import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints._colour import called
 
 T = TypeVar("T")
 
@@ -15,53 +14,6 @@ T = TypeVar("T")
 def to_the_end(function: Callable[..., T], *args: Any) -> T:
     """Call the function; nothing can cut it off."""
     return function(*args)
-
-
-def called(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function of the user's gives.
-
-    Raises:
-        ConfigurationError: it is a coroutine function, which nobody would wait for.
-    """
-    result = function(*args)
-    if inspect.iscoroutine(result):
-        result.close()
-        name = getattr(function, "__qualname__", function)
-        raise ConfigurationError(
-            f"{name} is async; expected a plain function, or the EventProcessor of "
-            "eventhub_checkpoints.aio"
-        )
-    return result
-
-
-def check_plain(name: str, function: object) -> None:
-    """Refuse a function that nobody would wait for.
-
-    Raises:
-        ConfigurationError: it is async.
-    """
-    if inspect.iscoroutinefunction(function):
-        raise ConfigurationError(
-            f"{name} is async; expected a plain function, or the EventProcessor of "
-            "eventhub_checkpoints.aio"
-        )
-
-
-HANDLERS = ("initialize", "process_events", "process_error", "close")
-
-
-def check_handlers(processor: object) -> None:
-    """Refuse a class whose methods nobody would wait for.
-
-    Raises:
-        ConfigurationError: one of them is async.
-    """
-    for name in HANDLERS:
-        if inspect.iscoroutinefunction(getattr(processor, name, None)):
-            raise ConfigurationError(
-                f"{name} of {processor!r} is async; expected plain methods, or the EventProcessor "
-                "of eventhub_checkpoints.aio"
-            )
 
 
 HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)

@@ -8,11 +8,11 @@ import time
 from azure.eventhub import CloseReason, EventData, PartitionContext
 
 from eventhub_checkpoints._claim import Claim
+from eventhub_checkpoints._colour import called, check_handlers
 from eventhub_checkpoints._compat import Lock
 from eventhub_checkpoints._core.given import require_handler
 from eventhub_checkpoints._handling import Giving, Handling
 from eventhub_checkpoints._partition import CheckpointManager
-from eventhub_checkpoints._runner import called, check_handlers
 from eventhub_checkpoints.errors import ConfigurationError
 
 log = logging.getLogger("eventhub_checkpoints")

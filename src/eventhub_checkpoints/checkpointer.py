@@ -14,15 +14,13 @@ from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionCon
 
 from eventhub_checkpoints._claim import CLAIM_HERE, Claim
 from eventhub_checkpoints._claims import Claims
-from eventhub_checkpoints._core.policy import Policy, any_of, every
+from eventhub_checkpoints._core.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints._core.settings import is_count, is_number, require
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints._saving import Saver, log
 from eventhub_checkpoints._tracking import Ticket
 
 __all__ = ["Checkpointer", "Ticket"]
-
-DEFAULT_POLICY = every(events=1000, seconds=10)
 
 
 class Checkpointer:

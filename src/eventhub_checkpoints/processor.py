@@ -13,16 +13,16 @@ from typing import Any, Literal, Self
 
 from azure.eventhub import CheckpointStore, EventData, EventHubConsumerClient, PartitionContext
 
-from eventhub_checkpoints._colour import check_store
+from eventhub_checkpoints._colour import called, check_handlers, check_plain, check_store
 from eventhub_checkpoints._core.given import no_client, require_made, require_maker, require_ready
-from eventhub_checkpoints._core.options import DEFAULT_POLICY, Options, require_start
-from eventhub_checkpoints._core.policy import Policy
+from eventhub_checkpoints._core.options import Options, require_start
+from eventhub_checkpoints._core.policy import DEFAULT_POLICY, Policy
 from eventhub_checkpoints._core.start import BEGINNING
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints._life import Life
 from eventhub_checkpoints._partition import CheckpointManager, PartitionProcessor
 from eventhub_checkpoints._processing import Processing
-from eventhub_checkpoints._runner import called, check_handlers, check_plain, is_handler
+from eventhub_checkpoints._runner import is_handler
 from eventhub_checkpoints._work import Apart
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 

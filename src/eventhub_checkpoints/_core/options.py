@@ -8,10 +8,9 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from eventhub_checkpoints._core.policy import Policy, every
-from eventhub_checkpoints._core.settings import is_count, is_number, require
+from eventhub_checkpoints._core.settings import is_count, is_number, is_seconds, require
 from eventhub_checkpoints.errors import ConfigurationError
 
-DEFAULT_POLICY = every(events=1000, seconds=10)
 NEVER = every(events=sys.maxsize)
 """Saves only what it is told to."""
 POSITIONS = (str, int, datetime)
@@ -102,14 +101,9 @@ def is_level(value: object) -> bool:
     return isinstance(value, int) and is_number(value) and value >= 0
 
 
-def is_time(value: object) -> bool:
-    """Whether it is a number above 0."""
-    return isinstance(value, int | float) and is_number(value) and value > 0
-
-
 COUNT = is_count, "a whole number, 1 or more"
 FLAG = (lambda value: isinstance(value, bool)), "True or False"
-SECONDS = is_time, "seconds above 0"
+SECONDS = is_seconds, "seconds above 0"
 RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "from_saved": FLAG,
     "save": FLAG,
@@ -119,7 +113,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "max_batch_size": COUNT,
     "max_wait_time": (
-        lambda value: value is None or is_time(value),
+        lambda value: value is None or is_seconds(value),
         "None, or seconds above 0",
     ),
     "owner_level": (
@@ -142,7 +136,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "None, or a plain function",
     ),
     "drain_timeout": (
-        lambda value: value == 0 or is_time(value),
+        lambda value: value == 0 or is_seconds(value),
         "seconds, 0 or more",
     ),
     "write_timeout": SECONDS,

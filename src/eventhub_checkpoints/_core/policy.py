@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventhub_checkpoints._core.plan import Due, EveryPlan, JointPlan, Plan, newest, oldest
-from eventhub_checkpoints._core.settings import is_number, require
+from eventhub_checkpoints._core.settings import is_count, is_number, require
 from eventhub_checkpoints._core.tables import Keys, checked_table, count, duration, unfit
 from eventhub_checkpoints._core.trailing import TrailingPlan
 from eventhub_checkpoints.errors import ConfigurationError
@@ -129,8 +129,7 @@ def all_of(*policies: Policy) -> Policy:
 
 def require_events(events: object) -> None:
     """Refuse what is no number of events."""
-    is_count = isinstance(events, int) and not isinstance(events, bool) and events >= 1
-    require("events", events, is_count, "a whole number, 1 or more")
+    require("events", events, is_count(events), "a whole number, 1 or more")
 
 
 def require_seconds(name: str, value: Any) -> None:
@@ -208,3 +207,7 @@ class AllOf(Policy):
 
     def begin(self, now: float) -> Plan:
         return JointPlan([policy.begin(now) for policy in self.policies], oldest)
+
+
+DEFAULT_POLICY = every(events=1000, seconds=10)
+"""When what was processed is saved, where a program does not say so."""

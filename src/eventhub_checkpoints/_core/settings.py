@@ -29,7 +29,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("operation_timeout", "write_timeout"):
             value = getattr(self, name)
-            require(name, value, is_number(value) and value > 0, "seconds, above 0")
+            require(name, value, is_seconds(value), "seconds, above 0")
         kept, limit, on_stale = self.keep_unconfirmed, self.max_concurrency, self.on_stale
         require("keep_unconfirmed", kept, is_number(kept) and kept >= 0, "seconds, 0 or more")
         require("max_concurrency", limit, is_count(limit), "a whole number, 1 or more")
@@ -39,6 +39,11 @@ class Settings:
 def is_number(value: object) -> bool:
     """Whether it is a finite number; a clock cannot wait for any other."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def is_seconds(value: object) -> bool:
+    """Whether it is a time that can be waited for, above 0."""
+    return isinstance(value, int | float) and is_number(value) and value > 0
 
 
 def is_count(value: object) -> bool:

@@ -1,6 +1,8 @@
-"""What is of the other colour, told before it does harm."""
+"""What is of the other colour, told before it does harm, and functions that may be of either."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
@@ -21,3 +23,17 @@ def check_store(store: object) -> None:
         f"store is a {type(store).__name__}; expected a checkpoint store for azure.eventhub.aio, "
         "such as those of eventhub_checkpoints.aio"
     )
+
+
+async def called(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of the user's gives, whether it is a coroutine function or a plain one."""
+    result = function(*args)
+    return await result if inspect.isawaitable(result) else result
+
+
+def check_plain(name: str, function: object) -> None:
+    """Functions of either kind can be called here."""
+
+
+def check_handlers(processor: object) -> None:
+    """Methods of either kind can be called here."""

@@ -1,11 +1,12 @@
 """A handler that runs to its end, whatever the client does meanwhile."""
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
+
+from eventhub_checkpoints.aio._colour import called
 
 T = TypeVar("T")
 CANCELLING = 1.0
@@ -21,20 +22,6 @@ async def to_the_end(function: Callable[..., Awaitable[T]], *args: Any) -> T:
         with suppress(BaseException):
             await asyncio.wait([task])
         raise
-
-
-async def called(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function of the user's gives, whether it is a coroutine function or a plain one."""
-    result = function(*args)
-    return await result if inspect.isawaitable(result) else result
-
-
-def check_plain(name: str, function: object) -> None:
-    """Functions of either kind can be called here."""
-
-
-def check_handlers(processor: object) -> None:
-    """Methods of either kind can be called here."""
 
 
 HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)

@@ -12,7 +12,7 @@ from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints import _metrics
 from eventhub_checkpoints._core.policy import Due
-from eventhub_checkpoints._core.settings import is_number, require
+from eventhub_checkpoints._core.settings import is_seconds, require
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints.aio._background import Background
@@ -21,12 +21,9 @@ from eventhub_checkpoints.aio._compat import within
 from eventhub_checkpoints.aio._saved import Saved
 from eventhub_checkpoints.errors import StaleCheckpointError
 
-__all__ = ["OnError", "Saved", "Saver", "log"]
-
 log = logging.getLogger("eventhub_checkpoints")
 
 OnError = Callable[[str, Exception], object]
-MOST_FLUSHES = 32
 SHORTEST_WRITE = 0.05
 """Seconds without which no write is begun again."""
 GRACE = 0.5
@@ -53,7 +50,7 @@ class Saver:
         unhealthy_after: float,
     ) -> None:
         for name, value in (("write_timeout", write_timeout), ("unhealthy_after", unhealthy_after)):
-            require(name, value, is_number(value) and value > 0, "seconds, above 0")
+            require(name, value, is_seconds(value), "seconds, above 0")
         check_store(store)
         self.store = store
         self.goes_forward_only = bool(getattr(store, "forward_only", False))

@@ -9,10 +9,10 @@ from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._core.given import require_handler
 from eventhub_checkpoints.aio._claim import Claim
+from eventhub_checkpoints.aio._colour import called, check_handlers
 from eventhub_checkpoints.aio._compat import Lock
 from eventhub_checkpoints.aio._handling import Giving, Handling
 from eventhub_checkpoints.aio._partition import CheckpointManager
-from eventhub_checkpoints.aio._runner import called, check_handlers
 from eventhub_checkpoints.errors import ConfigurationError
 
 log = logging.getLogger("eventhub_checkpoints")

@@ -12,7 +12,7 @@ from typing import Any, Self
 from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import CheckpointStore, PartitionContext
 
-from eventhub_checkpoints._core.policy import Policy, any_of, every
+from eventhub_checkpoints._core.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints._core.settings import is_count, is_number, require
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints.aio._claim import CLAIM_HERE, Claim
@@ -21,8 +21,6 @@ from eventhub_checkpoints.aio._saving import Saver, log
 from eventhub_checkpoints.aio._tracking import Ticket
 
 __all__ = ["Checkpointer", "Ticket"]
-
-DEFAULT_POLICY = every(events=1000, seconds=10)
 
 
 class Checkpointer:
