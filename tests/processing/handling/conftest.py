@@ -22,6 +22,8 @@ from eventhub_checkpoints.conformance.clients import Loop
 INTERVAL = 0.2
 """Seconds between two rounds of load balancing."""
 OFTEN = every(events=1)
+DRAIN = 5.0
+"""Seconds that the end of a test waits for what the test has left unfinished."""
 
 Steps = Generator[Any, Any, None]
 """What a method does: it waits until a function that it yields is true, and gets what an awaitable
@@ -184,7 +186,7 @@ class Site:
         if self.is_aio:
             kinds = (AioEventProcessor, AioEventHubConsumerClient, AioOne)
         kind, client, one = kinds
-        options = {"policy": OFTEN, "on_error": deeds.error, **options}
+        options = {"policy": OFTEN, "on_error": deeds.error, "drain_timeout": DRAIN, **options}
         maker = partial(client.from_connection_string, **arguments)
         run = Run(
             kind(maker, partial(one, deeds), store=store, **options), deeds, self.loop, self._beside
@@ -196,7 +198,7 @@ class Site:
     def _stopped(run: Run) -> None:
         run.deeds.steps.clear()
         with suppress(Exception, SystemExit):
-            run.call("stop", 20.0)
+            run.call("stop")
 
     def started(self, store: Any, deeds: Deeds | None = None, **options: Any) -> Run:
         """The same, started."""

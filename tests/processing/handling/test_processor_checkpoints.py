@@ -156,7 +156,7 @@ class Left:
 def test_events_that_were_left_behind_finish_in_any_order_and_thread(site: Any, wait: Wait) -> None:
     store, left = site.stage.store(), Left()
     site.publish(6)
-    run = site.processor(store)
+    run = site.processor(store, drain_timeout=0.1)
     run.deeds.steps["process_events"] = left
     run.call("start")
     wait(lambda: len(left.tickets) == 6)
