@@ -11,7 +11,7 @@ from eventhub_checkpoints._colour import called
 T = TypeVar("T")
 
 
-def to_the_end(function: Callable[..., T], *args: Any) -> T:
+def to_the_end(function: Callable[..., T], *args: Any, seconds: float | None = None) -> T:
     """Call the function; nothing can cut it off."""
     return function(*args)
 

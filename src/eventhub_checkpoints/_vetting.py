@@ -15,11 +15,14 @@ from typing import Any
 from eventhub_checkpoints._compat import for_each, sleep
 from eventhub_checkpoints._core.refusals import beyond
 from eventhub_checkpoints._core.steering import Place, Steering
+from eventhub_checkpoints._runner import to_the_end
 
 log = logging.getLogger("eventhub_checkpoints")
 
 AT_ONCE = 8
 """Partitions that the hub is asked about at the same time."""
+ENDING = 5.0
+"""Seconds that the hub has to answer when nobody waits for that any more."""
 AGAIN = 1.0
 """Seconds after which the hub is asked again, before it is believed to lack a position."""
 
@@ -98,15 +101,20 @@ class Vetting:
     def _lack(self, partition_id: str, place: Place) -> str | None:
         """What is wrong with a position; None where nothing is, or the hub does not answer."""
         try:
-            said = beyond(place, self.client.get_partition_properties(partition_id))
+            said = beyond(place, self._properties(partition_id))
             if said is not None:
                 # What has been received just now might not be counted yet.
                 sleep(AGAIN)
-                said = beyond(place, self.client.get_partition_properties(partition_id))
+                said = beyond(place, self._properties(partition_id))
         except Exception as error:
             log.debug("partition %s: the hub was not asked: %r", partition_id, error)
             return None
         return said
+
+    def _properties(self, partition_id: str) -> Any:
+        # An aio client that is cancelled while it asks leaves its connection open.
+        ask = self.client.get_partition_properties
+        return to_the_end(ask, partition_id, seconds=ENDING)
 
 
 def place_of_start(start: object) -> Place | None:

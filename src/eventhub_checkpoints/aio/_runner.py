@@ -13,14 +13,23 @@ CANCELLING = 1.0
 """Seconds that a handler has to end after it was cancelled."""
 
 
-async def to_the_end(function: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Call the function; where the caller is cancelled, that waits until it has ended."""
+async def to_the_end(
+    function: Callable[..., Awaitable[T]], *args: Any, seconds: float | None = None
+) -> T:
+    """Call the function; where the caller is cancelled, that waits until it has ended.
+
+    Args:
+        function: it.
+        *args: for it.
+        seconds: to wait at most; then it is cancelled, too. None: until it has ended.
+    """
     task = asyncio.ensure_future(function(*args))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         with suppress(BaseException):
-            await asyncio.wait([task])
+            await asyncio.wait([task], timeout=seconds)
+        task.cancel()
         raise
 
 

@@ -3,11 +3,12 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from azure.eventhub import CheckpointStore
 from azure.eventhub.aio import CheckpointStore as AioCheckpointStore
+from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
 CALLS = ("list_ownership", "claim_ownership", "list_checkpoints")
 
@@ -177,3 +178,29 @@ def test_after_such_a_stop_another_start_works(
     run.stop()
     assert (runs.saved(gate), runs.owned(gate)) == ({"0": 2}, [])
     assert run.seen.events["0"] == [0, 1, 2]
+
+
+class Asking(AioEventHubConsumerClient):
+    """Takes its time to tell how far a partition has come."""
+
+    is_asking = threading.Event()
+    answers: ClassVar[list[str]] = []
+
+    async def get_partition_properties(self, partition_id: str, **kwargs: Any) -> Any:
+        self.is_asking.set()
+        found = await super().get_partition_properties(partition_id, **kwargs)
+        await asyncio.sleep(0.2)
+        self.answers.append(partition_id)
+        return found
+
+
+@pytest.mark.parametrize("colour", ["aio"], indirect=True)
+def test_a_stop_while_the_hub_is_asked_lets_it_answer(runs: Any, wait: Any) -> None:
+    runs.publish(1)
+    run = runs.start(runs.stage.store(), runs.maker(Asking))
+    wait(lambda: run.seen.has(0))
+    Asking.is_asking.clear()
+    assert Asking.is_asking.wait(30)
+    before = len(Asking.answers)
+    run.stop()
+    assert len(Asking.answers) > before
