@@ -6,17 +6,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 
 from azure.eventhub import PartitionContext
 
 from eventhub_checkpoints._claim import Claim
-from eventhub_checkpoints._compat import for_each
 from eventhub_checkpoints._core.policy import Policy
 from eventhub_checkpoints._core.statistics import PartitionStats, Tally
 from eventhub_checkpoints._saving import Saver
 
-MOST_FLUSHES = 32
 OVERLAP = 1.0
 """Seconds that a client may take from listing checkpoints to opening a partition."""
 
@@ -112,7 +109,10 @@ class Claims:
 
     def finish(self, claim: Claim, *, flushes: bool) -> None:
         """End a claim; `flushes`: after the last of it was written."""
-        self.saver.finish(claim, self._write_timeout, flushes=flushes)
+        self._finish(claim, self._write_timeout, flushes=flushes)
+
+    def _finish(self, claim: Claim, seconds: float, *, flushes: bool) -> None:
+        self.saver.finish(claim, seconds, flushes=flushes)
         with self._guard:
             self._ended[claim.partition_id] = (time.monotonic(), claim)
             self.open = {key: one for key, one in self.open.items() if one is not claim}
@@ -120,14 +120,16 @@ class Claims:
     def flush(self, partition_id: str | None = None) -> bool:
         """Write what is finished, of one partition or of all; whether all of it is written."""
         several = [one for one in self.open.values() if partition_id in (None, one.partition_id)]
-        flush = partial(self.saver.flush, seconds=self._write_timeout)
-        return all(for_each(flush, several, MOST_FLUSHES))
+        return self.saver.flush_all(several, self._write_timeout)
 
     def close(self) -> None:
         """Write what is finished, and end all claims for good."""
         with self._guard:
             self._is_closed, several = True, list(self.open.values())
-        for_each(partial(self.finish, flushes=True), several, MOST_FLUSHES)
+        end = time.monotonic() + self._write_timeout
+        self.saver.flush_all(several, self._write_timeout)
+        for claim in several:
+            self._finish(claim, max(end - time.monotonic(), 0), flushes=True)
         self.saver.close(self._write_timeout)
 
     def stats(self) -> dict[str, PartitionStats]:

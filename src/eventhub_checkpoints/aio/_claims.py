@@ -5,17 +5,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 
 from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._core.policy import Policy
 from eventhub_checkpoints._core.statistics import PartitionStats, Tally
 from eventhub_checkpoints.aio._claim import Claim
-from eventhub_checkpoints.aio._compat import for_each
 from eventhub_checkpoints.aio._saving import Saver
 
-MOST_FLUSHES = 32
 OVERLAP = 1.0
 """Seconds that a client may take from listing checkpoints to opening a partition."""
 
@@ -111,7 +108,10 @@ class Claims:
 
     async def finish(self, claim: Claim, *, flushes: bool) -> None:
         """End a claim; `flushes`: after the last of it was written."""
-        await self.saver.finish(claim, self._write_timeout, flushes=flushes)
+        await self._finish(claim, self._write_timeout, flushes=flushes)
+
+    async def _finish(self, claim: Claim, seconds: float, *, flushes: bool) -> None:
+        await self.saver.finish(claim, seconds, flushes=flushes)
         with self._guard:
             self._ended[claim.partition_id] = (time.monotonic(), claim)
             self.open = {key: one for key, one in self.open.items() if one is not claim}
@@ -119,14 +119,16 @@ class Claims:
     async def flush(self, partition_id: str | None = None) -> bool:
         """Write what is finished, of one partition or of all; whether all of it is written."""
         several = [one for one in self.open.values() if partition_id in (None, one.partition_id)]
-        flush = partial(self.saver.flush, seconds=self._write_timeout)
-        return all(await for_each(flush, several, MOST_FLUSHES))
+        return await self.saver.flush_all(several, self._write_timeout)
 
     async def close(self) -> None:
         """Write what is finished, and end all claims for good."""
         with self._guard:
             self._is_closed, several = True, list(self.open.values())
-        await for_each(partial(self.finish, flushes=True), several, MOST_FLUSHES)
+        end = time.monotonic() + self._write_timeout
+        await self.saver.flush_all(several, self._write_timeout)
+        for claim in several:
+            await self._finish(claim, max(end - time.monotonic(), 0), flushes=True)
         await self.saver.close(self._write_timeout)
 
     def stats(self) -> dict[str, PartitionStats]:

@@ -84,25 +84,6 @@ class Keeper(Saver):
         with self._guard:
             return [*self.kept.values()]
 
-    async def flush_all(self, several: Sequence[Kept], seconds: float) -> bool:
-        """Write what is kept of several partitions, side by side; whether all is written."""
-        end, is_written = time.monotonic() + seconds, True
-        for one in several:
-            with one.guard:
-                finished, now = one.finished, time.monotonic()
-                due = one.progress.rest(finished.count, finished.position, now)
-            if due is not None:
-                await self._write_beside(one, due, min(self._write_timeout, seconds))
-        for one in several:
-            is_written = await self.flush(one, end - time.monotonic()) and is_written
-        return is_written
-
-    async def _write_beside(self, one: Kept, due: Due, seconds: float) -> None:
-        try:
-            self._background.begin(self._write, one, due, seconds)
-        except RuntimeError:  # at the interpreter's end no thread can be started
-            await self._write(one, due, seconds)
-
     async def give_up(self, keys: Sequence[Key], seconds: float) -> None:
         """Write what is kept of partitions, and drop what could not be written.
 

@@ -54,9 +54,9 @@ class Processing:
         self.error: BaseException | None = None
         self._options = options
         self._over = over
-        make_saver = partial(
-            Saver, store, options.write_timeout, self.report, options.unhealthy_after
-        )
+        # A write that failed is logged where it is made.
+        told = None if options.on_error is None else self.report
+        make_saver = partial(Saver, store, options.write_timeout, told, options.unhealthy_after)
         policy = options.saving_policy
         self.claims = Claims(make_saver, policy, options.write_timeout, max_pending=sys.maxsize)
         self.handling = Handling(

@@ -5,7 +5,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
@@ -149,12 +149,12 @@ class Saver:
         if is_late:
             self.report(one.partition_id, TimeoutError(f"no answer within {limit:g} s"))
         if due is not None:
-            self._start(one, due, self._write_timeout)
+            self._start(one, due)
         return next_look
 
-    def _start(self, one: Saved[Any], due: Due, seconds: float) -> None:
+    def _start(self, one: Saved[Any], due: Due) -> None:
         try:
-            self._background.begin(self._write, one, due, seconds)
+            self._background.begin(self._write, one, due, self._write_timeout)
         except RuntimeError as error:  # there is no thread to be had
             self._settle(one, error)
             self.report(one.partition_id, error)
@@ -243,18 +243,34 @@ class Saver:
         while one.progress.saved_count < goal and not one.is_over:
             if (left := end - time.monotonic()) < shortest:
                 return False
-            with one.guard:
-                now = time.monotonic()
-                due = one.progress.rest(one.finished.count, one.finished.position, now)
-            if due is not None:
-                # Beside the caller: a store that hangs must not hold it.
-                self._start(one, due, min(self._write_timeout, left))
-                self._background.wake()
+            await self._write_rest(one, left)
             await one.until(lambda: one.is_over or not one.progress.is_writing, left)
             pause = one.progress.retry_at - time.monotonic()
             if one.progress.saved_count < goal and pause > 0:
                 await one.until(lambda: one.is_over, min(pause, end - time.monotonic()))
         return bool(one.progress.saved_count >= goal)
+
+    async def flush_all(self, several: Sequence[Saved[Any]], seconds: float) -> bool:
+        """Write all that is finished of several partitions, side by side; whether all is saved."""
+        end, is_saved = time.monotonic() + seconds, True
+        for one in several:
+            await self._write_rest(one, seconds)
+        for one in several:
+            is_saved = await self.flush(one, end - time.monotonic()) and is_saved
+        return is_saved
+
+    async def _write_rest(self, one: Saved[Any], seconds: float) -> None:
+        """Have what is finished written beside the caller: a store that hangs must not hold it."""
+        with one.guard:
+            due = one.progress.rest(one.finished.count, one.finished.position, time.monotonic())
+        if due is None:
+            return
+        seconds = min(self._write_timeout, seconds)
+        try:
+            self._background.begin(self._write, one, due, seconds)
+        except RuntimeError:  # at the interpreter's end no thread can be started
+            await self._write(one, due, seconds)
+        self._background.wake()
 
     async def close(self, seconds: float) -> None:
         """End what was started."""
