@@ -43,6 +43,7 @@ DERIVED = [
     "_sql_transactions.py",
     "_vetting.py",
     "_work.py",
+    "_writing.py",
     "abilities.py",
     "base.py",
     "blob.py",

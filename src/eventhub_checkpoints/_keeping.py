@@ -3,7 +3,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -16,6 +16,7 @@ from eventhub_checkpoints._core.tenure import Key, Tenure
 from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints._saved import Saved
 from eventhub_checkpoints._saving import Saver, log
+from eventhub_checkpoints._writing import OnError
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
 
 Kept = Saved[Newest]
@@ -43,7 +44,7 @@ class Keeper(Saver):
         store: CheckpointStore,
         policy: Policy,
         write_timeout: float,
-        on_error: Callable[[str, Exception], object] | None,
+        on_error: OnError | None,
         unhealthy_after: float,
     ) -> None:
         super().__init__(store, write_timeout, on_error, unhealthy_after)
@@ -141,7 +142,7 @@ class Keeper(Saver):
                     f"a checkpoint of partition {one.partition_id!r} is still being written"
                 )
         try:
-            self._store(one, position, **kwargs)
+            self._writer.store(one, position, **kwargs)
         except BaseException as error:
             with one.guard:
                 is_refusal = isinstance(error, StaleCheckpointError)

@@ -2,10 +2,9 @@
 
 import logging
 import math
-import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
@@ -14,16 +13,12 @@ from eventhub_checkpoints import _metrics
 from eventhub_checkpoints._core.policy import Due
 from eventhub_checkpoints._core.settings import is_seconds, require
 from eventhub_checkpoints._core.statistics import PartitionStats
-from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints.aio._background import Background
-from eventhub_checkpoints.aio._colour import check_store
-from eventhub_checkpoints.aio._compat import within
 from eventhub_checkpoints.aio._saved import Saved
-from eventhub_checkpoints.errors import StaleCheckpointError
+from eventhub_checkpoints.aio._writing import OnError, Writer
 
 log = logging.getLogger("eventhub_checkpoints")
 
-OnError = Callable[[str, Exception], object]
 SHORTEST_WRITE = 0.05
 """Seconds without which no write is begun again."""
 GRACE = 0.5
@@ -51,18 +46,18 @@ class Saver:
     ) -> None:
         for name, value in (("write_timeout", write_timeout), ("unhealthy_after", unhealthy_after)):
             require(name, value, is_seconds(value), "seconds, above 0")
-        check_store(store)
-        self.store = store
-        self.goes_forward_only = bool(getattr(store, "forward_only", False))
-        # A store of another kind may hand on what it is given to its driver.
-        self._stale = {"on_stale": "raise"} if self.goes_forward_only else {}
+        self._writer = Writer(store, on_error, self.wake)
         self._write_timeout = write_timeout
-        self._on_error = on_error
         self._unhealthy_after = unhealthy_after
         self._background = Background(self._look)
         self._changing = threading.Lock()
         self._all: frozenset[Saved[Any]] = frozenset()
         _metrics.watch(self)
+
+    @property
+    def goes_forward_only(self) -> bool:
+        """Whether the store refuses to go back."""
+        return self._writer.goes_forward_only
 
     def start(self) -> None:
         """Look after its partitions in this process and event loop, if there are any."""
@@ -130,7 +125,7 @@ class Saver:
                 nearest = min(nearest, self._look_at(one, now))
                 one.is_broken = False
             except Exception as error:
-                self._broke(one, error)
+                self._writer.broke(one, error)
                 nearest = min(nearest, now + AFTER_ERROR)
         return nearest - now
 
@@ -147,86 +142,16 @@ class Saver:
                 due = progress.due(one.finished.count, one.finished.position, now)
             next_look = min(progress.wake_time, progress.late_at(limit))
         if is_late:
-            self.report(one.partition_id, TimeoutError(f"no answer within {limit:g} s"))
+            self._writer.report(one.partition_id, TimeoutError(f"no answer within {limit:g} s"))
         if due is not None:
             self._start(one, due)
         return next_look
 
     def _start(self, one: Saved[Any], due: Due) -> None:
         try:
-            self._background.begin(self._write, one, due, self._write_timeout)
+            self._background.begin(self._writer.write, one, due, self._write_timeout)
         except RuntimeError as error:  # there is no thread to be had
-            self._settle(one, error)
-            self.report(one.partition_id, error)
-
-    async def _write(self, one: Saved[Any], due: Due, seconds: float) -> None:
-        # A claim that is over may be another client's by now.
-        if one.is_over:
-            with one.guard:
-                one.progress.was_dropped()
-            one.changed()
-            return
-        # What was cut off may have been stored all the same: it is written again.
-        error: Exception | None = TimeoutError("the write was cut off")
-        is_written = False
-        try:
-            is_written = await within(seconds, self._save, one, due.position)
-            error = None
-        except Exception as raised:
-            error = raised
-        finally:
-            self._settle(one, error, is_written)
-        if error is not None:
-            self.report(one.partition_id, error)
-
-    async def _save(self, one: Saved[Any], position: Position) -> bool:
-        """Store a position, unless the claim before has; whether it was stored."""
-        if await one.is_covered(position):
-            return False
-        await self._store(one, position, **self._stale)
-        return True
-
-    def _settle(self, one: Saved[Any], error: Exception | None, is_written: bool = False) -> None:
-        try:
-            with one.guard:
-                now = time.monotonic()
-                if error is None:
-                    (one.progress.was_saved if is_written else one.progress.was_covered)(now)
-                elif isinstance(error, StaleCheckpointError):
-                    one.progress.was_refused(now)
-                else:
-                    one.progress.has_failed(now, random.random())
-        except Exception as raised:
-            self._broke(one, raised)
-        one.changed()
-        self._background.wake()
-
-    def _broke(self, one: Saved[Any], error: Exception) -> None:
-        """A policy raised; the other partitions are looked after all the same."""
-        one.is_broken = True
-        log.error("the policy of partition %s raised", one.partition_id, exc_info=error)
-        self._tell(one.partition_id, error)
-
-    async def _store(self, one: Saved[Any], position: Position, **kwargs: Any) -> None:
-        row: dict[str, Any] = {
-            **one.names,
-            "offset": position.offset,
-            "sequence_number": position.sequence_number,
-        }
-        await self.store.update_checkpoint(row, **kwargs)
-
-    def report(self, partition_id: str, error: Exception) -> None:
-        """Say that a write went wrong; nobody is interrupted by it."""
-        log.warning("checkpoint of partition %s: %s", partition_id, error or type(error).__name__)
-        self._tell(partition_id, error)
-
-    def _tell(self, partition_id: str, error: Exception) -> None:
-        if self._on_error is None:
-            return
-        try:
-            self._on_error(partition_id, error)
-        except Exception:
-            log.exception("on_error of partition %s raised", partition_id)
+            self._writer.was_not_begun(one, error)
 
     async def flush(self, one: Saved[Any], seconds: float) -> bool:
         """Write all that is finished of a partition; whether it is saved.
@@ -267,9 +192,9 @@ class Saver:
             return
         seconds = min(self._write_timeout, seconds)
         try:
-            self._background.begin(self._write, one, due, seconds)
+            self._background.begin(self._writer.write, one, due, seconds)
         except RuntimeError:  # at the interpreter's end no thread can be started
-            await self._write(one, due, seconds)
+            await self._writer.write(one, due, seconds)
         self._background.wake()
 
     async def close(self, seconds: float) -> None:
