@@ -56,8 +56,7 @@ class Consumer:
         client = self.connect(checkpoint_store=layer if is_coalescing else self.store)
         told = {"on_error": broken_aio, **FROM_THE_FIRST}
         if self.way == TRACKED:
-            told["on_partition_initialize"] = layer.on_initialize
-            told["on_partition_close"] = layer.on_close
+            told |= layer.handlers
         receive = client.receive_batch if self.way in BY_BATCH else client.receive
         await receive(getattr(self, HANDLERS[self.way]), **told)
 

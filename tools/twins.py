@@ -37,6 +37,7 @@ DERIVED = [
     "_saved.py",
     "_saving.py",
     "_session.py",
+    "_starts.py",
     "_steering.py",
     "_sql_calls.py",
     "_sql_database.py",

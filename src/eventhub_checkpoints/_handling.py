@@ -11,11 +11,12 @@ from typing import Any
 from azure.eventhub import EventData, PartitionContext
 
 from eventhub_checkpoints._claim import Claim
+from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints._partition import CheckpointManager
 from eventhub_checkpoints._runner import Runner
 from eventhub_checkpoints._work import Work, position_of
-from eventhub_checkpoints.errors import CheckpointStoreError, PoisonError
+from eventhub_checkpoints.errors import PoisonError
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -26,13 +27,7 @@ class Handling:
 
     Attributes:
         make: makes the processor of a claim.
-        saves: whether positions are saved.
-        is_automatic: whether events are finished when `process_events` returns.
-        on_poison: what to do with an event whose handler raises each time.
-        attempts: how often events are given before that.
-        max_pending: events that may be unfinished after `process_events` has returned.
-        drain_timeout: seconds that what runs has to end when a partition is closed.
-        write_timeout: seconds that one write may take.
+        options: what the user has asked for.
         report: is told of errors, with the partition.
         fail: is told why all has to stop.
         is_stopping: whether nothing more is begun.
@@ -40,17 +35,16 @@ class Handling:
     """
 
     make: Callable[[PartitionContext, CheckpointManager], Any]
-    saves: bool
-    is_automatic: bool
-    on_poison: str | Callable[[PartitionContext, EventData, Exception], Any]
-    attempts: int
-    max_pending: int
-    drain_timeout: float
-    write_timeout: float
+    options: Options
     report: Callable[[str | None, Exception], None]
     fail: Callable[[BaseException], None]
     is_stopping: bool = False
     stopped: dict[str, PoisonError] = field(default_factory=dict)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether events are finished when `process_events` returns."""
+        return self.options.policy is not None
 
     def stop(self, partition_id: str, number: int, error: Exception) -> None:
         """Process a partition no further than before an event, for this reason."""
@@ -75,7 +69,7 @@ class Giving:
         self.processor: Any = None
         self.runner = Runner()
         self.is_over = False
-        self.work = Work(claim, saves=handling.saves, write_timeout=handling.write_timeout)
+        self.work = Work(claim, handling.options)
         self._context = context
         self._partition_id = context.partition_id
         self._claim = claim
@@ -104,19 +98,16 @@ class Giving:
             self.work.returned()
 
     def _has_room(self) -> bool:
-        limit, apart = self._handling.max_pending, self.work.apart
+        limit, apart = self._handling.options.max_pending, self.work.apart
         self._claim.until(lambda: self.is_ending or len(apart) < limit, math.inf)
         if self._claim.is_stuck and self._claim.pending >= limit:
-            raise CheckpointStoreError(
-                f"partition {self._partition_id}: an event was given up, and {self._claim.pending} "
-                "wait for it; it is read again when the partition is claimed anew"
-            )
+            raise self._claim.given_up()
         return not self.is_ending
 
     def _attempt(self, events: list[EventData]) -> BaseException | None:
         """Give events until the handler returns; the error, if it never does."""
         error: BaseException | None = None
-        for attempt in range(self._handling.attempts):
+        for attempt in range(self._handling.options.attempts):
             if attempt:
                 seconds = pause(attempt - 1, math.inf, random.random()) or 0
                 if self._claim.until(lambda: self.is_ending, seconds):
@@ -145,7 +136,7 @@ class Giving:
         """Whether to go on behind an event that cannot be processed."""
         if self.is_ending or not isinstance(error, Exception):
             return False
-        number, wanted = event.sequence_number or 0, self._handling.on_poison
+        number, wanted = event.sequence_number or 0, self._handling.options.on_poison
         if callable(wanted):
             refused = self.tried(wanted, self._context, event, error)
             if refused is None:

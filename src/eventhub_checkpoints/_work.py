@@ -10,6 +10,7 @@ from azure.eventhub import EventData
 
 from eventhub_checkpoints._claim import Claim
 from eventhub_checkpoints._core.deliveries import Deliveries, Row
+from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.watermark import Position, Ticket
 from eventhub_checkpoints._fields import checked_sequence_number
 from eventhub_checkpoints.errors import InvalidRecordError
@@ -59,18 +60,16 @@ class Work:
 
     Args:
         claim: what is finished and saved.
-        saves: whether positions are saved.
-        write_timeout: seconds that saving at once may take.
+        options: whether positions are saved, and how long saving at once may take.
 
     Attributes:
         apart: events that were left behind, and are neither done nor failed.
         newest: sequence number of the newest event that was given; infinity below 0: there is none.
     """
 
-    def __init__(self, claim: Claim, *, saves: bool, write_timeout: float) -> None:
+    def __init__(self, claim: Claim, options: Options) -> None:
         self._claim = claim
-        self._saves = saves
-        self._write_timeout = write_timeout
+        self._options = options
         self._deliveries = Deliveries(claim.watermark)
         self._given: list[EventData] = []
         self._places: dict[int, int] = {}
@@ -148,9 +147,9 @@ class Work:
         if number > self.newest:
             raise InvalidRecordError("sequence_number", number, "one that process_events was given")
         self.finish(position)
-        if self._claim.is_over or not self._saves:
+        if self._claim.is_over or not self._options.save:
             return False
-        is_saved = self._claim.saver.flush(self._claim, self._write_timeout)
+        is_saved = self._claim.saver.flush(self._claim, self._options.write_timeout)
         return is_saved and self.has_passed(position)
 
 

@@ -49,7 +49,7 @@ BAD = [
     *[("on_poison", value) for value in (None, "raise", 3)],
     *[("on_invalid_checkpoint", value) for value in (None, "stop", True)],
     *[("on_error", value) for value in (3, "log", coroutine)],
-    *[("starting_position", value) for value in (1.5, True, b"0", "", ["0"])],
+    *[("starting_position", value) for value in (1.5, True, b"0", "", "begin", "latest", ["0"])],
 ]
 
 

@@ -92,7 +92,9 @@ def require_start(name: str, value: object) -> None:
         ConfigurationError: it is none.
     """
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
-    expected = "an offset as text, a sequence number or a datetime"
+    # The hub would take a word such as "latest" for an offset, and refuse it without end.
+    is_position = is_position and not (isinstance(value, str) and value.isalpha())
+    expected = 'an offset as text, "-1", "@latest", a sequence number or a datetime'
     require(name, value, value is None or is_position, expected)
 
 

@@ -12,7 +12,7 @@ CONDITION = "com.microsoft:georeplication:invalid-offset"
 def refused_position(error: BaseException) -> str | None:
     """What the service said where it has no such position; None where that is not the matter.
 
-    Source: azure-event-hubs-dotnet issue 385 for the sentence, azure-sdk-for-net pull request 48101
+    Source: azure-event-hubs-dotnet #385 for the sentence, azure-sdk-for-net #48101
     for the condition of a hub with geo-replication.
     """
     seen: BaseException | None = error

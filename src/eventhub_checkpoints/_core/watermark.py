@@ -5,6 +5,7 @@ finished is never below it. Rule 2: the position never goes back. Rule 3: no loc
 who has threads locks, and who wants back-pressure asks `is_full`.
 """
 
+import sys
 from collections import deque
 from typing import NamedTuple
 
@@ -58,7 +59,7 @@ class Watermark:
     Tracking and finishing an event take constant time (each is passed once), in any order.
 
     Args:
-        max_pending: events that may be begun and not passed before `is_full`; None: any number.
+        max_pending: events that may be begun and not passed before `is_full`.
 
     Attributes:
         count: events in the finished prefix.
@@ -68,7 +69,7 @@ class Watermark:
 
     __slots__ = ("_newest", "_passed", "count", "max_pending", "pending", "unpassed")
 
-    def __init__(self, max_pending: int | None = None) -> None:
+    def __init__(self, max_pending: int = sys.maxsize) -> None:
         self.max_pending = max_pending
         self.count = 0
         self.pending = 0
@@ -140,7 +141,7 @@ class Watermark:
     @property
     def is_full(self) -> bool:
         """Whether no more events should be begun for now."""
-        return self.max_pending is not None and self.pending >= self.max_pending
+        return self.pending >= self.max_pending
 
     @property
     def is_settled(self) -> bool:

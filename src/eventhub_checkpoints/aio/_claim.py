@@ -34,7 +34,7 @@ class Claim(Saved[Watermark]):
             deliver events before.
     """
 
-    __slots__ = ("_max_pending", "_max_unsaved", "begun", "is_announced", "saver", "watermark")
+    __slots__ = ("_max_unsaved", "begun", "is_announced", "saver", "watermark")
 
     def __init__(
         self,
@@ -50,7 +50,6 @@ class Claim(Saved[Watermark]):
         self.saver = saver
         self.is_announced = False
         self.begun: dict[int, Ticket] = {}
-        self._max_pending = max_pending
         self._max_unsaved = sys.maxsize if max_unsaved is None else max_unsaved
 
     @property
@@ -60,7 +59,7 @@ class Claim(Saved[Watermark]):
     @property
     def has_room(self) -> bool:
         """Whether one more event may be begun."""
-        is_full = self.pending >= self._max_pending or self.unsaved >= self._max_unsaved
+        is_full = self.watermark.is_full or self.unsaved >= self._max_unsaved
         return self.is_over or not (is_full or self.is_stuck)
 
     @property
@@ -83,11 +82,14 @@ class Claim(Saved[Watermark]):
                 self.unsaved,
             )
         if not self.has_room:
-            # It leaves the handler, so the client closes the partition and claims it anew.
-            raise CheckpointStoreError(
-                f"partition {self.partition_id}: an event was given up, and nothing behind it can "
-                "be saved; it is read again when the partition is claimed anew"
-            )
+            raise self.given_up()
+
+    def given_up(self) -> CheckpointStoreError:
+        """What leaves the handler, so that the client closes the partition and claims it anew."""
+        return CheckpointStoreError(
+            f"partition {self.partition_id}: an event was given up, and nothing behind it can be "
+            "saved; it is read again when the partition is claimed anew"
+        )
 
     def enter(self, ticket: Ticket, event: Any) -> bool:
         """Begin an event, if there is room; whether there was."""
@@ -96,7 +98,7 @@ class Claim(Saved[Watermark]):
             pending, unpassed = watermark.pending, watermark.unpassed
             unsaved = watermark.count + pending - self.progress.saved_count
             # As `has_room` has it; spelled out, for it is asked for every event.
-            is_full = pending >= self._max_pending or unsaved >= self._max_unsaved
+            is_full = pending >= watermark.max_pending or unsaved >= self._max_unsaved
             if (is_full or (unpassed and unpassed[0].has_failed)) and not self.is_over:
                 return False
             if not unsaved:

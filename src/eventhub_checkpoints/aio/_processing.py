@@ -19,6 +19,7 @@ from eventhub_checkpoints.aio._handling import Handling
 from eventhub_checkpoints.aio._runner import as_handler
 from eventhub_checkpoints.aio._saving import Saver
 from eventhub_checkpoints.aio._session import Session
+from eventhub_checkpoints.aio._starts import Starts
 from eventhub_checkpoints.aio._steering import SteeringStore
 from eventhub_checkpoints.aio._vetting import Vetting
 from eventhub_checkpoints.errors import ConfigurationError, InvalidCheckpointError
@@ -39,6 +40,7 @@ class Processing:
         error: why it has to stop; None: for no reason of its own.
         claims: what is saved of which partition.
         handling: how events are handled.
+        starts: where partitions start.
         store: what the client is given as its store.
         vetting: finds positions that the hub does not have.
         is_ready: whether the client was ready, and has another store.
@@ -59,32 +61,15 @@ class Processing:
         make_saver = partial(Saver, store, options.write_timeout, told, options.unhealthy_after)
         policy = options.saving_policy
         self.claims = Claims(make_saver, policy, options.write_timeout, max_pending=sys.maxsize)
-        self.handling = Handling(
-            make=make,
-            saves=options.save,
-            is_automatic=options.policy is not None,
-            on_poison=options.on_poison,
-            attempts=options.attempts,
-            max_pending=options.max_pending,
-            drain_timeout=options.drain_timeout,
-            write_timeout=options.write_timeout,
-            report=self.report,
-            fail=self.fail,
-        )
-        self._starts: dict[str, Any] = {}
-        self._steering = Steering(options.save, self._has_start, options.from_saved)
-        self.vetting = Vetting(self._steering, self._start_of, self._reached, self._refused)
+        self.handling = Handling(make, options, self.report, self.fail)
+        self.starts = Starts(options)
+        self._steering = Steering(options.save, self.starts.has, options.from_saved)
+        self.vetting = Vetting(self._steering, self.starts.of, self._reached, self._refused)
         self.store = SteeringStore(store, self._steering, self.vetting, self.settled)
         self.is_ready = False
         self._guard = threading.Lock()
         self._sessions: dict[str, Session] = {}
         self._closing: dict[str, Lock] = {}
-
-    def _has_start(self, partition_id: str) -> bool:
-        return self._start_of(partition_id) is not None
-
-    def _start_of(self, partition_id: str) -> Any:
-        return self._starts.get(partition_id, self._options.start_of(partition_id))
 
     def _reached(self, partition_id: str) -> int | None:
         session = self._sessions.get(partition_id)
@@ -93,10 +78,6 @@ class Processing:
         shown = (self._steering.shown or {}).get(partition_id)
         number = shown[0] if shown and not session.has_begun else session.newest
         return number if isinstance(number, int) else None
-
-    def begins_at(self, starts: dict[str, Any]) -> None:
-        """Note the start positions that were asked for, by partition."""
-        self._starts = starts
 
     def stop(self) -> None:
         """Begin nothing more: no claim, no batch, no further attempt."""
@@ -189,7 +170,7 @@ class Processing:
         try:
             await session.close(reason)
         finally:
-            await self.claims.finish(claim, flushes=may_save and self.handling.saves)
+            await self.claims.finish(claim, flushes=may_save and self._options.save)
             self._steering.closed(partition_id, claim.watermark.position)
             self.store.open_partitions.discard(partition_id)
 

@@ -100,7 +100,11 @@ class Session:
 
     async def close(self, reason: CloseReason) -> None:
         """Wait for what runs and what was left behind, and close the processor, in this order."""
-        giving, seconds, apart = self._giving, self._handling.drain_timeout, self._giving.work.apart
+        giving, seconds, apart = (
+            self._giving,
+            self._handling.options.drain_timeout,
+            self._giving.work.apart,
+        )
         giving.is_over = True
         self.claim.changed()
         end = time.monotonic() + seconds

@@ -15,14 +15,18 @@ from eventhub_checkpoints._core.settings import require
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints._core.tenure import key_of, keyed
 from eventhub_checkpoints._core.watermark import Position
-from eventhub_checkpoints._fields import checked_offset, checked_row, checked_sequence_number
+from eventhub_checkpoints._fields import (
+    INT64,
+    checked_offset,
+    checked_row,
+    checked_sequence_number,
+)
 from eventhub_checkpoints.aio._compat import place
 from eventhub_checkpoints.aio._keeping import Keeper, Kept, names_of
 
 __all__ = ["CoalescingCheckpointStore"]
 
 DEFAULT_POLICY = every(events=1000, seconds=5)
-LEAST, MOST = -(2**63), 2**63 - 1
 
 
 class CoalescingCheckpointStore(CheckpointStore):
@@ -137,7 +141,7 @@ class CoalescingCheckpointStore(CheckpointStore):
         try:
             one = self._keeper.by_names[names_of(checkpoint)]
             number, offset = checkpoint["sequence_number"], checkpoint["offset"]
-            is_usual = type(number) is int and type(offset) is str and LEAST <= number <= MOST
+            is_usual = type(number) is int and type(offset) is str and number in INT64
             is_usual = is_usual and offset.isprintable()
         except (KeyError, TypeError):  # what is no text may have no hash
             is_usual = False

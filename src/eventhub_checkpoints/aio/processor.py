@@ -14,9 +14,8 @@ from azure.eventhub import EventData
 from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints._core.given import no_client, require_made, require_maker, require_ready
-from eventhub_checkpoints._core.options import Options, require_start
+from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.policy import DEFAULT_POLICY, Policy
-from eventhub_checkpoints._core.start import BEGINNING
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints.aio._colour import called, check_handlers, check_plain, check_store
 from eventhub_checkpoints.aio._life import Life
@@ -166,28 +165,12 @@ class EventProcessor:
         processing.vetting.client = client
         processing.is_ready = self._is_ready
         try:
-            position = await self._position(client)
+            position = await processing.starts.ask(client)
         except BaseException:
             await self._close(client)
             raise
         self._client = client
         self._life.start(partial(self._receive, client, position))
-
-    async def _position(self, client: Any) -> Any:
-        given = self._options.starting_position
-        if not callable(given) and not isinstance(given, Mapping):
-            return BEGINNING if given is None else given
-        partition_ids = await client.get_partition_ids()
-        self._options.check_partitions(partition_ids)
-        starts = {}
-        for partition_id in partition_ids:
-            found = given.get(partition_id) if isinstance(given, Mapping) else None
-            if callable(given):
-                found = await called(given, partition_id)
-            require_start(f"starting_position of partition {partition_id!r}", found)
-            starts[partition_id] = found
-        self._processing.begins_at(starts)
-        return {key: BEGINNING if start is None else start for key, start in starts.items()}
 
     async def _receive(self, client: Any, position: Any) -> None:
         processing, options = self._processing, self._options

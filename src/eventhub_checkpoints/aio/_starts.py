@@ -1,0 +1,48 @@
+"""Where the partitions of a processor start that go on from no saved position."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from eventhub_checkpoints._core.options import Options, require_start
+from eventhub_checkpoints._core.start import BEGINNING
+from eventhub_checkpoints.aio._colour import called
+
+
+class Starts:
+    """The start positions that were given, as a value, by partition, or by a function.
+
+    Args:
+        options: with them.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._asked: dict[str, Any] = {}
+
+    def of(self, partition_id: str) -> Any:
+        """The start position of a partition; None: the beginning."""
+        return self._asked.get(partition_id, self._options.start_of(partition_id))
+
+    def has(self, partition_id: str) -> bool:
+        """Whether one was given for a partition."""
+        return self.of(partition_id) is not None
+
+    async def ask(self, client: Any) -> Any:
+        """What the client is given as `starting_position`.
+
+        Raises:
+            ConfigurationError: one names no partition, or the function gave no start position.
+            EventHubError: they are by partition, and the hub does not answer.
+        """
+        given = self._options.starting_position
+        if not callable(given) and not isinstance(given, Mapping):
+            return BEGINNING if given is None else given
+        partition_ids = await client.get_partition_ids()
+        self._options.check_partitions(partition_ids)
+        for partition_id in partition_ids:
+            found = given.get(partition_id) if isinstance(given, Mapping) else None
+            if callable(given):
+                found = await called(given, partition_id)
+            require_start(f"starting_position of partition {partition_id!r}", found)
+            self._asked[partition_id] = found
+        return {key: BEGINNING if one is None else one for key, one in self._asked.items()}
