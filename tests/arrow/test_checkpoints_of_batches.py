@@ -5,6 +5,7 @@ import threading
 import pyarrow as pa
 import pytest
 
+from arrow_rows import last_of, numbers
 from eventhub_checkpoints import (
     ConfigurationError,
     DataLossError,
@@ -20,19 +21,6 @@ from eventhub_checkpoints.arrow import HubAddress, ReadSettings
 TENS = ReadSettings(rows_per_batch=10)
 GO_ON = ReadSettings(fail_on_data_loss=False)
 ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
-
-
-def numbers(batches):
-    """Sequence numbers by partition, in the order in which they came."""
-    found = {}
-    for batch in batches:
-        (partition,) = set(batch.column("partition").to_pylist())
-        found.setdefault(partition, []).extend(batch.column("sequenceNumber").to_pylist())
-    return dict(sorted(found.items()))
-
-
-def last_of(batch):
-    return {name: batch.column(name)[-1].as_py() for name in batch.schema.names}
 
 
 # What a commit covers

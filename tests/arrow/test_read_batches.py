@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
+from arrow_rows import last_of, numbers
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError, Scope
 from eventhub_checkpoints.arrow import EventPosition, HubAddress, ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
@@ -16,19 +17,6 @@ from eventhub_checkpoints.receive.columns import SCHEMA
 TENS = ReadSettings(rows_per_batch=10)
 ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
 TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
-
-
-def numbers(batches):
-    """Sequence numbers by partition, in the order in which they came."""
-    found = {}
-    for batch in batches:
-        (partition,) = set(batch.column("partition").to_pylist())
-        found.setdefault(partition, []).extend(batch.column("sequenceNumber").to_pylist())
-    return dict(sorted(found.items()))
-
-
-def last_of(batch):
-    return {name: batch.column(name)[-1].as_py() for name in batch.schema.names}
 
 
 # What is read

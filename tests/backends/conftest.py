@@ -1,14 +1,40 @@
 """Stores of both colours on every backend, called the same way."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from backends import COLOURS, Backend, Colour, Place
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.records import Scope
+
+PROGRAMS = Path(__file__).parents[1] / "sdk"
+IMPORT = re.compile(r"^from azure\.eventhub\.extensions\.\w+ import BlobCheckpointStore$", re.M)
+OPENING = re.compile(r"BlobCheckpointStore\.from_connection_string\([^)]*\)", re.S)
+PACKAGES = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
+
+
+@pytest.fixture
+def program_with(colour: Colour, tmp_path: Path) -> Callable[[str, str], Path]:
+    """Writes the program of `tests/sdk` with a store of ours in the place of the official one.
+
+    It is given what is imported, and how the store is opened.
+    """
+
+    def written(names: str, opening: str) -> Path:
+        text = (PROGRAMS / f"program_{colour}.py").read_text()
+        text, imports = IMPORT.subn(f"from {PACKAGES[colour]} import {names}", text)
+        text, openings = OPENING.subn(opening, text)
+        assert (imports, openings) == (1, 1)
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        return path
+
+    return written
 
 
 @pytest.fixture(scope="session")

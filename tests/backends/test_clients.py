@@ -2,49 +2,27 @@
 
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from backends import BACKENDS, Colour, Place
+from backends import BACKENDS, Place
 from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.localhub import LocalHub
+from waiting import eventually
 
-PROGRAMS = Path(__file__).parents[1] / "sdk"
-IMPORT = re.compile(r"^from azure\.eventhub\.extensions\.\w+ import BlobCheckpointStore$", re.M)
-OPENING = re.compile(r"BlobCheckpointStore\.from_connection_string\([^)]*\)", re.S)
-PACKAGES = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
 SHARED = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
 FOREVER = 10**9
 EXPIRY = 2.5
 """Seconds: short, because the killed one's partition is waited for."""
 EVENTS = 1000
 """So many that the one that is killed in their midst cannot have come to their end by then."""
-DEADLINE = 60.0
-
-
-def eventually(predicate: Callable[[], Any]) -> Any:
-    """What the predicate gives as soon as it is true."""
-    deadline = time.monotonic() + DEADLINE
-    while not (found := predicate()):
-        assert time.monotonic() < deadline, f"not in {DEADLINE:g} s"
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture
-def program(colour: Colour, tmp_path: Path) -> Path:
-    """The program of `tests/sdk`, with any store by its URL in the place of the official one."""
-    text = (PROGRAMS / f"program_{colour}.py").read_text()
-    text, imports = IMPORT.subn(f"from {PACKAGES[colour]} import open_store", text)
-    text, openings = OPENING.subn('open_store(os.environ["STORE_URL"])', text)
-    assert (imports, openings) == (1, 1)
-    path = tmp_path / "program.py"
-    path.write_text(text)
-    return path
+def program(program_with: Callable[[str, str], Path]) -> Path:
+    return program_with("open_store", 'open_store(os.environ["STORE_URL"])')
 
 
 @pytest.fixture

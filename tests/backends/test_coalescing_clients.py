@@ -2,54 +2,30 @@
 
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from backends import Colour, Place
+from backends import Place
 from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.localhub import LocalHub
+from waiting import eventually
 
-PROGRAMS = Path(__file__).parents[1] / "sdk"
-IMPORT = re.compile(r"^from azure\.eventhub\.extensions\.\w+ import BlobCheckpointStore$", re.M)
-OPENING = re.compile(r"BlobCheckpointStore\.from_connection_string\([^)]*\)", re.S)
-PACKAGES = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
 FOREVER = 10**9
 EXPIRY = 2.5
 """Seconds: short, because the killed one's partition is waited for."""
 EVENTS, WINDOW = 130, 50
-DEADLINE = 60.0
-
-
-def eventually(predicate: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + DEADLINE
-    while not (found := predicate()):
-        assert time.monotonic() < deadline, f"not in {DEADLINE:g} s"
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture
-def program(colour: Colour, tmp_path: Path) -> Path:
-    """The program of `tests/sdk`, which checkpoints each event, with a coalescing store."""
-    text = (PROGRAMS / f"program_{colour}.py").read_text()
-    text, imports = IMPORT.subn(
-        f"from {PACKAGES[colour]} import CoalescingCheckpointStore, open_store\n"
-        "from eventhub_checkpoints import every",
-        text,
-    )
-    text, openings = OPENING.subn(
+def program(program_with: Callable[[str, str], Path]) -> Path:
+    """One that checkpoints each event, with a coalescing store."""
+    return program_with(
+        "CoalescingCheckpointStore, open_store\nfrom eventhub_checkpoints import every",
         'CoalescingCheckpointStore(open_store(os.environ["STORE_URL"]), '
         f"every(events={WINDOW}, seconds=600))",
-        text,
     )
-    assert (imports, openings) == (1, 1)
-    path = tmp_path / "program.py"
-    path.write_text(text)
-    return path
 
 
 def processed(child: Child) -> list[int]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -19,21 +18,13 @@ from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpoi
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
+from waiting import eventually
 
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""
 DEADLINE = 30.0
 PARTITIONS = ["0", "1"]
 """Few, because a sync client needs most of a second to close each."""
-
-
-def eventually(predicate: Callable[[], Any], seconds: float = DEADLINE) -> Any:
-    """What the predicate gives as soon as it is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := predicate()):
-        assert time.monotonic() < deadline, f"not in {seconds} s"
-        time.sleep(0.02)
-    return found
 
 
 class Consumer(ABC):

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -159,20 +158,6 @@ class Kept(Client):
 
 
 Make = Callable[..., Kept]
-
-
-def eventually(predicate: Callable[[], Any]) -> Any:
-    """What the predicate gives as soon as it is true."""
-    deadline = time.monotonic() + LONGEST
-    while not (found := predicate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    return found
-
-
-@pytest.fixture
-def wait() -> Callable[..., Any]:
-    return eventually
 
 
 @pytest.fixture(scope="session")

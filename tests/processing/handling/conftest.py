@@ -80,6 +80,14 @@ class Deeds:
             yield from self.steps[name](one, *args)
         self.log.append((f"{name} ended", one.partition_id, *what))
 
+    def hold(self, name: str, gate: threading.Event) -> None:
+        """Have a method wait for a gate."""
+
+        def steps(one: Any, *args: Any) -> Steps:
+            yield gate.is_set
+
+        self.steps[name] = steps
+
     def error(self, partition_id: str | None, error: Exception) -> None:
         self.errors.append((partition_id, error))
 

@@ -16,15 +16,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 Wait = Callable[..., Any]
 
 
-def held(gate: threading.Event) -> Any:
-    """A method that waits for a gate."""
-
-    def steps(one: Any, *args: Any) -> Any:
-        yield gate.is_set
-
-    return steps
-
-
 def test_what_runs_and_what_was_left_behind_end_before_it_is_closed_saved_and_released(
     site: Any, wait: Wait, hold: Any, colour: str, tell: Any
 ) -> None:
@@ -62,7 +53,7 @@ def test_a_partition_whose_receiving_failed_is_saved_before_it_is_released(
     store = site.stage.store()
     site.publish(5)
     run = site.processor(store, policy=every(events=10**6))
-    run.deeds.steps["process_events"] = held(hold)
+    run.deeds.hold("process_events", hold)
     run.call("start")
     wait(lambda: "process_events" in run.deeds.names())
     site.hub.detach_receivers("orders", condition="amqp:link:stolen")
@@ -87,7 +78,7 @@ def test_a_plain_store_is_not_written_for_a_partition_that_is_lost(
     store = site.stage.foreign_store()
     site.publish(5)
     run = site.processor(store, policy=every(events=10**6))
-    run.deeds.steps["process_events"] = held(hold)
+    run.deeds.hold("process_events", hold)
     run.call("start")
     wait(lambda: "process_events" in run.deeds.names())
     site.hub.detach_receivers("orders", condition="amqp:link:stolen")
@@ -102,7 +93,7 @@ def test_a_partition_is_not_opened_again_before_it_is_closed(
     store = site.stage.store()
     site.publish(3)
     run = site.processor(store, policy=every(events=10**6))
-    run.deeds.steps["close"] = held(hold)
+    run.deeds.hold("close", hold)
     run.call("start")
     wait(lambda: len(run.deeds.numbers("process_events ended")) == 3)
     site.hub.detach_receivers("orders", condition="amqp:link:stolen")

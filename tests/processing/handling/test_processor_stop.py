@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -22,20 +21,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 Wait = Callable[..., Any]
 
 
-def held(gate: threading.Event) -> Any:
-    """A method that waits for a gate."""
-
-    def steps(one: Any, *args: Any) -> Any:
-        yield gate.is_set
-
-    return steps
-
-
 def test_a_handler_that_runs_is_not_cancelled_by_a_stop(site: Any, wait: Wait, hold: Any) -> None:
     store = site.stage.store()
     site.publish(3)
     run = site.processor(store)
-    run.deeds.steps["process_events"] = held(hold)
+    run.deeds.hold("process_events", hold)
     run.call("start")
     wait(lambda: "process_events" in run.deeds.names())
     stopping = run.begin("stop")
@@ -52,7 +42,7 @@ def test_a_stop_in_time_only_may_be_called_again(site: Any, wait: Wait, hold: An
     store = site.stage.store()
     site.publish(1)
     run = site.processor(store)
-    run.deeds.steps["process_events"] = held(hold)
+    run.deeds.hold("process_events", hold)
     run.call("start")
     wait(lambda: "process_events" in run.deeds.names())
     for _ in range(2):
@@ -225,7 +215,7 @@ def test_running_ends_in_order_where_its_caller_is_cancelled(
     store = site.stage.store()
     site.publish(3)
     run = site.processor(store)
-    run.deeds.steps["process_events"] = held(hold)
+    run.deeds.hold("process_events", hold)
     running = asyncio.run_coroutine_threadsafe(run.processor.run(), site.loop._loop)
     wait(lambda: "process_events" in run.deeds.names())
     running.cancel()

@@ -1,0 +1,18 @@
+"""What batches of Arrow hold, in plain Python."""
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def numbers(batches: Iterable[Any]) -> dict[str, list[int]]:
+    """Sequence numbers by partition, in the order in which they came."""
+    found: dict[str, list[int]] = {}
+    for batch in batches:
+        (partition,) = set(batch.column("partition").to_pylist())
+        found.setdefault(partition, []).extend(batch.column("sequenceNumber").to_pylist())
+    return dict(sorted(found.items()))
+
+
+def last_of(batch: Any) -> dict[str, Any]:
+    """The last row of a batch, by column."""
+    return {name: batch.column(name)[-1].as_py() for name in batch.schema.names}

@@ -1,0 +1,14 @@
+"""Waiting for what another thread or process does."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def eventually(predicate: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What the predicate gives as soon as it is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := predicate()):
+        assert time.monotonic() < deadline, f"not in {seconds:g} s"
+        time.sleep(0.01)
+    return found
