@@ -33,9 +33,10 @@ class Claim(Saved[Watermark]):
         begun: tickets that are neither done nor failed, by the id of their event.
         is_announced: whether the client has said that the partition is open; a sync client may
             deliver events before.
+        began_at: when it began.
     """
 
-    __slots__ = ("_max_unsaved", "begun", "is_announced", "saver", "watermark")
+    __slots__ = ("_max_unsaved", "began_at", "begun", "is_announced", "saver", "watermark")
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Claim(Saved[Watermark]):
         super().__init__(names, self.watermark, policy, tally)
         self.saver = saver
         self.is_announced = False
+        self.began_at = time.monotonic()
         self.begun: dict[int, Ticket] = {}
         self._max_unsaved = sys.maxsize if max_unsaved is None else max_unsaved
 

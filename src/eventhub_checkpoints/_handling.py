@@ -107,7 +107,8 @@ class Giving:
     def _attempt(self, events: list[EventData]) -> BaseException | None:
         """Give events until the handler returns; the error, if it never does."""
         error: BaseException | None = None
-        for attempt in range(self._handling.options.attempts):
+        attempts = self._handling.options.attempts
+        for attempt in range(attempts):
             if attempt:
                 seconds = pause(attempt - 1, math.inf, random.random()) or 0
                 if self._claim.until(lambda: self.is_ending, seconds):
@@ -115,6 +116,8 @@ class Giving:
             error = self.tried(self.processor.process_events, events)
             if error is None:
                 break
+            said = "partition %s: process_events raised, attempt %d of %d"
+            log.warning(said, self._partition_id, attempt + 1, attempts, exc_info=error)
             self.tell(error)
         return error
 

@@ -20,6 +20,8 @@ class Life:
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
+        self._guard = threading.Lock()
+        self._is_begun = False
         self._over = threading.Event()
 
     @property
@@ -27,9 +29,14 @@ class Life:
         """Whether it was started, and `end` not called."""
         return self._thread is not None
 
-    def begin(self) -> None:
-        """Begin anew: nothing said so far is a reason to stop."""
+    def begin(self) -> bool:
+        """Begin anew, unless it is begun: nothing said so far is a reason to stop."""
+        with self._guard:
+            if self._is_begun:
+                return False
+            self._is_begun = True
         self._over.clear()
+        return True
 
     def start(self, receive: Callable[[], None]) -> None:
         """Receive from now on; the function does not raise."""
@@ -80,8 +87,9 @@ class Life:
         return True
 
     def end(self) -> None:
-        """It may be started anew."""
+        """It may begin anew."""
         self._thread = None
+        self._is_begun = False
 
     @contextmanager
     def signals(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ An event is tracked when it arrives and finished when it was processed. What is 
 position before which everything is finished, when the policy says so, beside the handlers.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -19,8 +20,12 @@ from eventhub_checkpoints._core.settings import is_count, is_number, require
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints._saving import Saver, log
 from eventhub_checkpoints._tracking import Ticket
+from eventhub_checkpoints.errors import InvalidRecordError
 
 __all__ = ["Checkpointer", "Ticket"]
+
+ANNOUNCED_WITHIN = 5.0
+"""Seconds after the first event of a claim in which a client has opened the partition."""
 
 
 class Checkpointer:
@@ -120,6 +125,8 @@ class Checkpointer:
         `max_pending` or `max_unsaved` is reached.
 
         Raises:
+            InvalidRecordError: it is no event. (With `max_wait_time` the client calls its handler
+                with None, too.)
             CheckpointStoreError: the first of the events that are not passed was given up, so
                 that nothing behind it can be saved. Let it leave the handler: the client then
                 closes the partition, and reads the event again.
@@ -128,9 +135,20 @@ class Checkpointer:
         partition_id = partition_context.partition_id
         if here is None or here.saver is not claims.saver or here.partition_id != partition_id:
             here = claims.open.get(partition_id) or claims.of(partition_context, announces=False)
+        if not here.is_announced and time.monotonic() - here.began_at > ANNOUNCED_WITHIN:
+            self._warn(
+                "the client does not say when it opens and closes partitions, so that the last is "
+                "not saved at the end of a claim: pass **checkpointer.handlers to its receive()"
+            )
         if here.is_over:
             self._warn("track() was given an event after its claim had ended: it is not saved")
-        return Ticket(here, event)
+        try:
+            return Ticket(here, event)
+        except AttributeError:
+            if hasattr(event, "sequence_number"):
+                raise
+            given = None if event is None else type(event).__name__
+            raise InvalidRecordError("event", given, "one event") from None
 
     def done(self, event: EventData) -> None:
         """Finish an event that was tracked; any thread may.

@@ -154,9 +154,15 @@ class EventProcessor:
             ConfigurationError: it was started already, or a start position names no partition.
             EventHubError: start positions are by partition, and the hub does not answer.
         """
-        if self._life.is_running:
+        if not self._life.begin():
             raise ConfigurationError("the processor was started already; stop it first")
-        self._life.begin()
+        try:
+            self._start()
+        except BaseException:
+            self._life.end()
+            raise
+
+    def _start(self) -> None:
         processing = self._processing = self._make_processing()
         client: Any = self._given
         if not self._is_ready:

@@ -12,7 +12,13 @@ import pytest
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
-from eventhub_checkpoints import ConfigurationError, PartitionStats, every, trailing
+from eventhub_checkpoints import (
+    ConfigurationError,
+    InvalidRecordError,
+    PartitionStats,
+    every,
+    trailing,
+)
 
 EVENTS = 60
 Wait = Callable[..., Any]
@@ -293,6 +299,44 @@ def test_an_event_that_is_not_tracked_is_said_once(
     for _ in range(3):
         checkpointer.done(object())
     assert caplog.text.count("not tracked, or whose claim had ended") == 1
+
+
+def tracked(stage: Any, checkpointer: Any, context: Any, event: Any) -> Any:
+    async def inside() -> Any:
+        return await checkpointer.track(context, event)
+
+    return stage.finished(inside()) if stage.is_aio else checkpointer.track(context, event)
+
+
+def test_a_client_without_the_handlers_is_told_of_them_once(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = "eventhub_checkpoints.aio" if stage.is_aio else "eventhub_checkpoints"
+    monkeypatch.setattr(f"{package}.checkpointer.ANNOUNCED_WITHIN", 0.05)
+    store = stage.store()
+    stage.publish(1)
+    consumer = stage.start(store, stage.checkpointer(store))
+    wait(lambda: consumer.has("0", 1))
+    time.sleep(0.1)
+    context, event = consumer.opened[0], consumer.tickets["0"][0]._event
+    assert "handlers" not in caplog.text
+    checkpointer = stage.checkpointer(store)
+    for _ in range(3):
+        tracked(stage, checkpointer, context, event).done()
+        time.sleep(0.1)
+    assert caplog.text.count("pass **checkpointer.handlers to its receive()") == 1
+
+
+@pytest.mark.parametrize(("event", "said"), [(None, "None"), ([], "'list'")])
+def test_what_is_no_event_is_refused(stage: Any, wait: Wait, event: Any, said: str) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store)
+    stage.publish(1)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 1))
+    with pytest.raises(InvalidRecordError, match=f"event is {said}; expected one event"):
+        tracked(stage, checkpointer, consumer.opened[0], event)
+    assert checkpointer.stats()["0"].pending == 1
 
 
 def test_close_saves_what_is_finished_while_handlers_run(

@@ -13,6 +13,7 @@ class Life:
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._is_begun = False
         self._over = asyncio.Event()
         self._is_cancelled = False
 
@@ -21,10 +22,14 @@ class Life:
         """Whether it was started, and `end` not called."""
         return self._task is not None
 
-    def begin(self) -> None:
-        """Begin anew: nothing said so far is a reason to stop."""
+    def begin(self) -> bool:
+        """Begin anew, unless it is begun: nothing said so far is a reason to stop."""
+        if self._is_begun:
+            return False
+        self._is_begun = True
         # An event belongs to the loop that waited for it, and this may be another.
         self._over = asyncio.Event()
+        return True
 
     def start(self, receive: Callable[[], Awaitable[None]]) -> None:
         """Receive from now on; the function does not raise."""
@@ -73,8 +78,9 @@ class Life:
         return task is None or task.done()
 
     def end(self) -> None:
-        """It may be started anew."""
+        """It may begin anew."""
         self._task = None
+        self._is_begun = False
 
     @contextmanager
     def signals(self) -> Iterator[None]:

@@ -1,5 +1,7 @@
 """Where an event processor starts: at a saved position, at a given one, or at the beginning."""
 
+import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -171,6 +173,35 @@ def test_a_client_that_is_ready_cannot_be_steered(runs: Any, option: dict[str, A
     [(name, value)] = option.items()
     with pytest.raises(ConfigurationError, match=f"client is ready, and {name}={value!r} needs"):
         runs.make(store, runs.ready(store), **option)
+
+
+def test_of_two_starts_at_once_one_is_refused(runs: Any, wait: Any) -> None:
+    asked, go = threading.Event(), threading.Event()
+
+    def slow(**settings: Any) -> Any:
+        asked.set()
+        assert go.wait(30)
+        return runs.maker()(**settings)
+
+    run = runs.make(runs.stage.store(), slow if not runs.stage.is_aio else aside(slow))
+    runs.publish(1)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(run.start)
+        assert asked.wait(30)
+        with pytest.raises(ConfigurationError, match="was started already"):
+            run.start()
+        go.set()
+        first.result()
+    wait(lambda: run.seen.has(0))
+
+
+def aside(function: Any) -> Any:
+    """The same, for an event loop that must go on meanwhile."""
+
+    async def called(**settings: Any) -> Any:
+        return await asyncio.to_thread(function, **settings)
+
+    return called
 
 
 @pytest.mark.parametrize("is_ready", [False, True])
