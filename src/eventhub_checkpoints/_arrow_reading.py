@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Self
 
-from eventhub_checkpoints._core.settings import require
+from eventhub_checkpoints._core.settings import kind_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress, read_parts
@@ -141,7 +141,7 @@ def checked_store(store: Any, *, is_async: bool) -> Any:
     if not is_one or iscoroutinefunction(method) is not is_async:
         kind, module = ("asynchronous", ".aio") if is_async else ("synchronous", "")
         raise ConfigurationError(
-            f"store is of type {type(store).__module__}.{type(store).__name__}; expected a store "
+            f"store is of type {kind_of(store)}; expected a store "
             f"of the {kind} kind, or the URL of one, as for eventhub_checkpoints{module}.open_store"
         )
     return store

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from eventhub_checkpoints._core.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -19,7 +20,7 @@ def check_store(store: object) -> None:
         return
     # Not what it is: a URL may hold a password.
     raise ConfigurationError(
-        f"store is a {type(store).__name__}; expected a checkpoint store for azure.eventhub, such "
+        f"store is of type {kind_of(store)}; expected a checkpoint store for azure.eventhub, such "
         "as those of eventhub_checkpoints (those of eventhub_checkpoints.aio are for the other "
         "client)"
     )

@@ -8,7 +8,7 @@ from azure.core.exceptions import ClientAuthenticationError
 
 from eventhub_checkpoints._asking import log
 from eventhub_checkpoints._core.retry import attempt_limit
-from eventhub_checkpoints._core.settings import Settings
+from eventhub_checkpoints._core.settings import Settings, kind_of
 from eventhub_checkpoints._credentials import REDIS_TOKENS, default_credential, secret_source
 from eventhub_checkpoints._own_client import OwnClient
 from eventhub_checkpoints._redis_transport import CredentialError, Login, is_unbounded, pooled
@@ -59,9 +59,8 @@ def checked_client(client: Any) -> Client:
         ConfigurationError: it is none.
     """
     if not isinstance(client, Redis | RedisCluster):
-        kind = f"{type(client).__module__}.{type(client).__qualname__}"
         raise ConfigurationError(
-            f"client is a {kind}; expected {Redis.__module__.rpartition('.')[0]}.Redis, "
+            f"client is a {kind_of(client)}; expected {Redis.__module__.rpartition('.')[0]}.Redis, "
             "RedisCluster, or what Sentinel's master_for gives there"
         )
     if is_unbounded(client):

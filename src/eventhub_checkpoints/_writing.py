@@ -12,6 +12,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._colour import check_store
 from eventhub_checkpoints._compat import within
 from eventhub_checkpoints._core.policy import Due
+from eventhub_checkpoints._core.settings import is_plain, require
 from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints._saved import Saved
 from eventhub_checkpoints.errors import StaleCheckpointError
@@ -37,6 +38,8 @@ class Writer:
         self, store: CheckpointStore, on_error: OnError | None, settled: Callable[[], None]
     ) -> None:
         check_store(store)
+        holds = on_error is None or is_plain(on_error)
+        require("on_error", on_error, holds, "None, or a plain function")
         self.goes_forward_only = bool(getattr(store, "forward_only", False))
         self._checkpoints = store
         # A store of another kind may hand on what it is given to its driver.

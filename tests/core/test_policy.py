@@ -247,7 +247,7 @@ def test_a_window_is_checked_at_least_once_in_its_time() -> None:
     assert trailing(events=5, seconds=10, check_every=10)
     with pytest.raises(ConfigurationError) as failure:
         trailing(events=5, seconds=10, check_every=10.5)
-    assert str(failure.value) == "check_every is 10.5; expected at most seconds, 10"
+    assert str(failure.value) == "check_every is 10.5; expected at most seconds, which is 10"
 
 
 def test_a_policy_of_nothing_is_refused() -> None:

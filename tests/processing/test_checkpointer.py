@@ -370,6 +370,8 @@ def test_close_saves_what_is_finished_while_handlers_run(
         ("write_timeout", 0),
         ("unhealthy_after", 0),
         ("unhealthy_after", None),
+        ("on_error", 1),
+        ("on_error", asyncio.sleep),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_by_name(stage: Any, name: str, value: Any) -> None:

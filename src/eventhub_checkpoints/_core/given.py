@@ -1,6 +1,6 @@
 """What an event processor is given to work with, refused where it cannot work."""
 
-from eventhub_checkpoints._core.settings import require
+from eventhub_checkpoints._core.settings import kind_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -47,13 +47,13 @@ def require_made(client: object, kind: type) -> None:
         ConfigurationError: it cannot work.
     """
     if not isinstance(client, kind):
-        raise no_client("client returned", client, kind)
+        raise no_client("client returned one", client, kind)
 
 
 def no_client(what: str, client: object, kind: type) -> ConfigurationError:
     """Say what was expected."""
     return ConfigurationError(
         # Not what it is: a connection string is a secret.
-        f"{what} a {type(client).__name__}; expected a callable that is given checkpoint_store= "
+        f"{what} of type {kind_of(client)}; expected a callable that is given checkpoint_store= "
         f"and returns a {kind.__module__.partition('._')[0]}.{kind.__name__}, or such a client"
     )

@@ -4,11 +4,10 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from inspect import iscoroutinefunction
 from typing import Any
 
 from eventhub_checkpoints._core.policy import Policy, every
-from eventhub_checkpoints._core.settings import is_count, is_number, is_seconds, require
+from eventhub_checkpoints._core.settings import is_count, is_number, is_plain, is_seconds, require
 from eventhub_checkpoints.errors import ConfigurationError
 
 NEVER = every(events=sys.maxsize)
@@ -134,7 +133,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "'raise' or 'restart'",
     ),
     "on_error": (
-        lambda value: value is None or (callable(value) and not iscoroutinefunction(value)),
+        lambda value: value is None or is_plain(value),
         "None, or a plain function",
     ),
     "drain_timeout": (

@@ -105,7 +105,9 @@ def trailing(*, events: int, seconds: float, check_every: float | None = None) -
     if check_every is None:
         return Trailing(events, seconds, max(seconds / 2, SHORTEST))
     require_seconds("check_every", check_every)
-    require("check_every", check_every, check_every <= seconds, f"at most seconds, {seconds!r}")
+    require(
+        "check_every", check_every, check_every <= seconds, f"at most seconds, which is {seconds!r}"
+    )
     return Trailing(events, seconds, check_every)
 
 

@@ -1,6 +1,7 @@
 """What every store can be told, checked where it is told."""
 
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from math import isfinite
 from typing import Literal, TypedDict
 
@@ -49,6 +50,18 @@ def is_seconds(value: object) -> bool:
 def is_count(value: object) -> bool:
     """Whether it is a whole number, 1 or more."""
     return isinstance(value, int) and is_number(value) and value >= 1
+
+
+def is_plain(value: object) -> bool:
+    """Whether it is a function, or the like, that nobody has to wait for."""
+    return callable(value) and not iscoroutinefunction(value)
+
+
+def kind_of(value: object) -> str:
+    """The type of a value as its users import it."""
+    kind = type(value)
+    module = kind.__module__.partition("._")[0]
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
 def require(name: str, value: object, holds: bool, expected: str) -> None:

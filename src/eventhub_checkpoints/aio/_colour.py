@@ -6,6 +6,7 @@ from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
+from eventhub_checkpoints._core.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -20,7 +21,7 @@ def check_store(store: object) -> None:
         return
     # Not what it is: a URL may hold a password.
     raise ConfigurationError(
-        f"store is a {type(store).__name__}; expected a checkpoint store for azure.eventhub.aio, "
+        f"store is of type {kind_of(store)}; expected a checkpoint store for azure.eventhub.aio, "
         "such as those of eventhub_checkpoints.aio"
     )
 

@@ -165,6 +165,7 @@ def test_it_is_unhealthy_while_writes_have_failed_for_long(make, wait) -> None:
         ("write_timeout", 0),
         ("write_timeout", "10"),
         ("unhealthy_after", -1),
+        ("on_error", "log"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused(make, name: str, value: Any) -> None:
