@@ -142,12 +142,14 @@ def finish_all(
 def with_shell(positions: Sequence[Sequence[Position]], orders: Orders) -> None:
     """The same by a `Checkpointer`, which writes to memory; a position can pass as an event."""
     with MemoryCheckpointStore() as store, Checkpointer(store) as shell:
+        shell.on_initialize(PLACE)
         finish_all(partial(shell.track, PLACE), positions, orders)
 
 
 async def with_shell_aio(positions: Sequence[Sequence[Position]], orders: Orders) -> None:
     """The same in an event loop, which has a turn now and then, as between a client's frames."""
     async with aio.MemoryCheckpointStore() as store, aio.Checkpointer(store) as shell:
+        await shell.on_initialize(PLACE)
         track = partial(shell.track, PLACE)
         breath = 0
         for window, order in zip(positions, orders, strict=True):
