@@ -65,7 +65,9 @@ class Processing:
         self.starts = Starts(options)
         self._steering = Steering(options.save, self.starts.has, options.from_saved)
         self.vetting = Vetting(self._steering, self.starts.of, self._reached, self._refused)
-        self.store = SteeringStore(store, self._steering, self.vetting, self.settled)
+        self.store = SteeringStore(
+            store, self._steering, self.vetting, self.settled, options.write_timeout
+        )
         self.is_ready = False
         self._guard = threading.Lock()
         self._sessions: dict[str, Session] = {}
@@ -208,7 +210,7 @@ class Processing:
 
     def fail(self, error: BaseException) -> None:
         """Stop for this reason."""
-        log.error("%s", error or repr(error))
+        log.error("%s", str(error) or repr(error))
         self.error = self.error or error
         self._over()
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._compat import Lock
+from eventhub_checkpoints._compat import Lock, holding
 from eventhub_checkpoints._core.steering import Place, Steering
 from eventhub_checkpoints._runner import to_the_end
 from eventhub_checkpoints._vetting import Vetting
@@ -26,6 +26,7 @@ class SteeringStore(CheckpointStore):
         steering: what is shown.
         vetting: is asked for each position before it is used.
         settled: waits until no partition is being closed.
+        patience: seconds that a claim under way has to end when the processor stops.
 
     Attributes:
         is_stopping: from then on nothing is claimed: a sync client still balances its load after
@@ -40,11 +41,13 @@ class SteeringStore(CheckpointStore):
         steering: Steering,
         vetting: Vetting,
         settled: Callable[[], None],
+        patience: float,
     ) -> None:
         self._store = store
         self._steering = steering
         self._vetting = vetting
         self._settled = settled
+        self._patience = patience
         self._lost: set[str] = set()
         self._claiming = Lock()
         self._held: dict[str, dict[str, Any]] = {}
@@ -80,7 +83,7 @@ class SteeringStore(CheckpointStore):
     ) -> Iterable[dict[str, Any]]:
         proposed = list(ownership_list)
         if any(row.get("owner_id") for row in proposed):
-            return to_the_end(self._claim, proposed, kwargs)
+            return to_the_end(self._claim, proposed, kwargs, seconds=self._patience)
         for row in proposed:
             self._held.pop(row["partition_id"], None)
         return to_the_end(self._asked, proposed, kwargs)
@@ -110,14 +113,15 @@ class SteeringStore(CheckpointStore):
 
         A client that is stopped between the two forgets it, and nobody else may have it then.
         """
-        # A claim that is under way ends first; none follows it.
-        with self._claiming:
-            left = [{**row, "owner_id": RELEASED} for row in self._held.values()]
-            self._held.clear()
-            try:
+        left: list[dict[str, Any]] = []
+        try:
+            # A claim that is under way ends first; none follows it.
+            with holding(self._claiming, self._patience):
+                left = [{**row, "owner_id": RELEASED} for row in self._held.values()]
+                self._held.clear()
                 self._asked(left, {})
-            except Exception as error:
-                log.warning("%d partitions were not released: %s", len(left), error)
+        except Exception as error:
+            log.warning("what was claimed last may stay owned until that expires: %r", error)
 
     def list_checkpoints(
         self,

@@ -57,6 +57,7 @@ def test_a_write_that_hangs_is_said_and_ends_without_another_beside_it(
     wait(lambda: consumer.has("0", 3))
     wait(lambda: seen)
     assert isinstance(seen[0][1], TimeoutError)
+    assert str(seen[0][1]).startswith("no answer within 0.")
     wait(lambda: not checkpointer.healthy())
     assert checkpointer.stats()["0"].failed >= 1
     store.is_open.set()

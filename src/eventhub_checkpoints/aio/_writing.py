@@ -61,7 +61,8 @@ class Writer:
             is_written = await within(seconds, self._save, one, due.position)
             error = None
         except Exception as raised:
-            error = raised
+            is_silence = isinstance(raised, TimeoutError) and not str(raised)
+            error = TimeoutError(f"no answer within {seconds:g} s") if is_silence else raised
         finally:
             self._settle(one, error, is_written)
         if error is not None:
@@ -117,7 +118,7 @@ class Writer:
 
     def report(self, partition_id: str, error: Exception) -> None:
         """Say that a write went wrong; nobody is interrupted by it."""
-        log.warning("checkpoint of partition %s: %s", partition_id, error or type(error).__name__)
+        log.warning("checkpoint of partition %s: %s", partition_id, str(error) or repr(error))
         self._tell(partition_id, error)
 
     def _tell(self, partition_id: str, error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -120,6 +121,23 @@ def test_a_stop_while_the_first_claim_is_made_leaves_nothing_owned(
     wait(is_quiet)
     assert (claims(gate), runs.owned(gate)) == (before, [])
     assert run.seen.opened == run.seen.closed == []
+
+
+def test_a_stop_waits_no_longer_for_a_claim_than_for_a_write(
+    runs: Any, wait: Any, gate: Gate, is_quiet: Any
+) -> None:
+    runs.publish(3)
+    run = runs.start(gate, write_timeout=0.5)
+    wait(lambda: run.seen.has(2))
+    gate.hold("claim_ownership")
+    wait(gate.reached.is_set)
+    gate.held = None  # that one hangs on, and the release does not
+    began = time.monotonic()
+    run.stop()
+    assert time.monotonic() - began < 15
+    assert (runs.saved(gate), runs.owned(gate)) == ({"0": 2}, [])
+    gate.let_go()
+    wait(is_quiet)
 
 
 def test_a_stop_before_it_has_started_has_run_return(runs: Any) -> None:
