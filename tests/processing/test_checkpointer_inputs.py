@@ -1,0 +1,100 @@
+"""What a checkpointer refuses, and what it says in the log."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import (
+    ConfigurationError,
+    InvalidRecordError,
+    every,
+)
+
+Wait = Callable[..., Any]
+
+
+def test_an_event_that_is_not_tracked_is_said_once(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpointer = stage.checkpointer(stage.store())
+    for _ in range(3):
+        checkpointer.done(object())
+    assert caplog.text.count("not tracked, or whose claim had ended") == 1
+
+
+def tracked(stage: Any, checkpointer: Any, context: Any, event: Any) -> Any:
+    async def inside() -> Any:
+        return await checkpointer.track(context, event)
+
+    return stage.finished(inside()) if stage.is_aio else checkpointer.track(context, event)
+
+
+def test_a_client_without_the_handlers_is_told_of_them_once(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = "eventhub_checkpoints.aio" if stage.is_aio else "eventhub_checkpoints"
+    monkeypatch.setattr(f"{package}.checkpointer.ANNOUNCED_WITHIN", 0.05)
+    store = stage.store()
+    stage.publish(1)
+    consumer = stage.start(store, stage.checkpointer(store))
+    wait(lambda: consumer.has("0", 1))
+    time.sleep(0.1)
+    context, event = consumer.opened[0], consumer.tickets["0"][0]._event
+    assert "handlers" not in caplog.text
+    checkpointer = stage.checkpointer(store)
+    for _ in range(3):
+        tracked(stage, checkpointer, context, event).done()
+        time.sleep(0.1)
+    assert caplog.text.count("pass **checkpointer.handlers to its receive()") == 1
+
+
+@pytest.mark.parametrize(("event", "said"), [(None, "None"), ([], "'list'")])
+def test_what_is_no_event_is_refused(stage: Any, wait: Wait, event: Any, said: str) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store)
+    stage.publish(1)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 1))
+    with pytest.raises(InvalidRecordError, match=f"event is {said}; expected one event"):
+        tracked(stage, checkpointer, consumer.opened[0], event)
+    assert checkpointer.stats()["0"].pending == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("policy", 5),
+        ("max_pending", 0),
+        ("max_pending", True),
+        ("max_pending", 1.5),
+        ("max_unsaved", 0),
+        ("drain_timeout", -1),
+        ("drain_timeout", "30s"),
+        ("write_timeout", 0),
+        ("unhealthy_after", 0),
+        ("unhealthy_after", None),
+        ("on_error", 1),
+        ("on_error", asyncio.sleep),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_by_name(stage: Any, name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        stage.checkpointer(stage.store(), **{name: value})
+
+
+def test_only_warnings_are_logged_where_all_is_well(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "eventhub_checkpoints")
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1))
+    stage.publish(20)
+    consumer = stage.start(store, checkpointer, finishes=True)
+    wait(lambda: store.saved["0"][-1:] == [19])
+    stage.close(consumer)
+    stage.finished(checkpointer.close())
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
