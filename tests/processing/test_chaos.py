@@ -42,7 +42,7 @@ TIMED = replace(POOL, events=None, seconds=1.0)
 def test_no_worker_that_is_killed_loses_an_event_or_has_more_read_again_than_it_may(
     tell: Callable[[str, str], None],
 ) -> None:
-    seen, replays, wrong = command.run_rounds(seed=176, rounds=2, url=None)
+    seen, replays, wrong = command.run_rounds(seed=176, rounds=2, url=None, longest_outage=2)
     assert wrong == seen["lost events"] == 0
     assert seen["events"] > 0
     assert seen["kills"] > 0
@@ -209,7 +209,7 @@ def test_the_command_prints_its_seed_and_a_row_for_each_kind(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def run_round(hub: LocalHub, storage: Storage, seed: int) -> Outcome:
+    def run_round(hub: LocalHub, storage: Storage, seed: int, longest: float) -> Outcome:
         return Outcome(Counter(rounds=1, events=seed), [Replay("aio pool", 9, seed, 9)], problems)
 
     monkeypatch.setattr(command, "run_round", run_round)

@@ -3,6 +3,7 @@
     python -m processing_chaos --rounds 50
     python -m processing_chaos --seed 7 --rounds 1          the round that has failed, again
     python -m processing_chaos --store redis://127.0.0.1:6379/0
+    python -m processing_chaos --rounds 10 --outage 60
 
 Run it with PYTHONPATH=src:tools. In each round some workers process the events of two partitions,
 one after another or two at once: by a `Checkpointer` with a pool or in turn, an `EventProcessor`,
@@ -37,7 +38,9 @@ TOLD = (
 )
 
 
-def run_rounds(seed: int, rounds: int, url: str | None) -> tuple[Counter[str], list[Replay], int]:
+def run_rounds(
+    seed: int, rounds: int, url: str | None, longest_outage: float
+) -> tuple[Counter[str], list[Replay], int]:
     """Run the rounds on one hub and one storage; what was met, and how many went wrong."""
     seen: Counter[str] = Counter(dict.fromkeys(TOLD, 0))
     replays: list[Replay] = []
@@ -49,7 +52,7 @@ def run_rounds(seed: int, rounds: int, url: str | None) -> tuple[Counter[str], l
             store.create()
         hub = opened.enter_context(LocalHub({"none": 1}))
         for number in range(seed, seed + rounds):
-            outcome = run_round(hub, storage, number)
+            outcome = run_round(hub, storage, number, longest_outage)
             seen.update(outcome.seen)
             replays += outcome.replays
             wrong += bool(outcome.problems)
@@ -80,10 +83,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--store", metavar="URL", help="of a server on this machine; else SQLite")
+    parser.add_argument(
+        "--outage", metavar="SECONDS", type=float, default=2.0, help="the longest (default 2)"
+    )
     chosen = parser.parse_args(arguments)
     print(f"processing_chaos: seed {chosen.seed}, {chosen.rounds} rounds", flush=True)
     began = time.monotonic()
-    seen, replays, wrong = run_rounds(chosen.seed, chosen.rounds, chosen.store)
+    seen, replays, wrong = run_rounds(chosen.seed, chosen.rounds, chosen.store, chosen.outage)
     print(f"{wrong} failures in {time.monotonic() - began:.0f} s:", end=" ")
     print(", ".join(f"{seen[kind]} {kind}" for kind in TOLD))
     print(table(replays))

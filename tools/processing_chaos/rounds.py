@@ -54,6 +54,7 @@ class Round:
         hub: where it comes to.
         name: of the hub.
         folder: for the journal and the logs.
+        longest_outage: seconds that the storage may be away at once.
         seen: what was met, by kind.
         problems: what must not be, besides what the judge finds.
     """
@@ -65,6 +66,7 @@ class Round:
     hub: LocalHub
     name: str
     folder: Path
+    longest_outage: float
     seen: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
@@ -110,7 +112,8 @@ class Round:
         has_outage = chance.random() < 0.25
         with self.storage.outage() if has_outage else nullcontext():
             self.seen["outages"] += has_outage
-            time.sleep(chance.uniform(0.1, 2.0) if has_outage else 0)
+            longest = self.longest_outage
+            time.sleep(chance.uniform(longest / 20, longest) if has_outage else 0)
             if has_outage and chance.random() < 0.3:
                 self._end(workers.pop())
         time.sleep(chance.uniform(0, 1.5))
@@ -190,7 +193,7 @@ def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:
     return is_position and line.number == last[line.partition]
 
 
-def run_round(hub: LocalHub, storage: Storage, seed: int) -> Outcome:
+def run_round(hub: LocalHub, storage: Storage, seed: int, longest_outage: float) -> Outcome:
     """Run the round of a seed; its files are left where something went wrong."""
     chance, name = random.Random(seed), f"hub-{seed}"
     folder = Path(tempfile.mkdtemp(prefix="processing-chaos-"))
@@ -199,7 +202,7 @@ def run_round(hub: LocalHub, storage: Storage, seed: int) -> Outcome:
         opened.callback(hub.delete, name)
         store = opened.enter_context(open_store(storage.url))
         publishing = opened.enter_context(Publishing(hub, name, random.Random(seed)))
-        running = Round(chance, storage, store, publishing, hub, name, folder)
+        running = Round(chance, storage, store, publishing, hub, name, folder, longest_outage)
         outcome = opened.enter_context(stopping(running)).run()
     if outcome.problems:
         return replace(outcome, problems=[*outcome.problems, f"journal and logs are in {folder}"])
