@@ -4,6 +4,7 @@ A test that needs a part which is not here calls `pytest.skip` with a reason tha
 `REQUIRE_SERVERS=1` every skip is a failure, so a run that promises all parts cannot leave one out.
 """
 
+import gc
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -76,6 +77,13 @@ def pytest_terminal_summary(
         terminalreporter.section(title)
         for line in lines:
             terminalreporter.line(f"{title}: {line}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """What the tests of a file have left open is said of that file, and of none after it."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,9 @@
 """A running hub, the two real consumers behind one face, and a peer that speaks frames."""
 
 import asyncio
-import gc
 import socket
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -139,22 +137,6 @@ def _starter(kind: type[Reading]) -> Iterator[Callable[..., Reading]]:
     # Each takes the client about a second.
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda reading: reading.close(), started))
-    started.clear()
-    _collect_sockets()
-
-
-def _collect_sockets() -> None:
-    """Collect those sockets here, and not in the tests of other folders."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
-
-
-@pytest.fixture
-def broken_connections() -> Iterator[None]:
-    """For tests that break the connections of clients which they make themselves."""
-    yield
-    _collect_sockets()
 
 
 @pytest.fixture(params=[SyncReading, AioReading], ids=["sync", "aio"])

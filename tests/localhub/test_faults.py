@@ -20,7 +20,6 @@ def test_a_consumer_goes_on_after_its_connection_was_dropped(hub, read):
     assert reading.numbers() == [0, 1, 2]
 
 
-@pytest.mark.usefixtures("broken_connections")
 def test_refused_connections_fail_until_they_are_accepted_again(hub):
     hub.refuse_connections()
     with EventHubProducerClient(**hub.client_arguments("orders"), retry_total=0) as client:

@@ -3,6 +3,7 @@
 import gc
 import socket
 import threading
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -171,9 +172,13 @@ def test_a_host_that_cannot_be_had_is_named(host):
 
 @pytest.mark.parametrize("tls", [False, True])
 def test_what_comes_in_while_it_stops_is_closed(tls):
-    for _ in range(20):
-        with LocalHub({"orders": 1}, tls=tls) as hub:
-            dialled = [socket.create_connection((hub.host, hub.port)) for _ in range(8)]
-        for connection in dialled:
-            connection.close()
-    gc.collect()  # a socket that was left open warns
+    gc.collect()
+    with warnings.catch_warnings(record=True, category=ResourceWarning) as left_open:
+        warnings.simplefilter("always")
+        for _ in range(20):
+            with LocalHub({"orders": 1}, tls=tls) as hub:
+                dialled = [socket.create_connection((hub.host, hub.port)) for _ in range(8)]
+            for connection in dialled:
+                connection.close()
+        gc.collect()
+    assert [str(warning.message) for warning in left_open] == []

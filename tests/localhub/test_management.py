@@ -70,7 +70,6 @@ def test_the_aio_client_asks_too(hub):
     assert empty["last_enqueued_time_utc"] == datetime(1, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.usefixtures("broken_connections")
 def test_a_partition_that_does_not_exist_is_an_error(hub):
     with pytest.raises(ConnectError, match="400"):
         ask(hub, "orders", "get_partition_properties", "7")

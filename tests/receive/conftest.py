@@ -1,4 +1,3 @@
-import gc
 import threading
 from collections.abc import Iterator
 
@@ -22,9 +21,6 @@ def server() -> Iterator[LocalHub]:
     with LocalHub({"orders": 2}) as running:
         yield running
         wait_for_clients()
-    # The client leaves the socket of a broken connection to the collector; see the marks of the
-    # tests that break one.
-    gc.collect()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Event processors of either colour, whose methods do what a test has written down once."""
 
 import asyncio
-import gc
 import inspect
 import threading
 import time
@@ -239,7 +238,6 @@ class Site:
 def site(stage: Any, loop: Loop) -> Iterator[Site]:
     with ExitStack() as opened:
         yield Site(stage, loop, opened)
-    gc.collect()  # what a client has forgotten is warned of now, and not in another test
 
 
 @pytest.fixture
