@@ -107,11 +107,15 @@ class Claims:
             before.before = None
         return before
 
-    def finish(self, claim: Claim, *, flushes: bool) -> None:
-        """End a claim; `flushes`: after the last of it was written."""
-        self._finish(claim, self._write_timeout, flushes=flushes)
+    def finish(self, claim: Claim, *, flushes: bool, seconds: float | None = None) -> None:
+        """End a claim.
 
-    def _finish(self, claim: Claim, seconds: float, *, flushes: bool) -> None:
+        Args:
+            claim: which.
+            flushes: whether the last of it is written first.
+            seconds: within which that has to be done; None: `write_timeout`.
+        """
+        seconds = self._write_timeout if seconds is None else seconds
         self.saver.finish(claim, seconds, flushes=flushes)
         with self._guard:
             self._ended[claim.partition_id] = (time.monotonic(), claim)
@@ -127,9 +131,9 @@ class Claims:
         with self._guard:
             self._is_closed, several = True, list(self.open.values())
         end = time.monotonic() + self._write_timeout
-        self.saver.flush_all(several, self._write_timeout)
+        self.saver.begin_flush(several, self._write_timeout)
         for claim in several:
-            self._finish(claim, max(end - time.monotonic(), 0), flushes=True)
+            self.finish(claim, flushes=True, seconds=max(end - time.monotonic(), 0))
         self.saver.close(self._write_timeout)
 
     def stats(self) -> dict[str, PartitionStats]:

@@ -59,7 +59,7 @@ def holding(lock: threading.Lock, seconds: float) -> Iterator[None]:
         TimeoutError: it was not free in time.
     """
     if not lock.acquire(timeout=seconds):
-        raise TimeoutError("another write of the same partition did not end in time")
+        raise TimeoutError("what was under way before it did not end in time")
     try:
         yield
     finally:

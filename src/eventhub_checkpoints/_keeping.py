@@ -142,7 +142,7 @@ class Keeper(Saver):
                     f"a checkpoint of partition {one.partition_id!r} is still being written"
                 )
         try:
-            self._writer.store(one, position, **kwargs)
+            self._writer.put(one, position, **kwargs)
         except BaseException as error:
             with one.guard:
                 is_refusal = isinstance(error, StaleCheckpointError)

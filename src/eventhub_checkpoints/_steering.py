@@ -113,7 +113,6 @@ class SteeringStore(CheckpointStore):
 
         A client that is stopped between the two forgets it, and nobody else may have it then.
         """
-        left: list[dict[str, Any]] = []
         try:
             # A claim that is under way ends first; none follows it.
             with holding(self._claiming, self._patience):

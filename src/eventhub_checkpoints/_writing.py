@@ -12,7 +12,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._colour import check_store
 from eventhub_checkpoints._compat import within
 from eventhub_checkpoints._core.policy import Due
-from eventhub_checkpoints._core.settings import is_plain, require
+from eventhub_checkpoints._core.settings import is_callback, require
 from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints._saved import Saved
 from eventhub_checkpoints.errors import StaleCheckpointError
@@ -38,10 +38,9 @@ class Writer:
         self, store: CheckpointStore, on_error: OnError | None, settled: Callable[[], None]
     ) -> None:
         check_store(store)
-        holds = on_error is None or is_plain(on_error)
-        require("on_error", on_error, holds, "None, or a plain function")
+        require("on_error", on_error, is_callback(on_error), "None, or a plain function")
         self.goes_forward_only = bool(getattr(store, "forward_only", False))
-        self._checkpoints = store
+        self._store = store
         # A store of another kind may hand on what it is given to its driver.
         self._stale = {"on_stale": "raise"} if self.goes_forward_only else {}
         self._on_error = on_error
@@ -73,7 +72,7 @@ class Writer:
         """Store a position, unless the claim before has; whether it was stored."""
         if one.is_covered(position):
             return False
-        self.store(one, position, **self._stale)
+        self.put(one, position, **self._stale)
         return True
 
     def was_not_begun(self, one: Saved[Any], error: Exception) -> None:
@@ -102,7 +101,7 @@ class Writer:
         log.error("the policy of partition %s raised", one.partition_id, exc_info=error)
         self._tell(one.partition_id, error)
 
-    def store(self, one: Saved[Any], position: Position, **kwargs: Any) -> None:
+    def put(self, one: Saved[Any], position: Position, **kwargs: Any) -> None:
         """Store a position; raise what the store raises.
 
         Args:
@@ -115,7 +114,7 @@ class Writer:
             "offset": position.offset,
             "sequence_number": position.sequence_number,
         }
-        self._checkpoints.update_checkpoint(row, **kwargs)
+        self._store.update_checkpoint(row, **kwargs)
 
     def report(self, partition_id: str, error: Exception) -> None:
         """Say that a write went wrong; nobody is interrupted by it."""

@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import (
-    ConfigurationError,
-    InvalidRecordError,
-    every,
-)
+from eventhub_checkpoints import ConfigurationError, InvalidRecordError, every
 
 Wait = Callable[..., Any]
 

@@ -1,6 +1,6 @@
 """What an event processor is given to work with, refused where it cannot work."""
 
-from eventhub_checkpoints._core.settings import kind_of, require
+from eventhub_checkpoints._core.settings import kind_of, name_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -55,5 +55,5 @@ def no_client(what: str, client: object, kind: type) -> ConfigurationError:
     return ConfigurationError(
         # Not what it is: a connection string is a secret.
         f"{what} of type {kind_of(client)}; expected a callable that is given checkpoint_store= "
-        f"and returns a {kind.__module__.partition('._')[0]}.{kind.__name__}, or such a client"
+        f"and returns a {name_of(kind)}, or such a client"
     )

@@ -7,7 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from eventhub_checkpoints._core.policy import Policy, every
-from eventhub_checkpoints._core.settings import is_count, is_number, is_plain, is_seconds, require
+from eventhub_checkpoints._core.settings import (
+    is_callback,
+    is_count,
+    is_number,
+    is_seconds,
+    require,
+)
 from eventhub_checkpoints.errors import ConfigurationError
 
 NEVER = every(events=sys.maxsize)
@@ -133,7 +139,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "'raise' or 'restart'",
     ),
     "on_error": (
-        lambda value: value is None or is_plain(value),
+        is_callback,
         "None, or a plain function",
     ),
     "drain_timeout": (

@@ -52,14 +52,18 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and is_number(value) and value >= 1
 
 
-def is_plain(value: object) -> bool:
-    """Whether it is a function, or the like, that nobody has to wait for."""
-    return callable(value) and not iscoroutinefunction(value)
+def is_callback(value: object) -> bool:
+    """Whether it is None, or a function, or the like, that nobody has to wait for."""
+    return value is None or (callable(value) and not iscoroutinefunction(value))
 
 
 def kind_of(value: object) -> str:
     """The type of a value as its users import it."""
-    kind = type(value)
+    return name_of(type(value))
+
+
+def name_of(kind: type) -> str:
+    """A type as its users import it."""
     module = kind.__module__.partition("._")[0]
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 

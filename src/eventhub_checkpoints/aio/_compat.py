@@ -63,8 +63,11 @@ async def holding(lock: Lock, seconds: float) -> AsyncIterator[None]:
     Raises:
         TimeoutError: it was not free in time.
     """
-    async with asyncio.timeout(seconds):
-        await lock.acquire()
+    try:
+        async with asyncio.timeout(seconds):
+            await lock.acquire()
+    except TimeoutError:
+        raise TimeoutError("what was under way before it did not end in time") from None
     try:
         yield
     finally:

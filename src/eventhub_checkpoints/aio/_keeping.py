@@ -141,7 +141,7 @@ class Keeper(Saver):
                     f"a checkpoint of partition {one.partition_id!r} is still being written"
                 )
         try:
-            await self._writer.store(one, position, **kwargs)
+            await self._writer.put(one, position, **kwargs)
         except BaseException as error:
             with one.guard:
                 is_refusal = isinstance(error, StaleCheckpointError)

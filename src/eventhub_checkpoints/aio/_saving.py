@@ -178,11 +178,15 @@ class Saver:
     async def flush_all(self, several: Sequence[Saved[Any]], seconds: float) -> bool:
         """Write all that is finished of several partitions, side by side; whether all is saved."""
         end, is_saved = time.monotonic() + seconds, True
-        for one in several:
-            await self._write_rest(one, seconds)
+        await self.begin_flush(several, seconds)
         for one in several:
             is_saved = await self.flush(one, end - time.monotonic()) and is_saved
         return is_saved
+
+    async def begin_flush(self, several: Sequence[Saved[Any]], seconds: float) -> None:
+        """Begin to write what is finished of several partitions, and wait for none."""
+        for one in several:
+            await self._write_rest(one, seconds)
 
     async def _write_rest(self, one: Saved[Any], seconds: float) -> None:
         """Have what is finished written beside the caller: a store that hangs must not hold it."""

@@ -40,8 +40,9 @@ class Starts:
         partition_ids = await client.get_partition_ids()
         self._options.check_partitions(partition_ids)
         for partition_id in partition_ids:
-            found = given.get(partition_id) if isinstance(given, Mapping) else None
-            if callable(given):
+            if isinstance(given, Mapping):
+                found = given.get(partition_id)
+            else:
                 found = await called(given, partition_id)
             require_start(f"starting_position of partition {partition_id!r}", found)
             self._asked[partition_id] = found
