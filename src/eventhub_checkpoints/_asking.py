@@ -135,8 +135,12 @@ class Asking(Hooks):
         self.drop_connections()
 
     def _attempt(self, seconds: float, function: Callable[..., T], *args: object) -> T:
+        limit = attempt_limit(seconds_left(), seconds)
+        return self._with_our_errors(lambda: within(limit, function, *args))
+
+    def _with_our_errors(self, call: Callable[[], T]) -> T:
         try:
-            return within(attempt_limit(seconds_left(), seconds), function, *args)
+            return call()
         except CheckpointStoreError:
             raise
         except Exception as error:

@@ -164,14 +164,20 @@ class Claiming(Asking):
             return {pending[0]: self._try_one(pending[0])}
         asked = time.time()
         try:
-            answers = self._attempt(2 * seconds_left(), self._try_all, pending)
+            answers = self._try_all(pending)
         except Exception as error:
             answers = [error] * len(pending)
         pairs = zip(pending, answers, strict=True)
         return {one: self._remembered(one, answer, asked) for one, answer in pairs}
 
     def _try_all(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
-        # All end before the batch is cut off, or its winners would not be known.
+        if type(self).try_claims is Asking.try_claims:
+            # Each is bounded alone: to cut off all of them would forget what some have won.
+            return self._with_our_errors(lambda: self.try_claims(pending))
+        return self._attempt(2 * seconds_left(), self._try_together, pending)
+
+    def _try_together(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
+        # What it does ends before the whole is cut off, or its winners would not be known.
         with deadline(0.9 * seconds_left()):
             return self.try_claims(pending)
 

@@ -136,8 +136,12 @@ class Asking(Hooks):
     async def _attempt(
         self, seconds: float, function: Callable[..., Awaitable[T]], *args: object
     ) -> T:
+        limit = attempt_limit(seconds_left(), seconds)
+        return await self._with_our_errors(lambda: within(limit, function, *args))
+
+    async def _with_our_errors(self, call: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await within(attempt_limit(seconds_left(), seconds), function, *args)
+            return await call()
         except CheckpointStoreError:
             raise
         except Exception as error:

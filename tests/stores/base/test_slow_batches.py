@@ -1,11 +1,15 @@
 """A batch in which one claim hangs: the others were won long before it ends."""
 
+import asyncio
 import threading
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
+
+from eventhub_checkpoints import StoreError
+from eventhub_checkpoints.base import seconds_left
 
 SCOPE = {
     "fully_qualified_namespace": "ns.servicebus.windows.net",
@@ -88,12 +92,37 @@ def test_a_batch_that_is_cancelled_remembers_what_it_has_won(aio_store, make_fau
     assert len(aio_store.claim(won[0] | {"owner_id": ""})) == 1
 
 
+def test_a_batch_keeps_what_it_has_won_where_the_process_stalls_until_its_end(slow) -> None:
+    begin = slow.store.try_claim
+
+    def try_claim(proposal: Any) -> Any:
+        if proposal.partition_id == "1":
+            time.sleep(1.1 * LIMIT)  # an event loop runs nothing else meanwhile
+        return begin(proposal)
+
+    slow.store.try_claim = try_claim
+    won = [one["partition_id"] for one in slow.claim(row("0"), row("1"), row("2"))]
+    assert "0" in won
+    assert won == [number for number in "012" if slow.owner(number) == "me"]
+
+
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_claims_raise_our_errors_where_no_thread_can_be_started(make, monkeypatch) -> None:
+    store = make()
+    if store.is_aio:
+        assert len(store.claim(row("0"), row("1"))) == 2
+        return
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(StoreError, match="can't start new thread"):
+        store.claim(row("0"), row("1"))
+
+
 def test_releases_are_calm_where_no_thread_can_be_started(make, monkeypatch, caplog) -> None:
     store = make()
     won = store.claim(row("0"), row("1"))
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
 
     if not store.is_aio:
         monkeypatch.setattr(threading.Thread, "start", refuse)
@@ -108,3 +137,18 @@ def test_a_batch_that_is_too_large_for_its_time_keeps_what_it_has_won(make, make
     won = store.claim(*[row(str(number)) for number in range(400)])
     # On a busy machine one may be carried out and cut off before it is known: an unknown outcome.
     assert 8 <= len(won) <= len(store.list_ownership())
+
+
+def test_a_batch_of_a_backend_that_hangs_is_cut_off(slow, monkeypatch) -> None:
+    async def hangs_aio(store: Any, proposals: Any) -> Any:
+        await asyncio.sleep(60)
+
+    def hangs(store: Any, proposals: Any) -> Any:
+        time.sleep(seconds_left())  # a sync driver is told how long it may take
+        raise TimeoutError
+
+    kind = type(slow.store)
+    monkeypatch.setattr(kind, "try_claims", hangs_aio if slow.is_aio else hangs)
+    began = time.monotonic()
+    assert slow.claim(row("0"), row("1")) == []
+    assert LIMIT / 2 < time.monotonic() - began < 10 * LIMIT
