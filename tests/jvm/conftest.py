@@ -27,13 +27,6 @@ FROM_THE_START = {"starting_position": "-1"}
 PATIENCE = 60
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bear that PySpark 3.5 leaves the socket of every `collect` to the garbage collector."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
-
-
 def listening() -> LocalHub:
     """A hub over TLS. The connector ignores a port, so an address is looked for."""
     for last in range(7, 255):

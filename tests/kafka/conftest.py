@@ -22,13 +22,6 @@ NUMBERED = f"cast(partition as string) as {spark_runs.PARTITION}", f"offset as {
 PATIENCE = 60
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bear that PySpark 4.0 leaves the socket of every `collect` to the garbage collector."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
-
-
 @pytest.fixture(scope="session")
 def broker() -> Iterator[KafkaBroker]:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is missing: run `tox -e kafka`")

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,17 +27,6 @@ from eventhub_checkpoints._amqp.types import Described, Symbol
 from eventhub_checkpoints.localhub import LocalHub
 
 PATIENCE = 20.0
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bear what azure-eventhub leaves of a broken connection: it does not close the socket.
-
-    That the hub itself leaves none is seen in `test_command.py`, whose processes print warnings.
-    """
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            for message in ("unclosed", "loop is closed"):
-                item.add_marker(pytest.mark.filterwarnings(f"ignore:{message}:ResourceWarning"))
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

@@ -13,9 +13,6 @@ from eventhub_checkpoints._core.watermark import Watermark
 from eventhub_checkpoints.aio.processor import Apart as AioApart
 from eventhub_checkpoints.processor import Apart
 
-# The client forgets a connection that it was opening when it was stopped, or that was cut off.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
 Wait = Callable[..., Any]
 ENDED = "process_events ended"
 

@@ -5,12 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from eventhub_checkpoints import every
-
-# The client forgets a connection that it was opening when it was stopped, or that was cut off.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 Wait = Callable[..., Any]
 ENDED = "process_events ended"

@@ -5,13 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from eventhub_checkpoints import every
 from eventhub_checkpoints._memory import MemoryRows
-
-# The client forgets a connection that it was opening when it was stopped, or that was cut off.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 Wait = Callable[..., Any]
 

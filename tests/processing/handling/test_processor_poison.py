@@ -4,12 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from eventhub_checkpoints import PoisonError
-
-# The client forgets a connection that it was opening when it was stopped.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 Wait = Callable[..., Any]
 ENDED = "process_events ended"

@@ -15,9 +15,6 @@ import pytest
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 
-# The client forgets a connection that it was opening when it was stopped.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
 Wait = Callable[..., Any]
 
 

@@ -1,6 +1,5 @@
 """Positions that the hub does not have, and partitions that are lost and claimed again."""
 
-import gc
 import logging
 import time
 from collections.abc import Callable
@@ -250,8 +249,6 @@ def test_a_hub_that_is_not_asked_about_is_believed(runs: Any, wait: Any) -> None
     assert run.seen.events["0"] == [3, 4]
 
 
-# This client leaves a socket open now and then where a link was refused; a collection tells.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("colour", ["sync"], indirect=True)
 @pytest.mark.parametrize("wanted", ["raise", "restart"])
 def test_what_a_client_without_retries_is_told_by_the_hub_counts(
@@ -268,4 +265,3 @@ def test_what_a_client_without_retries_is_told_by_the_hub_counts(
     wait(lambda: not run.processor.healthy())
     with pytest.raises(InvalidCheckpointError, match="offset '0:replica:17' is invalid"):
         run.stop()
-    gc.collect()
