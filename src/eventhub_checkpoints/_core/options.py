@@ -138,10 +138,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: value in ("raise", "restart"),
         "'raise' or 'restart'",
     ),
-    "on_error": (
-        is_callback,
-        "None, or a plain function",
-    ),
+    "on_error": (is_callback, "None, or a plain function"),
     "drain_timeout": (
         lambda value: value == 0 or is_seconds(value),
         "seconds, 0 or more",
