@@ -52,7 +52,13 @@ class Place:
                 store.update_checkpoint(row | position | {"partition_id": partition_id})
 
     def run(self, sample: Path, *arguments: str, logs: str | None = None) -> str:
-        """What a sample prints until it ends; it may log tracebacks of one error."""
+        """What a sample prints until it ends.
+
+        Args:
+            sample: its file.
+            arguments: what it is started with.
+            logs: the one error whose tracebacks it logs; None: it logs no traceback.
+        """
         return self._printed(self._start(sample, *arguments), logs)
 
     def run_until_sigterm(self, sample: Path) -> str:

@@ -172,7 +172,7 @@ def test_a_host_that_cannot_be_had_is_named(host):
 
 @pytest.mark.parametrize("tls", [False, True])
 def test_what_comes_in_while_it_stops_is_closed(tls):
-    gc.collect()
+    gc.collect()  # what the tests before have left is not counted
     with warnings.catch_warnings(record=True, category=ResourceWarning) as left_open:
         warnings.simplefilter("always")
         for _ in range(20):

@@ -17,9 +17,6 @@ from eventhub_checkpoints.receive import (
 )
 from eventhub_checkpoints.receive.batches import read_range
 
-# The client forgets to close a socket whose connection was cut off.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 BRIEF = ReadSettings(receiver_timeout=1.0)
 PIECEMEAL = ReadSettings(rows_per_batch=10, prefetch=10)
 """The receiver waits for its reader before it comes to the end of a range of a hundred events."""

@@ -7,9 +7,6 @@ from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.batches import read_range
 from websocket_gate import WebSocketGate
 
-# The client forgets to close a socket whose connection was cut off.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 
 @pytest.mark.parametrize("message_size", [7, 4999, 70_000])
 def test_exactly_the_range_comes_over_a_websocket(hub, message_size):

@@ -13,9 +13,6 @@ from eventhub_checkpoints.receive import (
 )
 from eventhub_checkpoints.receive.hub import ask_each
 
-# The client forgets to close a socket whose connection was cut off.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 NOWHERE = (
     "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=k;"
     "UseDevelopmentEmulator=true;EntityPath=orders"
