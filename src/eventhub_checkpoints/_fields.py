@@ -1,12 +1,13 @@
 """What a field of a record may hold."""
 
+import operator
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, SupportsIndex, cast
 
 from eventhub_checkpoints.errors import InvalidRecordError
 
-INT64 = range(-(2**63), 2**63)
+LEAST_INT64, MOST_INT64 = -(2**63), 2**63 - 1
 DECIMAL = re.compile("-?[0-9]{1,19}")
 
 
@@ -73,7 +74,7 @@ def checked_offset(value: Any) -> str:
     Raises:
         InvalidRecordError: it is neither text nor int nor None.
     """
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+    if value is None or whole_number(value) is not None:
         return ""
     if not isinstance(value, str) or (value and not value.isprintable()):
         raise InvalidRecordError("offset", value, "a printable text, or None where it is unknown")
@@ -86,9 +87,22 @@ def checked_sequence_number(value: Any) -> int:
     Raises:
         InvalidRecordError: it is no decimal int64.
     """
-    number = value
+    number = whole_number(value)
     if isinstance(value, str) and DECIMAL.fullmatch(value):
         number = int(value)
-    if not isinstance(number, int) or isinstance(number, bool) or number not in INT64:
+    if number is None or not LEAST_INT64 <= number <= MOST_INT64:
         raise InvalidRecordError("sequence_number", value, "a decimal int64")
-    return int(number)
+    return number
+
+
+def whole_number(value: object) -> int | None:
+    """Return any integer, also one of numpy or of a subclass of int, as a plain int; else None.
+
+    A bool is not taken for a number.
+    """
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(cast("SupportsIndex", value))
+    except TypeError:
+        return None

@@ -1,5 +1,9 @@
 """Records: what the SDK hands in, what it is given back, and what is refused."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +118,51 @@ def test_every_int64_is_a_sequence_number_as_number_and_as_text(number: int) -> 
         read = Checkpoint.from_dict(CHECKPOINT | {"sequence_number": value}, "")
         assert read.sequence_number == number
         assert type(read.sequence_number) is int
+
+
+class Number(int):
+    """An integer of a subclass, as tomlkit's are."""
+
+
+class Index:
+    """An integer that is not an int, as numpy's are."""
+
+    def __index__(self) -> int:
+        return 2**63 - 1
+
+
+# Each in a process of its own: a check that counts up to the number holds the interpreter's lock,
+# and nothing in this process could end it.
+@pytest.mark.parametrize(
+    "made",
+    [
+        "SequenceOffset(2**63 - 1)",
+        "Number(-(2**63))",
+        "Number(2**63 - 1)",
+        "IntEnum('Progress', {'LAST': 2**63 - 1}).LAST",
+        "Index()",
+    ],
+)
+@pytest.mark.parametrize("first", ["Checkpoint.from_dict(row, '')", "coalesced(row)"])
+def test_an_integer_of_any_type_is_a_sequence_number_at_once(made: str, first: str) -> None:
+    program = f"""
+from enum import IntEnum
+from eventhub_checkpoints import Checkpoint, CoalescingCheckpointStore, MemoryCheckpointStore
+from eventhub_checkpoints import SequenceOffset
+from test_records import CHECKPOINT, Index, Number
+
+def coalesced(row):
+    with CoalescingCheckpointStore(MemoryCheckpointStore()) as store:
+        store.update_checkpoint(row)
+
+row = CHECKPOINT | {{"sequence_number": {made}}}
+{first}
+read = Checkpoint.from_dict(row, "").sequence_number
+assert type(read) is int and abs(read) >= 2**63 - 1, read
+"""
+    folder = str(Path(__file__).parent)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, *sys.path])}
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30, env=environment)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ Source: run against the newest official stores; `docs/wire-format.md` has the ta
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from eventhub_checkpoints._fields import INT64
+from eventhub_checkpoints._fields import LEAST_INT64, MOST_INT64
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
 
 NO_OFFSET = frozenset({"", "no offset", "None"})
@@ -75,4 +75,5 @@ def decimal_int64(text: str) -> int | None:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return None
-    return int(text) if int(text) in INT64 else None
+    number = int(text)
+    return number if LEAST_INT64 <= number <= MOST_INT64 else None

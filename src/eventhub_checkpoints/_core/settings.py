@@ -39,7 +39,12 @@ class Settings:
 
 def is_number(value: object) -> bool:
     """Whether it is a finite number; a clock cannot wait for any other."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:  # an int that no float can hold
+        return False
 
 
 def is_seconds(value: object) -> bool:

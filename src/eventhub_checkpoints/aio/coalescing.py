@@ -16,7 +16,8 @@ from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints._core.tenure import key_of, keyed
 from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints._fields import (
-    INT64,
+    LEAST_INT64,
+    MOST_INT64,
     checked_offset,
     checked_row,
     checked_sequence_number,
@@ -28,7 +29,6 @@ __all__ = ["CoalescingCheckpointStore"]
 
 DEFAULT_POLICY = every(events=5000, seconds=5)
 """A write costs about as much as to receive 50 events: at any rate, a hundredth of them."""
-LEAST, MOST = INT64[0], INT64[-1]
 
 
 class CoalescingCheckpointStore(CheckpointStore):
@@ -143,8 +143,8 @@ class CoalescingCheckpointStore(CheckpointStore):
         try:
             one = self._keeper.by_names[names_of(checkpoint)]
             number, offset = checkpoint["sequence_number"], checkpoint["offset"]
-            is_usual = type(number) is int and type(offset) is str and LEAST <= number <= MOST
-            is_usual = is_usual and offset.isprintable()
+            is_usual = type(number) is int and LEAST_INT64 <= number <= MOST_INT64
+            is_usual = is_usual and type(offset) is str and offset.isprintable()
         except (KeyError, TypeError):  # what is no text may have no hash
             is_usual = False
         if not is_usual:

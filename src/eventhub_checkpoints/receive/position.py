@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
+from eventhub_checkpoints._fields import MOST_INT64, whole_number
 from eventhub_checkpoints.errors import ConfigurationError
 
 START_OF_STREAM = "-1"
 END_OF_STREAM = "@latest"
 """The two texts that Event Hubs itself reads as offsets."""
 
-LAST_INT64 = 2**63 - 1
 
 POSITIONS = "'earliest', 'latest', a datetime with a time zone or an EventPosition"
 
@@ -63,13 +63,13 @@ class EventPosition:
         Raises:
             ConfigurationError: the number is no int from 0 to 2**63 - 1.
         """
-        whole = isinstance(sequence_number, int) and not isinstance(sequence_number, bool)
-        first = sequence_number + (not inclusive) if whole else -1
-        if not whole or sequence_number < 0 or first > LAST_INT64:
+        number = whole_number(sequence_number)
+        first = -1 if number is None else number + (not inclusive)
+        if number is None or number < 0 or first > MOST_INT64:
             raise ConfigurationError(
                 f"sequence_number is {sequence_number!r}; expected an int from 0 to 2**63 - 1"
             )
-        return cls(sequence_number=int(first))
+        return cls(sequence_number=first)
 
     @classmethod
     def from_offset(cls, offset: str, inclusive: bool = False) -> Self:
@@ -139,9 +139,8 @@ class EventPosition:
 
 def is_sequence_number(value: object) -> bool:
     """Whether an event can have this number."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return False
-    return 0 <= value <= LAST_INT64
+    number = whole_number(value)
+    return number is not None and 0 <= number <= MOST_INT64
 
 
 def is_partition_id(key: object) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
+from eventhub_checkpoints._fields import whole_number
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.hub import list_partitions, partition_properties
@@ -87,8 +88,9 @@ class Places:
 
 def place_of(name: str, given: Where) -> EventPosition:
     """The position that one value means; raises as `position_of`."""
-    if isinstance(given, int):
-        return EventPosition.from_sequence_number(given, inclusive=True)
+    number = whole_number(given)
+    if number is not None:
+        return EventPosition.from_sequence_number(number, inclusive=True)
     return position_of(given, f"for {name}= {EXPECTED}")
 
 
