@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeVar
 
-from eventhub_checkpoints._compat import Lock, for_each, holding, place, sleep, within
+from eventhub_checkpoints._compat import CallLock, bounded, for_each, place, sleep, within
 from eventhub_checkpoints._core.answers import (
     Lost,
     Remembered,
@@ -21,7 +21,7 @@ from eventhub_checkpoints._core.answers import (
 from eventhub_checkpoints._core.ledger import Ledger
 from eventhub_checkpoints._core.retry import attempt_limit, pause
 from eventhub_checkpoints._core.settings import Settings, StoreSettings
-from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints._hooks import Hooks
 from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints.errors import (
@@ -76,16 +76,18 @@ class Asking(Hooks):
         return [*own, *StoreSettings.__annotations__]
 
     def _begin_anew(self) -> None:
-        self._process_id = os.getpid()
-        self.writer = f"{socket.gethostname()}/{self._process_id}"
+        process_id = os.getpid()
+        self.writer = f"{socket.gethostname()}/{process_id}"
         self._guard = threading.Lock()
         self._ledger = Ledger()
         self._reported: set[str] = set()
         self._begin_here()
+        # Last: a fork's first call may be interrupted, and the next one must begin anew.
+        self._process_id = process_id
 
     def _begin_here(self) -> None:
-        self._opening = Lock()
-        self._writing: dict[tuple[Scope, str], Lock] = {}
+        self._opening = CallLock()
+        self._writing: dict[tuple[Scope, str], CallLock] = {}
         self._is_open = False
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
@@ -104,7 +106,7 @@ class Asking(Hooks):
             StoreUnavailableError: no answer within `operation_timeout`.
         """
         self.creates, self._is_open = True, False
-        self._ready()
+        bounded(self.settings.operation_timeout, self._ready)
 
     def _ready(self) -> None:
         if self._place != (here := place()):
@@ -115,14 +117,15 @@ class Asking(Hooks):
                     self._place = here
         if self._is_open:
             return
-        with deadline(self.settings.operation_timeout):
-            try:
-                with holding(self._opening, seconds_left()):
-                    if not self._is_open:
-                        self._retried(self.settings.operation_timeout, self.open)
-                        self._is_open = True
-            except TimeoutError as error:
-                raise StoreUnavailableError("the store is still being opened") from error
+        try:
+            self._opening.run(seconds_left(), self._open_once)
+        except TimeoutError as error:
+            raise StoreUnavailableError("the store is still being opened") from error
+
+    def _open_once(self) -> None:
+        if not self._is_open:
+            self._retried(self.open)
+            self._is_open = True
 
     def _move(self) -> None:
         """Begin in another process, knowing nothing, or in another event loop."""
@@ -148,18 +151,21 @@ class Asking(Hooks):
         # Not raised above, where an error that is hidden would still be its context.
         raise ours from cause
 
-    def _retried(self, seconds: float, function: Callable[..., T], *args: object) -> T:
-        with deadline(seconds):
-            attempt = 0
-            while True:
-                try:
-                    return self._attempt(seconds, function, *args)
-                except StoreUnavailableError:
-                    wait = pause(attempt, seconds_left(), random.random())
-                    if wait is None:
-                        raise
-                sleep(wait)
-                attempt += 1
+    def _asked(self, function: Callable[..., T], *args: object) -> T:
+        self._ready()
+        return self._retried(function, *args)
+
+    def _retried(self, function: Callable[..., T], *args: object) -> T:
+        attempt = 0
+        while True:
+            try:
+                return self._attempt(self.settings.operation_timeout, function, *args)
+            except StoreUnavailableError:
+                wait = pause(attempt, seconds_left(), random.random())
+                if wait is None:
+                    raise
+            sleep(wait)
+            attempt += 1
 
     def _try_one(self, proposal: Proposal) -> Answer:
         asked = time.time()
@@ -182,9 +188,10 @@ class Asking(Hooks):
             known.claim(known.hold.won(row, proposal.etag))
         return Remembered(row)
 
-    def _write_lock(self, row: Proposal | Checkpoint) -> Lock:
+    def _write_lock(self, row: Proposal | Checkpoint) -> CallLock:
         with self._guard:
-            return self._writing.setdefault((self.identity(row.scope), row.partition_id), Lock())
+            key = self.identity(row.scope), row.partition_id
+            return self._writing.setdefault(key, CallLock())
 
     def _report(self, skipped: Iterable[str]) -> None:
         for sentence in skipped:

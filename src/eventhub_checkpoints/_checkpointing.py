@@ -2,16 +2,17 @@
 """How far a partition was processed: lists, and writes that do not go back."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from eventhub_checkpoints._asking import Asking, fresh_etag, log
-from eventhub_checkpoints._compat import holding, sleep
+from eventhub_checkpoints._compat import bounded, sleep
 from eventhub_checkpoints._core.answers import ABSENT, FORCE, Conflict, Seen, Written
 from eventhub_checkpoints._core.forward import is_same_write
 from eventhub_checkpoints._core.ledger import Partition
 from eventhub_checkpoints._core.retry import pause
-from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
     StoreAccessError,
@@ -54,16 +55,19 @@ class Checkpointing(Asking):
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        rows = bounded(self.settings.operation_timeout, self._list_checkpoints, scope)
+        return [row.as_dict(scope) for row in rows]
+
+    def _list_checkpoints(self, scope: Scope) -> Sequence[Checkpoint]:
+        self._ready()
         identity = self.identity(scope)
-        with deadline(self.settings.operation_timeout):
-            self._ready()
-            with self._guard:
-                began = self._ledger.begin_list(identity)
-            listing = self._retried(self.settings.operation_timeout, self.read_checkpoints, scope)
+        with self._guard:
+            began = self._ledger.begin_list(identity)
+        listing = self._retried(self.read_checkpoints, scope)
         with self._guard:
             self._ledger.checkpoints_listed(identity, listing.rows, began)
         self._report(listing.skipped)
-        return [row.as_dict(scope) for row in listing.rows]
+        return listing.rows
 
     def update_checkpoint(
         self,
@@ -92,26 +96,27 @@ class Checkpointing(Asking):
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
-        with deadline(self.settings.write_timeout):
-            self._ready()
-            try:
-                with holding(self._write_lock(record), seconds_left()):
-                    self._write(record, force)
-            except StaleCheckpointError as error:
-                self.counters["stale_checkpoints"] += 1
-                log.warning("%s", error)
-                if (on_stale or self.settings.on_stale) == "raise":
-                    raise
-            except TimeoutError as error:
-                raise StoreUnavailableError(
-                    f"a checkpoint of partition {record.partition_id!r} is still being written"
-                ) from error
+        try:
+            bounded(self.settings.write_timeout, self._write_in_turn, record, force)
+        except StaleCheckpointError as error:
+            self.counters["stale_checkpoints"] += 1
+            log.warning("%s", error)
+            if (on_stale or self.settings.on_stale) == "raise":
+                raise
+        except TimeoutError as error:
+            raise StoreUnavailableError(
+                f"a checkpoint of partition {record.partition_id!r} is still being written"
+            ) from error
+
+    def _write_in_turn(self, record: Checkpoint, force: bool) -> None:
+        self._ready()
+        self._write_lock(record).run(seconds_left(), self._write, record, force)
 
     def _write(self, record: Checkpoint, force: bool) -> None:
         with self._guard:
             known = self._ledger.partition(self.identity(record.scope), record.partition_id)
-            known.writing = True
         try:
+            known.writing = True
             self._write_forward(known, record, force)
         finally:
             known.writing = False
@@ -143,23 +148,35 @@ class Checkpointing(Asking):
         raise StaleCheckpointError(record.partition_id, sequence_number, floor)
 
     def _store(self, known: Partition, record: Checkpoint, seen: str | Seen) -> Written | Conflict:
-        attempt = 0
+        earlier, attempt = known.track.unanswered, 0
         while True:
+            with self._guard:
+                # Before it is sent: whatever interrupts this call, the row may be written.
+                known.write(known.track.unsure(record))
             try:
-                return self._attempt(
+                answer = self._attempt(
                     self.settings.write_timeout, self.write_checkpoint, record, seen
                 )
-            except (StoreAccessError, StoreNotReadyError):
-                raise
-            except BaseException as error:
-                # Cancelled or cut off: it may have been carried out all the same.
-                with self._guard:
-                    known.write(known.track.unsure(record))
+            except StoreUnavailableError:
                 wait = pause(attempt, seconds_left(), random.random())
-                if not isinstance(error, StoreUnavailableError) or wait is None:
+                if wait is None:
                     raise
+                # From now on a row of this write is recognised also after a conflict.
+                earlier = known.track.unanswered
+            except (StoreAccessError, StoreNotReadyError):
+                self._not_written(known, earlier)
+                raise
+            else:
+                if isinstance(answer, Conflict):
+                    self._not_written(known, earlier)
+                return answer
             sleep(wait)
             attempt += 1
+
+    def _not_written(self, known: Partition, unanswered: tuple[Checkpoint, ...]) -> None:
+        """Take back that the last attempt may have been carried out: the answer was certain."""
+        with self._guard:
+            known.write(replace(known.track, unanswered=unanswered))
 
 
 def confirmed_version(

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from eventhub_checkpoints._asking import Answer, Asking, fresh_etag, log
-from eventhub_checkpoints._compat import for_each, holding, sleep
+from eventhub_checkpoints._compat import bounded, for_each, sleep
 from eventhub_checkpoints._core.answers import Lost, Won
 from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.retry import pause
-from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope
 
@@ -45,9 +45,8 @@ class Claiming(Asking):
         `_balance_ownership`: it walks the list three times and edits the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        with deadline(self.settings.operation_timeout):
-            self._ready()
-            return [row.as_dict(scope) for row in self._list(scope)]
+        rows = bounded(self.settings.operation_timeout, self._list, scope)
+        return [row.as_dict(scope) for row in rows]
 
     def claim_ownership(
         self, ownership_list: Iterable[Mapping[str, Any]], **kwargs: Any
@@ -77,18 +76,17 @@ class Claiming(Asking):
         if len(claims) < len(proposals):
             won = self._release_all([one for one in proposals if one.is_release])
         if claims:
-            with deadline(self.settings.operation_timeout):
-                self._ready()
-                won |= self._claim_all(claims, failures)
+            won |= bounded(self.settings.operation_timeout, self._claim_all, claims, failures)
         if failures:
             raise failures[0]
         return [won[one].as_dict(one.scope) for one in proposals if one in won]
 
     def _list(self, scope: Scope) -> list[Ownership]:
+        self._ready()
         identity = self.identity(scope)
         with self._guard:
             began = self._ledger.begin_list(identity)
-        listing = self._retried(self.settings.operation_timeout, self.read_ownerships, scope)
+        listing = self._retried(self.read_ownerships, scope)
         rows = on_local_clock(listing, time.time())
         with self._guard:
             self._ledger.ownerships_listed(identity, rows, began)
@@ -98,6 +96,7 @@ class Claiming(Asking):
     def _claim_all(
         self, claims: Sequence[Proposal], failures: list[Exception]
     ) -> dict[Proposal, Ownership]:
+        self._ready()
         with self._guard:
             here: defaultdict[Scope, set[str]] = defaultdict(set)
             for claim in claims:
@@ -178,8 +177,7 @@ class Claiming(Asking):
 
     def _try_together(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
         # What it does ends before the whole is cut off, or its winners would not be known.
-        with deadline(0.9 * seconds_left()):
-            return self.try_claims(pending)
+        return bounded(0.9 * seconds_left(), self.try_claims, pending)
 
     def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
         """Whether a conflict was met with an own claim whose answer was lost.
@@ -221,14 +219,16 @@ class Claiming(Asking):
         """
         seconds = min(self.settings.write_timeout, self.settings.operation_timeout)
         try:
-            with deadline(seconds):
-                self._ready()
-                # A checkpoint that is being written belongs to the owner that leaves.
-                with holding(self._write_lock(proposal), seconds_left()):
-                    return self._release_once_or_twice(proposal)
+            return bounded(seconds, self._release_in_turn, proposal)
         except Exception as error:
             log.warning("partition %s was not released: %s", proposal.partition_id, error)
             return None
+
+    def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
+        self._ready()
+        # A checkpoint that is being written belongs to the owner that leaves.
+        lock = self._write_lock(proposal)
+        return lock.run(seconds_left(), self._release_once_or_twice, proposal)
 
     def _release_once_or_twice(self, proposal: Proposal) -> Ownership | None:
         answer = (self._settle([proposal]))[proposal]

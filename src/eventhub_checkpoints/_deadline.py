@@ -1,12 +1,16 @@
-"""How long the call that is running may still take.
+"""How long the running call may still take.
 
 A hook of a synchronous backend cannot be interrupted, so it asks for the time that is left and
-passes it to its driver. The deadline follows the call into the threads and tasks it starts.
+passes it to its driver. The deadline follows the call into the threads and tasks that it starts.
+
+It is only ever set in a context of the call's own, and ends with that context. Setting it in the
+caller's context and resetting it afterwards would not do: an exception raised by a signal handler
+between the two leaves it set, and every later call of that thread would be over before it began.
 """
 
 import math
 import time
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 
 LONGEST_SECONDS = 60.0
 """For one request of a call that is not bounded."""
@@ -20,10 +24,10 @@ def seconds_left() -> float:
 
 
 def bound() -> float:
-    """The seconds that a driver may take for the request that is about to be made.
+    """Return the seconds that a driver may take for the request that is about to be made.
 
     Raises:
-        TimeoutError: there are none.
+        TimeoutError: no time is left.
     """
     left = seconds_left()
     if left <= 0:
@@ -31,17 +35,8 @@ def bound() -> float:
     return LONGEST_SECONDS if math.isinf(left) else left
 
 
-class deadline:  # noqa: N801 - it reads as a verb, as those of contextlib
-    """Bound what is called inside; an outer deadline that is nearer stays in force."""
-
-    # No generator: every call of a store enters several, at twice the cost.
-    __slots__ = ("_seconds", "_token")
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> None:
-        self._token = _deadline.set(min(_deadline.get(), time.monotonic() + self._seconds))
-
-    def __exit__(self, *_: object) -> None:
-        _deadline.reset(self._token)
+def bounded_context(seconds: float) -> Context:
+    """Return a copy of the current context with a deadline; an earlier one stays in force."""
+    context = copy_context()
+    context.run(_deadline.set, min(_deadline.get(), time.monotonic() + seconds))
+    return context

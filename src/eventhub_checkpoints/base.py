@@ -15,6 +15,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._asking import fresh_etag
 from eventhub_checkpoints._checkpointing import Checkpointing
 from eventhub_checkpoints._claiming import Claiming
+from eventhub_checkpoints._compat import bounded
 from eventhub_checkpoints._core.answers import (
     ABSENT,
     FORCE,
@@ -26,7 +27,7 @@ from eventhub_checkpoints._core.answers import (
     Won,
     Written,
 )
-from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 
 __all__ = [
@@ -89,15 +90,17 @@ class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        with deadline(self.settings.operation_timeout):
-            self._ready()
-            # To create a row and to write over it may be two rights. Where another process that
-            # verifies comes first, that is an answer too.
-            self._probe(None)
-            rows = self.list_ownership(*PROBE)
-            self._probe(rows[0]["etag"] if rows else None)
-            self.list_checkpoints(*PROBE)
-            self.update_checkpoint(PROBE_CHECKPOINT, force=True)
+        bounded(self.settings.operation_timeout, self._verify)
+
+    def _verify(self) -> None:
+        self._ready()
+        # To create a row and to write over it may be two rights. Where another process that
+        # verifies comes first, that is an answer too.
+        self._probe(None)
+        rows = self.list_ownership(*PROBE)
+        self._probe(rows[0]["etag"] if rows else None)
+        self.list_checkpoints(*PROBE)
+        self.update_checkpoint(PROBE_CHECKPOINT, force=True)
 
     def _probe(self, etag: str | None) -> None:
         probe = Proposal(PROBE, PROBE_PARTITION, RELEASED, etag, fresh_etag())

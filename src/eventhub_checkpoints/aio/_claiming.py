@@ -10,9 +10,9 @@ from typing import Any
 from eventhub_checkpoints._core.answers import Lost, Won
 from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.retry import pause
-from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import Answer, Asking, fresh_etag, log
-from eventhub_checkpoints.aio._compat import for_each, holding, sleep
+from eventhub_checkpoints.aio._compat import bounded, for_each, sleep
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope
 
@@ -44,9 +44,8 @@ class Claiming(Asking):
         `_balance_ownership`: it walks the list three times and edits the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        with deadline(self.settings.operation_timeout):
-            await self._ready()
-            return [row.as_dict(scope) for row in await self._list(scope)]
+        rows = await bounded(self.settings.operation_timeout, self._list, scope)
+        return [row.as_dict(scope) for row in rows]
 
     async def claim_ownership(
         self, ownership_list: Iterable[Mapping[str, Any]], **kwargs: Any
@@ -76,18 +75,17 @@ class Claiming(Asking):
         if len(claims) < len(proposals):
             won = await self._release_all([one for one in proposals if one.is_release])
         if claims:
-            with deadline(self.settings.operation_timeout):
-                await self._ready()
-                won |= await self._claim_all(claims, failures)
+            won |= await bounded(self.settings.operation_timeout, self._claim_all, claims, failures)
         if failures:
             raise failures[0]
         return [won[one].as_dict(one.scope) for one in proposals if one in won]
 
     async def _list(self, scope: Scope) -> list[Ownership]:
+        await self._ready()
         identity = self.identity(scope)
         with self._guard:
             began = self._ledger.begin_list(identity)
-        listing = await self._retried(self.settings.operation_timeout, self.read_ownerships, scope)
+        listing = await self._retried(self.read_ownerships, scope)
         rows = on_local_clock(listing, time.time())
         with self._guard:
             self._ledger.ownerships_listed(identity, rows, began)
@@ -97,6 +95,7 @@ class Claiming(Asking):
     async def _claim_all(
         self, claims: Sequence[Proposal], failures: list[Exception]
     ) -> dict[Proposal, Ownership]:
+        await self._ready()
         with self._guard:
             here: defaultdict[Scope, set[str]] = defaultdict(set)
             for claim in claims:
@@ -177,8 +176,7 @@ class Claiming(Asking):
 
     async def _try_together(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
         # What it does ends before the whole is cut off, or its winners would not be known.
-        with deadline(0.9 * seconds_left()):
-            return await self.try_claims(pending)
+        return await bounded(0.9 * seconds_left(), self.try_claims, pending)
 
     async def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
         """Whether a conflict was met with an own claim whose answer was lost.
@@ -220,14 +218,16 @@ class Claiming(Asking):
         """
         seconds = min(self.settings.write_timeout, self.settings.operation_timeout)
         try:
-            with deadline(seconds):
-                await self._ready()
-                # A checkpoint that is being written belongs to the owner that leaves.
-                async with holding(self._write_lock(proposal), seconds_left()):
-                    return await self._release_once_or_twice(proposal)
+            return await bounded(seconds, self._release_in_turn, proposal)
         except Exception as error:
             log.warning("partition %s was not released: %s", proposal.partition_id, error)
             return None
+
+    async def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
+        await self._ready()
+        # A checkpoint that is being written belongs to the owner that leaves.
+        lock = self._write_lock(proposal)
+        return await lock.run(seconds_left(), self._release_once_or_twice, proposal)
 
     async def _release_once_or_twice(self, proposal: Proposal) -> Ownership | None:
         answer = (await self._settle([proposal]))[proposal]

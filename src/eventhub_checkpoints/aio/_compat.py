@@ -1,12 +1,13 @@
-"""What differs between the colours: waiting, and doing several things at once."""
+"""What differs between sync and async: waiting, and running calls in parallel."""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager
-from typing import ParamSpec, TypeVar
+from contextvars import Context
+from typing import Any, Generic, ParamSpec, TypeVar
 
-from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._deadline import bounded_context, seconds_left
 
 Lock = asyncio.Lock
 sleep = asyncio.sleep
@@ -21,22 +22,55 @@ def place() -> object:
     return os.getpid(), asyncio.get_running_loop()
 
 
+class InContext(Generic[Result]):
+    """Awaits something in the same task, but runs its every step in another context."""
+
+    def __init__(self, context: Context, awaitable: Awaitable[Result]) -> None:
+        self._context = context
+        self._awaitable = awaitable
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        steps: Any = self._awaitable.__await__()
+        step, argument = steps.send, None
+        while True:
+            try:
+                awaited = self._context.run(step, argument)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            try:
+                step, argument = steps.send, (yield awaited)
+            except BaseException as error:
+                step, argument = steps.throw, error
+
+
+async def bounded(
+    seconds: float,
+    function: Callable[Arguments, Awaitable[Result]],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Result:
+    """Call the function with a deadline; an outer deadline that is nearer stays in force."""
+    context = bounded_context(seconds)
+    return await InContext(context, context.run(function, *args, **kwargs))
+
+
 async def within(
     seconds: float,
     function: Callable[Arguments, Awaitable[Result]],
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Call the function; cut it off after so many seconds.
+    """Call the function with a deadline, and cut it off then.
 
     Raises:
         TimeoutError: it did not end in time, or no time was left to begin.
     """
-    with deadline(seconds):
-        if seconds_left() <= 0:
-            raise TimeoutError("no time was left for this request")
-        async with asyncio.timeout(seconds_left()):
-            return await function(*args, **kwargs)
+    seconds = min(seconds, seconds_left())
+    if seconds <= 0:
+        raise TimeoutError("no time was left for this request")
+    async with asyncio.timeout(seconds):
+        return await bounded(seconds, function, *args, **kwargs)
 
 
 async def for_each(
@@ -56,6 +90,28 @@ async def for_each(
     return [task.result() for task in tasks]
 
 
+class CallLock:
+    """Runs one call at a time, and is free again when that call has ended in any way."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def run(
+        self,
+        seconds: float,
+        function: Callable[Arguments, Awaitable[Result]],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Call the function once no other call holds the lock.
+
+        Raises:
+            TimeoutError: it was not free within these seconds.
+        """
+        async with holding(self._lock, seconds):
+            return await function(*args, **kwargs)
+
+
 @asynccontextmanager
 async def holding(lock: Lock, seconds: float) -> AsyncIterator[None]:
     """Hold the lock.
@@ -67,7 +123,7 @@ async def holding(lock: Lock, seconds: float) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             await lock.acquire()
     except TimeoutError:
-        raise TimeoutError("what was under way before it did not end in time") from None
+        raise TimeoutError("the previous call has not ended in time") from None
     try:
         yield
     finally:

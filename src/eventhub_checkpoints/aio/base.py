@@ -22,10 +22,11 @@ from eventhub_checkpoints._core.answers import (
     Won,
     Written,
 )
-from eventhub_checkpoints._deadline import deadline, seconds_left
+from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import fresh_etag
 from eventhub_checkpoints.aio._checkpointing import Checkpointing
 from eventhub_checkpoints.aio._claiming import Claiming
+from eventhub_checkpoints.aio._compat import bounded
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 
 __all__ = [
@@ -88,15 +89,17 @@ class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        with deadline(self.settings.operation_timeout):
-            await self._ready()
-            # To create a row and to write over it may be two rights. Where another process that
-            # verifies comes first, that is an answer too.
-            await self._probe(None)
-            rows = await self.list_ownership(*PROBE)
-            await self._probe(rows[0]["etag"] if rows else None)
-            await self.list_checkpoints(*PROBE)
-            await self.update_checkpoint(PROBE_CHECKPOINT, force=True)
+        await bounded(self.settings.operation_timeout, self._verify)
+
+    async def _verify(self) -> None:
+        await self._ready()
+        # To create a row and to write over it may be two rights. Where another process that
+        # verifies comes first, that is an answer too.
+        await self._probe(None)
+        rows = await self.list_ownership(*PROBE)
+        await self._probe(rows[0]["etag"] if rows else None)
+        await self.list_checkpoints(*PROBE)
+        await self.update_checkpoint(PROBE_CHECKPOINT, force=True)
 
     async def _probe(self, etag: str | None) -> None:
         probe = Proposal(PROBE, PROBE_PARTITION, RELEASED, etag, fresh_etag())

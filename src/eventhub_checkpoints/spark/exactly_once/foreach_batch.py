@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
+from eventhub_checkpoints._compat import bounded
 from eventhub_checkpoints._core.retry import pause
-from eventhub_checkpoints._deadline import deadline
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.exactly_once.commit import commit, may_pass
@@ -192,8 +192,7 @@ class ExactlyOnce:
         return self._fence.plan(batch, batch_id, stored)
 
     def _commit(self, plan: Plan) -> None:
-        with deadline(self._timeout):
-            commit(self._store, self._scope, plan, self._write)
+        bounded(self._timeout, commit, self._store, self._scope, plan, self._write)
 
     def _results(self, frame: "DataFrame", batch_id: int) -> Results:
         results = self._transform(frame) if self._transform is not None else frame
