@@ -3,10 +3,14 @@
     python tools/campaign.py forward --rounds 20000
     python tools/campaign.py forward --seed 7 --rounds 1      the round that has failed, again
     python tools/campaign.py races --backend redis --rounds 100
+    python tools/campaign.py cancel --backend sqlite
+    python tools/campaign.py raise --backend postgres --rounds 2
+    python tools/campaign.py signal --backend redis --rounds 200000
 
 `forward`: round number n of seed s is the round of seed s + n, so the seed in a failure runs it
 alone. `races`: 16 stores claim 64 partitions in each round; the seed says in which order they
-start, and who wins is up to the machine.
+start, and who wins is up to the machine. `cancel`, `raise` and `signal` interrupt calls
+(`tools/interruptions.py`): at every step so many rounds long, or so many calls.
 """
 
 import argparse
@@ -20,6 +24,7 @@ from collections.abc import Callable
 from backends import BACKENDS, ServerMissingError
 from claim_races import run_races
 from forward_model import run_round
+from interruptions import InterruptedCallError, cancelled, raised_at, run_signals, run_steps
 
 
 def forward(seed: int, rounds: int, events: int) -> Counter[str]:
@@ -44,6 +49,33 @@ def races(backend: str, seed: int, rounds: int) -> Counter[str]:
         return run_races(place, seed, rounds)
 
 
+def steps(name: str, backend: str, seed: int, rounds: int) -> Counter[str]:
+    """Interrupt calls at every step, so many times over; how many steps, by operation.
+
+    Raises:
+        AssertionError: an interrupted call has left something behind.
+    """
+    seen: Counter[str] = Counter()
+    with BACKENDS[backend]() as running, running.place() as place:
+        for number in range(rounds):
+            if name == "cancel":
+                seen += run_steps(place, "aio", cancelled, seed + number)
+            else:
+                error = (InterruptedCallError, KeyboardInterrupt)[number % 2]
+                seen += run_steps(place, "sync", raised_at(error), seed + number)
+    return seen
+
+
+def signals(backend: str, seed: int, interrupted: int) -> Counter[str]:
+    """Interrupt so many calls by a signal, at any time of theirs.
+
+    Raises:
+        AssertionError: a later call does not work.
+    """
+    with BACKENDS[backend]() as running, running.place() as place:
+        return run_signals(place, seed, interrupted)
+
+
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
     """Name, seed and rounds of the campaign that was chosen, and how to run it."""
     parser = argparse.ArgumentParser(
@@ -55,12 +87,24 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
     campaigns = parser.add_subparsers(dest="campaign", required=True)
     model = campaigns.add_parser("forward", parents=[common], help="checkpoints go forward")
     model.add_argument("--events", type=int, default=60, help="of a round, without overlaps")
-    racing = campaigns.add_parser("races", parents=[common], help="16 stores race for claims")
-    racing.add_argument("--backend", choices=BACKENDS, required=True)
+    on_backends = {
+        "races": "16 stores race for claims",
+        "cancel": "aio calls are cancelled at every step",
+        "raise": "sync calls are interrupted at every line, by two kinds of exceptions in turn",
+        "signal": "sync calls are interrupted by a signal handler",
+    }
+    for name, what in on_backends.items():
+        parser_of = campaigns.add_parser(name, parents=[common], help=what)
+        parser_of.add_argument("--backend", choices=BACKENDS, required=True)
+        if name in {"cancel", "raise"}:
+            parser_of.set_defaults(rounds=1)
     chosen = parser.parse_args(arguments)
     runs: dict[str, Callable[[], Counter[str]]] = {
         "forward": lambda: forward(chosen.seed, chosen.rounds, chosen.events),
         "races": lambda: races(chosen.backend, chosen.seed, chosen.rounds),
+        "cancel": lambda: steps("cancel", chosen.backend, chosen.seed, chosen.rounds),
+        "raise": lambda: steps("raise", chosen.backend, chosen.seed, chosen.rounds),
+        "signal": lambda: signals(chosen.backend, chosen.seed, chosen.rounds),
     }
     return chosen.campaign, chosen.seed, chosen.rounds, runs[chosen.campaign]
 

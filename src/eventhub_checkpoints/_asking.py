@@ -12,7 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeVar
 
-from eventhub_checkpoints._compat import CallLock, bounded, for_each, place, sleep, within
+from eventhub_checkpoints._compat import (
+    Lock,
+    for_each,
+    holding,
+    place,
+    sleep,
+    uninterrupted,
+    within,
+)
 from eventhub_checkpoints._core.answers import (
     Lost,
     Remembered,
@@ -86,8 +94,8 @@ class Asking(Hooks):
         self._process_id = process_id
 
     def _begin_here(self) -> None:
-        self._opening = CallLock()
-        self._writing: dict[tuple[Scope, str], CallLock] = {}
+        self._opening = Lock()
+        self._writing: dict[tuple[Scope, str], Lock] = {}
         self._is_open = False
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
@@ -106,7 +114,7 @@ class Asking(Hooks):
             StoreUnavailableError: no answer within `operation_timeout`.
         """
         self.creates, self._is_open = True, False
-        bounded(self.settings.operation_timeout, self._ready)
+        uninterrupted(self.settings.operation_timeout, self._ready)
 
     def _ready(self) -> None:
         if self._place != (here := place()):
@@ -118,14 +126,12 @@ class Asking(Hooks):
         if self._is_open:
             return
         try:
-            self._opening.run(seconds_left(), self._open_once)
+            with holding(self._opening, seconds_left()):
+                if not self._is_open:
+                    self._retried(self.open)
+                    self._is_open = True
         except TimeoutError as error:
             raise StoreUnavailableError("the store is still being opened") from error
-
-    def _open_once(self) -> None:
-        if not self._is_open:
-            self._retried(self.open)
-            self._is_open = True
 
     def _move(self) -> None:
         """Begin in another process, knowing nothing, or in another event loop."""
@@ -188,10 +194,10 @@ class Asking(Hooks):
             known.claim(known.hold.won(row, proposal.etag))
         return Remembered(row)
 
-    def _write_lock(self, row: Proposal | Checkpoint) -> CallLock:
+    def _write_lock(self, row: Proposal | Checkpoint) -> Lock:
         with self._guard:
             key = self.identity(row.scope), row.partition_id
-            return self._writing.setdefault(key, CallLock())
+            return self._writing.setdefault(key, Lock())
 
     def _report(self, skipped: Iterable[str]) -> None:
         for sentence in skipped:

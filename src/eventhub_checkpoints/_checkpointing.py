@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from eventhub_checkpoints._asking import Asking, fresh_etag, log
-from eventhub_checkpoints._compat import bounded, sleep
+from eventhub_checkpoints._compat import holding, sleep, uninterrupted
 from eventhub_checkpoints._core.answers import ABSENT, FORCE, Conflict, Seen, Written
 from eventhub_checkpoints._core.forward import is_same_write
 from eventhub_checkpoints._core.ledger import Partition
@@ -55,7 +55,7 @@ class Checkpointing(Asking):
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        rows = bounded(self.settings.operation_timeout, self._list_checkpoints, scope)
+        rows = uninterrupted(self.settings.operation_timeout, self._list_checkpoints, scope)
         return [row.as_dict(scope) for row in rows]
 
     def _list_checkpoints(self, scope: Scope) -> Sequence[Checkpoint]:
@@ -97,7 +97,7 @@ class Checkpointing(Asking):
         """
         record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
         try:
-            bounded(self.settings.write_timeout, self._write_in_turn, record, force)
+            uninterrupted(self.settings.write_timeout, self._write_in_turn, record, force)
         except StaleCheckpointError as error:
             self.counters["stale_checkpoints"] += 1
             log.warning("%s", error)
@@ -110,7 +110,8 @@ class Checkpointing(Asking):
 
     def _write_in_turn(self, record: Checkpoint, force: bool) -> None:
         self._ready()
-        self._write_lock(record).run(seconds_left(), self._write, record, force)
+        with holding(self._write_lock(record), seconds_left()):
+            self._write(record, force)
 
     def _write(self, record: Checkpoint, force: bool) -> None:
         with self._guard:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from eventhub_checkpoints._asking import Answer, Asking, fresh_etag, log
-from eventhub_checkpoints._compat import bounded, for_each, sleep
+from eventhub_checkpoints._compat import bounded, for_each, holding, sleep, uninterrupted
 from eventhub_checkpoints._core.answers import Lost, Won
 from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.retry import pause
@@ -45,7 +45,7 @@ class Claiming(Asking):
         `_balance_ownership`: it walks the list three times and edits the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        rows = bounded(self.settings.operation_timeout, self._list, scope)
+        rows = uninterrupted(self.settings.operation_timeout, self._list, scope)
         return [row.as_dict(scope) for row in rows]
 
     def claim_ownership(
@@ -71,12 +71,7 @@ class Claiming(Asking):
         """
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
-        claims = [one for one in proposals if not one.is_release]
-        won: dict[Proposal, Ownership] = {}
-        if len(claims) < len(proposals):
-            won = self._release_all([one for one in proposals if one.is_release])
-        if claims:
-            won |= bounded(self.settings.operation_timeout, self._claim_all, claims, failures)
+        won = uninterrupted(self.settings.operation_timeout, self._win_all, proposals, failures)
         if failures:
             raise failures[0]
         return [won[one].as_dict(one.scope) for one in proposals if one in won]
@@ -92,6 +87,17 @@ class Claiming(Asking):
             self._ledger.ownerships_listed(identity, rows, began)
         self._report(listing.skipped)
         return rows
+
+    def _win_all(
+        self, proposals: Sequence[Proposal], failures: list[Exception]
+    ) -> dict[Proposal, Ownership]:
+        claims = [one for one in proposals if not one.is_release]
+        won: dict[Proposal, Ownership] = {}
+        if len(claims) < len(proposals):
+            won = self._release_all([one for one in proposals if one.is_release])
+        if claims:
+            won |= self._claim_all(claims, failures)
+        return won
 
     def _claim_all(
         self, claims: Sequence[Proposal], failures: list[Exception]
@@ -227,8 +233,8 @@ class Claiming(Asking):
     def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
         self._ready()
         # A checkpoint that is being written belongs to the owner that leaves.
-        lock = self._write_lock(proposal)
-        return lock.run(seconds_left(), self._release_once_or_twice, proposal)
+        with holding(self._write_lock(proposal), seconds_left()):
+            return self._release_once_or_twice(proposal)
 
     def _release_once_or_twice(self, proposal: Proposal) -> Ownership | None:
         answer = (self._settle([proposal]))[proposal]

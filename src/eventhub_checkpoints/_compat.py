@@ -5,16 +5,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from eventhub_checkpoints._deadline import bounded_context, seconds_left
+from eventhub_checkpoints._workers import workers
 
 Lock = threading.Lock
 sleep = time.sleep
-
-POLL_SECONDS = 0.005
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,6 +34,22 @@ def bounded(
 ) -> Result:
     """Call the function with a deadline; an outer deadline that is nearer stays in force."""
     return bounded_context(seconds).run(function, *args, **kwargs)
+
+
+def uninterrupted(
+    seconds: float,
+    function: Callable[Arguments, Result],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Result:
+    """Call the function with a deadline, where no signal handler can raise in the middle of it.
+
+    A time limit by signal, or Ctrl-C, ends the wait for the call; the call itself ends as usual.
+    """
+    context = bounded_context(seconds)
+    if threading.get_ident() != threading.main_thread().ident:
+        return context.run(function, *args, **kwargs)
+    return workers.call(partial(context.run, function, *args, **kwargs))
 
 
 def within(
@@ -57,59 +73,9 @@ def for_each(function: Callable[[Item], Result], items: Sequence[Item], limit: i
     if len(items) <= 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(min(limit, len(items)), "eventhub-checkpoints") as pool:
-        try:
-            # A context can be entered by one thread at a time, so each call gets its own copy.
-            calls = [pool.submit(contextvars.copy_context().run, function, item) for item in items]
-            wait(calls)
-        except BaseException:
-            # Interrupted: calls that have not begun must not be made after this one was given up.
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        # A context can be entered by one thread at a time, so each call gets its own copy.
+        calls = [pool.submit(contextvars.copy_context().run, function, item) for item in items]
     return [call.result() for call in calls]
-
-
-class CallLock:
-    """Runs one call at a time, and is free again when that call has ended in any way.
-
-    A signal handler may raise between any two steps, also between the acquisition of a
-    `threading.Lock` with a timeout and the `try` that would release it. Here the holder is a
-    value that the `finally` compares, and `with` on a lock is one step for a signal handler.
-    """
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._holder: object = None
-
-    def run(
-        self,
-        seconds: float,
-        function: Callable[Arguments, Result],
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Call the function once no other call holds the lock.
-
-        Raises:
-            TimeoutError: it was not free within these seconds.
-        """
-        over = time.monotonic() + seconds
-        holder = object()
-        try:
-            while not self._taken_by(holder):
-                if time.monotonic() >= over:
-                    raise TimeoutError("the previous call has not ended in time")
-                sleep(POLL_SECONDS)
-            return function(*args, **kwargs)
-        finally:
-            with self._guard:
-                if self._holder is holder:
-                    self._holder = None
-
-    def _taken_by(self, holder: object) -> bool:
-        with self._guard:
-            if self._holder is None:
-                self._holder = holder
-            return self._holder is holder
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from eventhub_checkpoints._core.dialects import checkpoint_of, is_row, owner_of
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 Kind = Literal["ownership", "checkpoint"]
+KINDS: tuple[Kind, ...] = ("ownership", "checkpoint")
 
 
 class RawRow(NamedTuple):
@@ -111,12 +112,15 @@ class MemoryRows:
     def delete(self, scope: Scope, partition_id: str | None) -> int:
         """Remove one partition's rows of both kinds, or all of the scope; how many there were."""
         with self._lock:
-            tables = self._table("ownership", scope), self._table("checkpoint", scope)
+            tables = [self._table(kind, scope) for kind in KINDS]
             doomed = [
                 (table, key) for table in tables for key in table if partition_id in (None, key)
             ]
             for table, key in doomed:
                 del table[key]
+            for kind, table in zip(KINDS, tables, strict=True):
+                if not table:
+                    del self._rows[scope.folded, kind]
             return len(doomed)
 
     def _table(self, kind: Kind, scope: Scope) -> dict[str, RawRow]:

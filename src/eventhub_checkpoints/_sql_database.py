@@ -15,7 +15,6 @@ from eventhub_checkpoints._sql_engine import (
     core_engine,
     make_engine,
 )
-from eventhub_checkpoints._sql_limits import busy_milliseconds
 from eventhub_checkpoints._sql_options import check_options
 from eventhub_checkpoints._sql_places import (
     WAYS_TO_A_TOKEN,
@@ -26,6 +25,7 @@ from eventhub_checkpoints._sql_places import (
     shown,
     tables_of,
 )
+from eventhub_checkpoints._sqlite import LettingGo, busy_milliseconds, flush_each_commit
 from eventhub_checkpoints._wire.sql_errors import READ_ONLY, postgres_failure, sqlite_failure
 from eventhub_checkpoints._wire.sql_migrations import (
     MIGRATIONS,
@@ -107,6 +107,7 @@ class SqlDatabase:
             max_overflow=0,
             pool_timeout=pool_timeout,
             pool_use_lifo=True,
+            connect_args={"factory": LettingGo} if dialect == "sqlite" else {},
         )
         if dialect == "sqlite":
             event.listen(core_engine(engine), "connect", flush_each_commit)
@@ -229,10 +230,3 @@ class SqlDatabase:
 def sqlstate(error: Exception) -> str | None:
     """The SQLSTATE that a driver's error carries."""
     return getattr(getattr(error, "orig", None) or error, "sqlstate", None)
-
-
-def flush_each_commit(connection: Any, record: Any) -> None:
-    """What was confirmed stays, also when the power goes; some builds of SQLite do less."""
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()

@@ -66,13 +66,3 @@ def connect_seconds(given: Any) -> int:
     """
     left = min(seconds_left(), LONGEST)
     return max(int(min(left, float(given)) if given else left), 2)
-
-
-def busy_milliseconds() -> int:
-    """How long SQLite may wait for another program's lock.
-
-    Only the first digit counts: a connection that is told the same again need not be told.
-    """
-    left = int(1000 * (1 - CANCEL_SHARE) * min(seconds_left(), LONGEST))
-    digits = str(left)
-    return int(digits[0].ljust(len(digits), "0"))

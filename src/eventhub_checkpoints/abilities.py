@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eventhub_checkpoints._asking import Asking
-from eventhub_checkpoints._compat import bounded
+from eventhub_checkpoints._compat import uninterrupted
 from eventhub_checkpoints._fields import checked_name
 from eventhub_checkpoints.base import PROBE
 from eventhub_checkpoints.records import Checkpoint, Scope
@@ -47,7 +47,7 @@ class ListsScopes(Asking):
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        found = bounded(self.settings.operation_timeout, self._asked, self.read_scopes)
+        found = uninterrupted(self.settings.operation_timeout, self._asked, self.read_scopes)
         return sorted((scope for scope in found if scope != PROBE), key=str)
 
 
@@ -91,7 +91,7 @@ class Deletes(Asking):
 
     def _delete(self, scope: Scope, partition_id: str | None) -> int:
         seconds = self.settings.operation_timeout
-        removed = bounded(seconds, self._asked, self.delete_rows, scope, partition_id)
+        removed = uninterrupted(seconds, self._asked, self.delete_rows, scope, partition_id)
         with self._guard:
             self._ledger.forget(self.identity(scope), partition_id)
         return removed

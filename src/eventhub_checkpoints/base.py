@@ -15,7 +15,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._asking import fresh_etag
 from eventhub_checkpoints._checkpointing import Checkpointing
 from eventhub_checkpoints._claiming import Claiming
-from eventhub_checkpoints._compat import bounded
+from eventhub_checkpoints._compat import uninterrupted
 from eventhub_checkpoints._core.answers import (
     ABSENT,
     FORCE,
@@ -90,7 +90,7 @@ class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        bounded(self.settings.operation_timeout, self._verify)
+        uninterrupted(self.settings.operation_timeout, self._verify)
 
     def _verify(self) -> None:
         self._ready()

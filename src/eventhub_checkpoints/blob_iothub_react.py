@@ -7,7 +7,7 @@ container for each hub and consumer group.
 from typing import Any
 
 from eventhub_checkpoints._blob_requests import BlobProperties, ContainerClient
-from eventhub_checkpoints._compat import bounded
+from eventhub_checkpoints._compat import uninterrupted
 from eventhub_checkpoints._core.iothub_react import (
     BLOB_PREFIX,
     LONGEST,
@@ -53,7 +53,7 @@ class _Container(BlobCheckpointStore):
 
     def read(self, scope: Scope) -> list[Checkpoint]:
         """The checkpoints in it."""
-        rows = bounded(self.settings.operation_timeout, self._asked, self._offsets)
+        rows = uninterrupted(self.settings.operation_timeout, self._asked, self._offsets)
         skipped: list[str] = []
         found = checkpoints_of(rows, scope, skipped.append)
         self._report(skipped)

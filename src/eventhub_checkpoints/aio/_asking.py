@@ -21,7 +21,15 @@ from eventhub_checkpoints._core.retry import attempt_limit, pause
 from eventhub_checkpoints._core.settings import Settings, StoreSettings
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints._nearest import nearest_first
-from eventhub_checkpoints.aio._compat import CallLock, bounded, for_each, place, sleep, within
+from eventhub_checkpoints.aio._compat import (
+    Lock,
+    for_each,
+    holding,
+    place,
+    sleep,
+    uninterrupted,
+    within,
+)
 from eventhub_checkpoints.aio._hooks import Hooks
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -85,8 +93,8 @@ class Asking(Hooks):
         self._process_id = process_id
 
     def _begin_here(self) -> None:
-        self._opening = CallLock()
-        self._writing: dict[tuple[Scope, str], CallLock] = {}
+        self._opening = Lock()
+        self._writing: dict[tuple[Scope, str], Lock] = {}
         self._is_open = False
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
@@ -105,7 +113,7 @@ class Asking(Hooks):
             StoreUnavailableError: no answer within `operation_timeout`.
         """
         self.creates, self._is_open = True, False
-        await bounded(self.settings.operation_timeout, self._ready)
+        await uninterrupted(self.settings.operation_timeout, self._ready)
 
     async def _ready(self) -> None:
         if self._place != (here := place()):
@@ -117,14 +125,12 @@ class Asking(Hooks):
         if self._is_open:
             return
         try:
-            await self._opening.run(seconds_left(), self._open_once)
+            async with holding(self._opening, seconds_left()):
+                if not self._is_open:
+                    await self._retried(self.open)
+                    self._is_open = True
         except TimeoutError as error:
             raise StoreUnavailableError("the store is still being opened") from error
-
-    async def _open_once(self) -> None:
-        if not self._is_open:
-            await self._retried(self.open)
-            self._is_open = True
 
     def _move(self) -> None:
         """Begin in another process, knowing nothing, or in another event loop."""
@@ -189,10 +195,10 @@ class Asking(Hooks):
             known.claim(known.hold.won(row, proposal.etag))
         return Remembered(row)
 
-    def _write_lock(self, row: Proposal | Checkpoint) -> CallLock:
+    def _write_lock(self, row: Proposal | Checkpoint) -> Lock:
         with self._guard:
             key = self.identity(row.scope), row.partition_id
-            return self._writing.setdefault(key, CallLock())
+            return self._writing.setdefault(key, Lock())
 
     def _report(self, skipped: Iterable[str]) -> None:
         for sentence in skipped:

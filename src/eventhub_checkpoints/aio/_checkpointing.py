@@ -11,7 +11,7 @@ from eventhub_checkpoints._core.ledger import Partition
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import Asking, fresh_etag, log
-from eventhub_checkpoints.aio._compat import bounded, sleep
+from eventhub_checkpoints.aio._compat import holding, sleep, uninterrupted
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
     StoreAccessError,
@@ -54,7 +54,7 @@ class Checkpointing(Asking):
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        rows = await bounded(self.settings.operation_timeout, self._list_checkpoints, scope)
+        rows = await uninterrupted(self.settings.operation_timeout, self._list_checkpoints, scope)
         return [row.as_dict(scope) for row in rows]
 
     async def _list_checkpoints(self, scope: Scope) -> Sequence[Checkpoint]:
@@ -96,7 +96,7 @@ class Checkpointing(Asking):
         """
         record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
         try:
-            await bounded(self.settings.write_timeout, self._write_in_turn, record, force)
+            await uninterrupted(self.settings.write_timeout, self._write_in_turn, record, force)
         except StaleCheckpointError as error:
             self.counters["stale_checkpoints"] += 1
             log.warning("%s", error)
@@ -109,7 +109,8 @@ class Checkpointing(Asking):
 
     async def _write_in_turn(self, record: Checkpoint, force: bool) -> None:
         await self._ready()
-        await self._write_lock(record).run(seconds_left(), self._write, record, force)
+        async with holding(self._write_lock(record), seconds_left()):
+            await self._write(record, force)
 
     async def _write(self, record: Checkpoint, force: bool) -> None:
         with self._guard:

@@ -12,7 +12,7 @@ from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import Answer, Asking, fresh_etag, log
-from eventhub_checkpoints.aio._compat import bounded, for_each, sleep
+from eventhub_checkpoints.aio._compat import bounded, for_each, holding, sleep, uninterrupted
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope
 
@@ -44,7 +44,7 @@ class Claiming(Asking):
         `_balance_ownership`: it walks the list three times and edits the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        rows = await bounded(self.settings.operation_timeout, self._list, scope)
+        rows = await uninterrupted(self.settings.operation_timeout, self._list, scope)
         return [row.as_dict(scope) for row in rows]
 
     async def claim_ownership(
@@ -70,12 +70,9 @@ class Claiming(Asking):
         """
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
-        claims = [one for one in proposals if not one.is_release]
-        won: dict[Proposal, Ownership] = {}
-        if len(claims) < len(proposals):
-            won = await self._release_all([one for one in proposals if one.is_release])
-        if claims:
-            won |= await bounded(self.settings.operation_timeout, self._claim_all, claims, failures)
+        won = await uninterrupted(
+            self.settings.operation_timeout, self._win_all, proposals, failures
+        )
         if failures:
             raise failures[0]
         return [won[one].as_dict(one.scope) for one in proposals if one in won]
@@ -91,6 +88,17 @@ class Claiming(Asking):
             self._ledger.ownerships_listed(identity, rows, began)
         self._report(listing.skipped)
         return rows
+
+    async def _win_all(
+        self, proposals: Sequence[Proposal], failures: list[Exception]
+    ) -> dict[Proposal, Ownership]:
+        claims = [one for one in proposals if not one.is_release]
+        won: dict[Proposal, Ownership] = {}
+        if len(claims) < len(proposals):
+            won = await self._release_all([one for one in proposals if one.is_release])
+        if claims:
+            won |= await self._claim_all(claims, failures)
+        return won
 
     async def _claim_all(
         self, claims: Sequence[Proposal], failures: list[Exception]
@@ -226,8 +234,8 @@ class Claiming(Asking):
     async def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
         await self._ready()
         # A checkpoint that is being written belongs to the owner that leaves.
-        lock = self._write_lock(proposal)
-        return await lock.run(seconds_left(), self._release_once_or_twice, proposal)
+        async with holding(self._write_lock(proposal), seconds_left()):
+            return await self._release_once_or_twice(proposal)
 
     async def _release_once_or_twice(self, proposal: Proposal) -> Ownership | None:
         answer = (await self._settle([proposal]))[proposal]

@@ -55,6 +55,10 @@ async def bounded(
     return await InContext(context, context.run(function, *args, **kwargs))
 
 
+# An event loop turns Ctrl-C into a cancellation, which comes at an `await` only.
+uninterrupted = bounded
+
+
 async def within(
     seconds: float,
     function: Callable[Arguments, Awaitable[Result]],
@@ -88,28 +92,6 @@ async def for_each(
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(item)) for item in items]
     return [task.result() for task in tasks]
-
-
-class CallLock:
-    """Runs one call at a time, and is free again when that call has ended in any way."""
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-
-    async def run(
-        self,
-        seconds: float,
-        function: Callable[Arguments, Awaitable[Result]],
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Call the function once no other call holds the lock.
-
-        Raises:
-            TimeoutError: it was not free within these seconds.
-        """
-        async with holding(self._lock, seconds):
-            return await function(*args, **kwargs)
 
 
 @asynccontextmanager

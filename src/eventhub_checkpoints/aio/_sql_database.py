@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
-from eventhub_checkpoints._sql_limits import busy_milliseconds
 from eventhub_checkpoints._sql_options import check_options
 from eventhub_checkpoints._sql_places import (
     WAYS_TO_A_TOKEN,
@@ -15,6 +14,7 @@ from eventhub_checkpoints._sql_places import (
     shown,
     tables_of,
 )
+from eventhub_checkpoints._sqlite import LettingGo, busy_milliseconds, flush_each_commit
 from eventhub_checkpoints._wire.sql_errors import READ_ONLY, postgres_failure, sqlite_failure
 from eventhub_checkpoints._wire.sql_migrations import (
     MIGRATIONS,
@@ -106,6 +106,7 @@ class SqlDatabase:
             max_overflow=0,
             pool_timeout=pool_timeout,
             pool_use_lifo=True,
+            connect_args={"factory": LettingGo} if dialect == "sqlite" else {},
         )
         if dialect == "sqlite":
             event.listen(core_engine(engine), "connect", flush_each_commit)
@@ -230,10 +231,3 @@ class SqlDatabase:
 def sqlstate(error: Exception) -> str | None:
     """The SQLSTATE that a driver's error carries."""
     return getattr(getattr(error, "orig", None) or error, "sqlstate", None)
-
-
-def flush_each_commit(connection: Any, record: Any) -> None:
-    """What was confirmed stays, also when the power goes; some builds of SQLite do less."""
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()

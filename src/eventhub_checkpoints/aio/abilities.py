@@ -10,7 +10,7 @@ from typing import Any
 
 from eventhub_checkpoints._fields import checked_name
 from eventhub_checkpoints.aio._asking import Asking
-from eventhub_checkpoints.aio._compat import bounded
+from eventhub_checkpoints.aio._compat import uninterrupted
 from eventhub_checkpoints.aio.base import PROBE
 from eventhub_checkpoints.records import Checkpoint, Scope
 
@@ -46,7 +46,7 @@ class ListsScopes(Asking):
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        found = await bounded(self.settings.operation_timeout, self._asked, self.read_scopes)
+        found = await uninterrupted(self.settings.operation_timeout, self._asked, self.read_scopes)
         return sorted((scope for scope in found if scope != PROBE), key=str)
 
 
@@ -90,7 +90,7 @@ class Deletes(Asking):
 
     async def _delete(self, scope: Scope, partition_id: str | None) -> int:
         seconds = self.settings.operation_timeout
-        removed = await bounded(seconds, self._asked, self.delete_rows, scope, partition_id)
+        removed = await uninterrupted(seconds, self._asked, self.delete_rows, scope, partition_id)
         with self._guard:
             self._ledger.forget(self.identity(scope), partition_id)
         return removed

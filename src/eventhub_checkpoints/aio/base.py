@@ -26,7 +26,7 @@ from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import fresh_etag
 from eventhub_checkpoints.aio._checkpointing import Checkpointing
 from eventhub_checkpoints.aio._claiming import Claiming
-from eventhub_checkpoints.aio._compat import bounded
+from eventhub_checkpoints.aio._compat import uninterrupted
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 
 __all__ = [
@@ -89,7 +89,7 @@ class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        await bounded(self.settings.operation_timeout, self._verify)
+        await uninterrupted(self.settings.operation_timeout, self._verify)
 
     async def _verify(self) -> None:
         await self._ready()

@@ -55,7 +55,7 @@ def test_a_write_that_was_cancelled_before_it_began_changes_nothing(aio_store, m
     assert first.entered.wait(5)
     waiting = aio_store.begin("update_checkpoint", row(sequence_number=6))
     locks = aio_store.store._writing
-    until(lambda: any(one._lock._waiters for one in locks.values()))
+    until(lambda: any(lock._waiters for lock in locks.values()))
     waiting.cancel()
     gate.set()
     running.result(5)

@@ -1,0 +1,123 @@
+"""Threads that make the calls of the main thread, where signal handlers raise.
+
+Python runs signal handlers in the main thread, between any two steps of any code: also between the
+acquisition of a lock and the `try` that releases it, in the queue of a driver's connection pool
+and in `threading` itself. A time limit by signal (Celery, RQ, Airflow) or Ctrl-C there leaves the
+lock held, or a connection lost, for ever. So the main thread only waits; what it waits for ends as
+usual, in a thread that no signal handler interrupts.
+
+Every step of the main thread here may be the last: each leaves a state that the next call can use.
+"""
+
+import _thread
+import os
+import random
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+MOST_WORKERS = 32
+"""Calls at once: more than one only while interrupted calls come to their ends."""
+RECHECK_SECONDS = 5.0
+
+
+class Job:
+    """One call, and where its outcome goes."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self.is_wanted = True
+
+    def run(self, ended: Callable[[], None]) -> None:
+        """Make the call, unless nobody waits for it any more."""
+        result: Any = None
+        error: BaseException | None = None
+        if self.is_wanted:
+            try:
+                result = self._function()
+            except BaseException as raised:
+                error = raised
+        ended()
+        self._outcome.put((result, error))
+
+    def result(self) -> Any:
+        """Wait for the outcome, and return or raise it."""
+        try:
+            result, error = self._outcome.get()
+            if error is not None:
+                raise error
+            return result
+        finally:
+            self.is_wanted = False
+            # An error refers to this frame: without this, only the garbage collector frees both.
+            error = None
+
+
+class Worker:
+    """A thread that makes one call after another."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[Job] = SimpleQueue()
+        self.is_idle = False
+
+    def work(self, first: Job, others: list["Worker"]) -> None:
+        """Register among the others, and work for ever."""
+        others.append(self)
+        first.run(self._ended)
+        del first
+        while True:
+            try:
+                job = self.jobs.get(timeout=RECHECK_SECONDS)
+            except Empty:
+                # Chosen by a caller that was interrupted before it could hand its job over.
+                self.is_idle = True
+                continue
+            self.is_idle = False
+            job.run(self._ended)
+            del job
+
+    def _ended(self) -> None:
+        self.is_idle = True
+
+
+class Workers:
+    """Hands calls of one thread to others."""
+
+    def __init__(self) -> None:
+        self._workers: list[Worker] = []
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call the function in another thread and wait for it; here where none can be started."""
+        job = Job(function)
+        try:
+            worker = self._chosen()
+            if worker is not None:
+                worker.jobs.put(job)
+            else:
+                try:
+                    _thread.start_new_thread(Worker().work, (job, self._workers))
+                except RuntimeError:  # at the interpreter's end
+                    return function()
+            result: T = job.result()
+            return result
+        finally:
+            job.is_wanted = False
+
+    def _chosen(self) -> Worker | None:
+        for worker in self._workers:
+            if worker.is_idle:
+                worker.is_idle = False
+                return worker
+        return random.choice(self._workers) if len(self._workers) >= MOST_WORKERS else None
+
+    def forget(self) -> None:
+        """Know no thread: a forked process has none of its parent's."""
+        self._workers = []
+
+
+workers = Workers()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=workers.forget)

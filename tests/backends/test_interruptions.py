@@ -1,0 +1,66 @@
+"""Calls that are interrupted leave nothing behind: short runs of `python tools/campaign.py`."""
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+import campaign
+from backends import Backend, Place
+from eventhub_checkpoints import _sqlite
+from interruptions import (
+    InterruptedCallError,
+    LeftBehindError,
+    cancelled,
+    raised_at,
+    run_signals,
+    run_steps,
+)
+
+SEED = 7
+STRIDE = 4
+"""One line of about so many is interrupted here; `python tools/campaign.py raise` tries each."""
+INTERRUPTED = 500
+
+Tell = Callable[[str, str], None]
+
+
+def test_a_call_cancelled_at_any_step_leaves_nothing(
+    backend: Backend, place: Place, tell: Tell
+) -> None:
+    seen = run_steps(place, "aio", cancelled, SEED)
+    assert seen.total() > 0
+    tell("interruptions", f"{backend.name}: cancelled at {seen.total()} steps of {len(seen)} calls")
+
+
+@pytest.mark.parametrize("error", [InterruptedCallError, KeyboardInterrupt])
+def test_a_call_interrupted_at_a_line_leaves_nothing(
+    backend: Backend, place: Place, error: type[BaseException], tell: Tell
+) -> None:
+    seen = run_steps(place, "sync", raised_at(error), SEED, STRIDE)
+    assert seen.total() > len(seen)
+    name = error.__name__
+    tell("interruptions", f"{backend.name}: {name} at {seen.total()} lines of {len(seen)} calls")
+
+
+def test_calls_interrupted_by_a_signal_leave_nothing(
+    backend: Backend, place: Place, tell: Tell
+) -> None:
+    seen = run_signals(place, SEED, INTERRUPTED)
+    assert seen.total() == INTERRUPTED
+    tell("interruptions", f"{backend.name}: {INTERRUPTED} calls interrupted by a signal handler")
+
+
+def test_a_connection_that_keeps_its_lock_is_caught(
+    servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sqlite.LettingGo, "close", sqlite3.Connection.close)
+    with servers("sqlite").place() as place, pytest.raises(LeftBehindError, match="SQLITE_BUSY"):
+        run_steps(place, "aio", cancelled, SEED)
+
+
+def test_the_campaign_prints_its_seed_and_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert campaign.main(["cancel", "--backend", "memory", "--seed", "7"]) == 0
+    printed = capsys.readouterr().out
+    assert "cancel: seed 7, 1 rounds" in printed
+    assert "claim" in printed
