@@ -9,6 +9,7 @@ from typing import Any
 from sound import Sound, mutant
 
 from eventhub_checkpoints import _deadline
+from eventhub_checkpoints._compat import bounded
 from eventhub_checkpoints._core.answers import Lost
 from eventhub_checkpoints._core.ledger import Ledger
 from eventhub_checkpoints._core.settings import Settings
@@ -24,9 +25,8 @@ class ClaimsOnce(Sound):
 
 @mutant("a_list_is_asked_again")
 class ListsOnce(Sound):
-    def _retried(self, seconds: float, function: Any, *args: Any) -> Any:
-        with _deadline.deadline(seconds):
-            return self._attempt(seconds, function, *args)
+    def _retried(self, function: Any, *args: Any) -> Any:
+        return self._attempt(self.settings.operation_timeout, function, *args)
 
 
 @mutant("an_unknown_first_claim_is_left_out")
@@ -172,8 +172,7 @@ class ChecksReleasesToo(Sound):
 @mutant("a_release_that_fails_is_calm")
 class LetsAReleaseFail(Sound):
     def _release(self, proposal: Any) -> Any:
-        with _deadline.deadline(self.settings.write_timeout):
-            return self._release_once_or_twice(proposal)
+        return bounded(self.settings.write_timeout, self._release_once_or_twice, proposal)
 
 
 @mutant("a_release_waits_for_a_checkpoint_under_way")

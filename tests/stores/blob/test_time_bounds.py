@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints._deadline import deadline
+from eventhub_checkpoints._compat import bounded
 from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
@@ -47,8 +47,8 @@ def test_a_request_for_which_no_time_is_left_is_not_begun(colour, watched, proxy
         lambda: requests.update("any", {}, row["etag"]),
         lambda: requests.list_blobs("any"),
     ):
-        with deadline(0.0), pytest.raises(TimeoutError):
-            colour.finished(request())
+        with pytest.raises(TimeoutError):
+            bounded(0.0, lambda request=request: colour.finished(request()))
     assert proxy.requests == []
 
 
