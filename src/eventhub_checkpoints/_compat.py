@@ -68,6 +68,13 @@ def within(
     return bounded(seconds, function, *args, **kwargs)
 
 
+def completed(
+    function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Result:
+    """Call the function; nothing cancels a sync call."""
+    return function(*args, **kwargs)
+
+
 def for_each(function: Callable[[Item], Result], items: Sequence[Item], limit: int) -> list[Result]:
     """Call the function for each item, at most `limit` at a time; results in the items' order."""
     if len(items) <= 1:

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from eventhub_checkpoints._compat import completed
 from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
 from eventhub_checkpoints._sql_calls import wait_for_locks, write_ahead
 from eventhub_checkpoints._sql_engine import (
@@ -146,6 +147,12 @@ class SqlDatabase:
 
     def transact(self, work: Callable[..., T], *args: Any, isolation_level: str = OWN_LEVEL) -> T:
         """Do some work on a connection that is free; on an error it is rolled back."""
+        if self.dialect == "sqlite" and not self._is_own:
+            # Its connections, closed in the middle of a statement, would keep the file's lock.
+            return completed(self._transact, work, *args, isolation_level=isolation_level)
+        return self._transact(work, *args, isolation_level=isolation_level)
+
+    def _transact(self, work: Callable[..., T], *args: Any, isolation_level: str) -> T:
         with self._engine.connect() as connection:
             if isolation_level != OWN_LEVEL or not self._is_own:
                 connection.execution_options(isolation_level=isolation_level)

@@ -1,13 +1,17 @@
 """Calls that are interrupted leave nothing behind: short runs of `python tools/campaign.py`."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
 import campaign
-from backends import Backend, Place
+from backends import Backend, Colour, Place
 from eventhub_checkpoints import _sqlite
+from eventhub_checkpoints.aio.sql import SqlCheckpointStore
 from interruptions import (
     InterruptedCallError,
     LeftBehindError,
@@ -49,6 +53,23 @@ def test_calls_interrupted_by_a_signal_leave_nothing(
     seen = run_signals(place, SEED, INTERRUPTED)
     assert seen.total() == INTERRUPTED
     tell("interruptions", f"{backend.name}: {INTERRUPTED} calls interrupted by a signal handler")
+
+
+def test_a_ready_engine_of_sqlite_keeps_no_lock_either(
+    servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with servers("sqlite").place() as place:
+        engine = create_async_engine(place.url.replace("sqlite:", "sqlite+aiosqlite:"))
+        own = place.open
+
+        def opened(colour: Colour, **settings: Any) -> Any:
+            if colour == "aio":
+                return SqlCheckpointStore(engine, **settings)
+            return own(colour, **settings)
+
+        monkeypatch.setattr(place, "open", opened)
+        assert run_steps(place, "aio", cancelled, SEED).total() > 0
+        asyncio.run(engine.dispose())
 
 
 def test_a_connection_that_keeps_its_lock_is_caught(

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -75,6 +75,20 @@ async def within(
         raise TimeoutError("no time was left for this request")
     async with asyncio.timeout(seconds):
         return await bounded(seconds, function, *args, **kwargs)
+
+
+async def completed(
+    function: Callable[Arguments, Coroutine[Any, Any, Result]],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Result:
+    """Call the function, and let it come to its end also where the caller is cancelled."""
+    task = asyncio.get_running_loop().create_task(function(*args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 async def for_each(

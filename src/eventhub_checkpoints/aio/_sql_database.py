@@ -24,6 +24,7 @@ from eventhub_checkpoints._wire.sql_migrations import (
     preparations,
 )
 from eventhub_checkpoints._wire.sql_statements import Statements, statements
+from eventhub_checkpoints.aio._compat import completed
 from eventhub_checkpoints.aio._sql_calls import wait_for_locks, write_ahead
 from eventhub_checkpoints.aio._sql_engine import (
     COLOUR,
@@ -147,6 +148,14 @@ class SqlDatabase:
         self, work: Callable[..., Awaitable[T]], *args: Any, isolation_level: str = OWN_LEVEL
     ) -> T:
         """Do some work on a connection that is free; on an error it is rolled back."""
+        if self.dialect == "sqlite" and not self._is_own:
+            # Its connections, closed in the middle of a statement, would keep the file's lock.
+            return await completed(self._transact, work, *args, isolation_level=isolation_level)
+        return await self._transact(work, *args, isolation_level=isolation_level)
+
+    async def _transact(
+        self, work: Callable[..., Awaitable[T]], *args: Any, isolation_level: str
+    ) -> T:
         async with self._engine.connect() as connection:
             if isolation_level != OWN_LEVEL or not self._is_own:
                 await connection.execution_options(isolation_level=isolation_level)
