@@ -24,7 +24,7 @@ from collections.abc import Callable
 from backends import BACKENDS, ServerMissingError
 from claim_races import run_races
 from forward_model import run_round
-from interruptions import InterruptedCallError, cancelled, raised_at, run_signals, run_steps
+from interruptions import InterruptedCallError, Lines, cancelled, raised_at, run_signals, run_steps
 
 
 def forward(seed: int, rounds: int, events: int) -> Counter[str]:
@@ -121,6 +121,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     met = ", ".join(f"{count} {kind}" for kind, count in seen.most_common())
     print(f"no failure in {time.monotonic() - began:.1f} s: {met}")
+    for (file, line), reason in sorted(Lines.excluded.items()):
+        print(f"not interrupted: {file}, line {line}: {reason}")
     return 0
 
 

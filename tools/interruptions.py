@@ -17,6 +17,7 @@ import random
 import signal
 import sys
 import time
+import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,7 +76,6 @@ class Bench:
         self.store = self._open()
         limits = {"operation_timeout": PATIENCE, "write_timeout": PATIENCE}
         self.neighbour = place.open("sync", **limits)
-        self.tried = 0
         self.interruption: object = None
         self.scope = Scope("ns.servicebus.windows.net", "orders", "none")
 
@@ -103,8 +103,7 @@ class Bench:
 
     def prepared(self, operation: str) -> Callable[[], Any]:
         """A call in a consumer group of its own, whose interruption is tried next."""
-        self.tried += 1
-        self.scope = self.scope._replace(consumer_group=f"group-{self.tried}")
+        self.scope = self.scope._replace(consumer_group=uuid.uuid4().hex)
         if operation == "first use":
             self.do("close")
             self.store = self._open()
