@@ -33,7 +33,8 @@ async def main() -> None:
     processed: Counter[str] = Counter()
     news = asyncio.Event()
 
-    async def on_event(context: PartitionContext, event: EventData) -> None:
+    async def on_event(context: PartitionContext, event: EventData | None) -> None:
+        assert event is not None  # None comes only with max_wait_time
         if not processed[context.partition_id]:
             print(f"partition {context.partition_id}: began at {event.sequence_number}")
         processed[context.partition_id] += 1

@@ -13,11 +13,13 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TextIO, Unpack
 from urllib.parse import quote
 
-from azure.eventhub import EventHubConsumerClient
+from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints.base import (
     ABSENT,
@@ -29,6 +31,10 @@ from eventhub_checkpoints.base import (
     Listing,
     Lost,
     Ownership,
+    Proposal,
+    Scope,
+    Seen,
+    StoreSettings,
     Won,
     Written,
     seconds_left,
@@ -38,14 +44,14 @@ from eventhub_checkpoints.base import (
 class JsonCheckpointStore(BaseCheckpointStore):
     """Keeps every record as a JSON file, for consumers that share a POSIX file system."""
 
-    def __init__(self, directory, **settings):
+    def __init__(self, directory: str | Path, **settings: Unpack[StoreSettings]) -> None:
         super().__init__(**settings)
         self._directory = Path(directory)
 
-    def read_ownerships(self, scope):
+    def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         return Listing([Ownership(scope, **row) for row in self._rows(scope, "ownership")])
 
-    def try_claim(self, proposal):
+    def try_claim(self, proposal: Proposal) -> Won | Lost:
         with self._locked(proposal, "ownership") as path:
             stored = load(path)
             if stored and stored["etag"] != proposal.etag:
@@ -54,10 +60,10 @@ class JsonCheckpointStore(BaseCheckpointStore):
             save(path, won, ["partition_id", "owner_id", "etag", "last_modified_time"])
             return Won(won)
 
-    def read_checkpoints(self, scope):
+    def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
         return Listing([Checkpoint(scope, **row) for row in self._rows(scope, "checkpoint")])
 
-    def write_checkpoint(self, checkpoint, seen):
+    def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
         with self._locked(checkpoint, "checkpoint") as path:
             stored = load(path)
             found = stored["version"] if stored else ABSENT
@@ -66,15 +72,16 @@ class JsonCheckpointStore(BaseCheckpointStore):
             save(path, checkpoint, ["partition_id", "offset", "sequence_number", "version"])
             return Written(checkpoint.version)
 
-    def _folder(self, scope, kind):
+    def _folder(self, scope: Scope, kind: str) -> Path:
         names = [quote(name, safe="") for name in scope.folded.as_dict().values()]
         return self._directory.joinpath(*names, kind)
 
-    def _rows(self, scope, kind):
-        return [load(path) for path in self._folder(scope, kind).glob("*.json")]
+    def _rows(self, scope: Scope, kind: str) -> list[dict[str, Any]]:
+        paths = self._folder(scope, kind).glob("*.json")
+        return [row for path in paths if (row := load(path))]
 
     @contextmanager
-    def _locked(self, record, kind):
+    def _locked(self, record: Proposal | Checkpoint, kind: str) -> Generator[Path]:
         path = self._folder(record.scope, kind) / (quote(record.partition_id, safe="") + ".json")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".lock").open("w") as lock:
@@ -85,18 +92,18 @@ class JsonCheckpointStore(BaseCheckpointStore):
             yield path
 
 
-def load(path):
-    return json.loads(path.read_text()) if path.exists() else None
+def load(path: Path) -> dict[str, Any] | None:
+    return dict(json.loads(path.read_text())) if path.exists() else None
 
 
-def save(path, record, fields):
+def save(path: Path, record: Ownership | Checkpoint, fields: list[str]) -> None:
     text = json.dumps({field: getattr(record, field) for field in fields})
     unfinished = path.with_suffix(".new")
     unfinished.write_text(text)
     unfinished.replace(path)
 
 
-def try_lock(file):
+def try_lock(file: TextIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -111,9 +118,9 @@ def main() -> None:
         connection_string, consumer_group="$Default", checkpoint_store=store
     )
     idle = threading.Timer(5, client.close)
-    seen = []
+    seen: list[tuple[str, int | None]] = []
 
-    def on_batch(context, events):
+    def on_batch(context: PartitionContext, events: list[EventData]) -> None:
         seen.extend((context.partition_id, event.sequence_number) for event in events)
         if events:
             context.update_checkpoint(events[-1])

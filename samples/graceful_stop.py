@@ -38,7 +38,8 @@ async def main() -> None:
             await asyncio.sleep(0.2)
             finished[partition_id].append(number)
 
-    async def on_event(context: PartitionContext, event: EventData) -> None:
+    async def on_event(context: PartitionContext, event: EventData | None) -> None:
+        assert event is not None  # None comes only with max_wait_time
         ticket = await checkpointer.track(context, event)
         partition_id, number = context.partition_id, event.sequence_number or 0
         if partition_id not in finished:

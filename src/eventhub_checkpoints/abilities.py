@@ -12,10 +12,17 @@ from typing import Any
 from eventhub_checkpoints._asking import Asking
 from eventhub_checkpoints._compat import uninterrupted
 from eventhub_checkpoints._fields import checked_name
-from eventhub_checkpoints.base import PROBE
+from eventhub_checkpoints.base import PROBE, BaseCheckpointStore
 from eventhub_checkpoints.records import Checkpoint, Scope
 
-__all__ = ["ANY", "AnyNumber", "Deletes", "ListsScopes", "WritesInTransaction"]
+__all__ = [
+    "ANY",
+    "AnyNumber",
+    "Deletes",
+    "FullCheckpointStore",
+    "ListsScopes",
+    "WritesInTransaction",
+]
 
 
 class AnyNumber:
@@ -95,6 +102,14 @@ class Deletes(Asking):
         with self._guard:
             self._ledger.forget(self.identity(scope), partition_id)
         return removed
+
+
+class FullCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
+    """A checkpoint store that also lists and deletes groups, as every store of this package does.
+
+    It is the type of what `open_store` returns. A store of another package need not derive from
+    it: where a URL may name one, ask `isinstance(store, Deletes)` before using that ability.
+    """
 
 
 class WritesInTransaction(ABC):

@@ -27,6 +27,7 @@ from eventhub_checkpoints._core.answers import (
     Won,
     Written,
 )
+from eventhub_checkpoints._core.settings import StoreSettings
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 
@@ -43,6 +44,7 @@ __all__ = [
     "Proposal",
     "Scope",
     "Seen",
+    "StoreSettings",
     "Won",
     "Written",
     "seconds_left",

@@ -45,7 +45,7 @@ from eventhub_checkpoints._wire.blob_url import (
     checked_text,
 )
 from eventhub_checkpoints._wire.names import Kind, blob_name, checked_name_case, prefix
-from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
@@ -53,7 +53,7 @@ OTHERS_POOL = 10
 """Connections that a client made elsewhere keeps. Source: requests, `DEFAULT_POOLSIZE`."""
 
 
-class BlobCheckpointStore(BaseCheckpointStore, BlobAbilities):
+class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
     """Keeps ownerships and checkpoints as metadata of empty blobs in one container.
 
     Takes the arguments of azure-eventhub-checkpointstoreblob, and reads and writes its blobs.

@@ -37,8 +37,7 @@ from eventhub_checkpoints._wire.cassandra import (
     scope_key,
 )
 from eventhub_checkpoints._wire.cassandra_url import PORT, Address
-from eventhub_checkpoints.abilities import Deletes, ListsScopes
-from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     StoreUnavailableError,
@@ -46,7 +45,7 @@ from eventhub_checkpoints.errors import (
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 
-class CassandraCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
+class CassandraCheckpointStore(FullCheckpointStore):
     """Keeps ownerships and checkpoints in two tables of one keyspace.
 
     All clients of a consumer group use one datacenter: a claim is decided among its nodes.

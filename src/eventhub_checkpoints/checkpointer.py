@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, TypedDict
 
 from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
 
@@ -22,10 +22,17 @@ from eventhub_checkpoints._saving import Saver, log
 from eventhub_checkpoints._tracking import Ticket
 from eventhub_checkpoints.errors import InvalidRecordError
 
-__all__ = ["Checkpointer", "Ticket"]
+__all__ = ["Checkpointer", "Handlers", "Ticket"]
 
 ANNOUNCED_WITHIN = 5.0
 """Seconds after the first event of a claim in which a client has opened the partition."""
+
+
+class Handlers(TypedDict):
+    """What `Checkpointer.handlers` adds to the arguments of the client's `receive`."""
+
+    on_partition_initialize: Callable[[PartitionContext], None]
+    on_partition_close: Callable[[PartitionContext, CloseReason], None]
 
 
 class Checkpointer:
@@ -84,7 +91,7 @@ class Checkpointer:
         self._claims = Claims(make_saver, policy, write_timeout, max_pending, max_unsaved)
 
     @property
-    def handlers(self) -> dict[str, Callable[..., Any]]:
+    def handlers(self) -> Handlers:
         """What the client's `receive` takes besides: `on_initialize` and `on_close` by its names.
 
         A client with handlers of its own for these calls both methods in them.

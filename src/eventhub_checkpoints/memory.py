@@ -7,12 +7,11 @@ from typing import Self, Unpack
 from eventhub_checkpoints._core.answers import Conflict, Listing, Lost, Seen, Won, Written
 from eventhub_checkpoints._core.settings import StoreSettings
 from eventhub_checkpoints._memory import MemoryRows, rows_named
-from eventhub_checkpoints.abilities import Deletes, ListsScopes
-from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 
-class MemoryCheckpointStore(BaseCheckpointStore, ListsScopes, Deletes):
+class MemoryCheckpointStore(FullCheckpointStore):
     """Keeps ownerships and checkpoints in memory; they end with the process.
 
     Args:

@@ -42,8 +42,7 @@ from eventhub_checkpoints._wire.redis import (
     seconds,
 )
 from eventhub_checkpoints._wire.redis_url import RedisUrl, checked_namespace
-from eventhub_checkpoints.abilities import Deletes, ListsScopes
-from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -52,7 +51,7 @@ from eventhub_checkpoints.errors import (
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 
-class RedisCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
+class RedisCheckpointStore(FullCheckpointStore):
     """Keeps ownerships and checkpoints as JSON in hashes of one Redis server or cluster.
 
     What Redis has acknowledged can still be lost: by a crash before it is on disk, by a failover

@@ -17,7 +17,7 @@ from typing import Any, cast
 from eventhub_checkpoints._asking import log
 from eventhub_checkpoints._core.configuration import expected_types, read_configuration
 from eventhub_checkpoints._nearest import nearest_first
-from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 
 GROUP = "eventhub_checkpoints.stores"
@@ -27,7 +27,7 @@ METHODS = ("list_ownership", "claim_ownership", "list_checkpoints", "update_chec
 
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
-) -> BaseCheckpointStore:
+) -> FullCheckpointStore:
     """Open the store that a URL or a mapping names; nothing is connected before the first use.
 
     Args:
@@ -48,7 +48,7 @@ def open_store(
         raise ConfigurationError(
             f"{shown(url)} makes an async store; open it with eventhub_checkpoints.aio.open_store"
         )
-    return cast("BaseCheckpointStore", store)
+    return cast("FullCheckpointStore", store)
 
 
 def opened(

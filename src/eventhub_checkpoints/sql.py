@@ -31,15 +31,14 @@ from eventhub_checkpoints._wire.sql import (
     row_values,
     scope_values,
 )
-from eventhub_checkpoints.abilities import Deletes, ListsScopes
-from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 LOST = Lost()
 
 
-class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointStore):
+class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
     """Keeps ownerships and checkpoints in two tables.
 
     Args:

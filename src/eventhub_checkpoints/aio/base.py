@@ -22,6 +22,7 @@ from eventhub_checkpoints._core.answers import (
     Won,
     Written,
 )
+from eventhub_checkpoints._core.settings import StoreSettings
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import fresh_etag
 from eventhub_checkpoints.aio._checkpointing import Checkpointing
@@ -42,6 +43,7 @@ __all__ = [
     "Proposal",
     "Scope",
     "Seen",
+    "StoreSettings",
     "Won",
     "Written",
     "seconds_left",

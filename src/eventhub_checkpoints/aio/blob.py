@@ -44,7 +44,7 @@ from eventhub_checkpoints.aio._asking import log
 from eventhub_checkpoints.aio._blob_abilities import BlobAbilities
 from eventhub_checkpoints.aio._blob_requests import BlobProperties, BlobRequests, ContainerClient
 from eventhub_checkpoints.aio._blob_transport import pooled
-from eventhub_checkpoints.aio.base import BaseCheckpointStore
+from eventhub_checkpoints.aio.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
@@ -52,7 +52,7 @@ OTHERS_POOL = 10
 """Connections that a client made elsewhere keeps. Source: requests, `DEFAULT_POOLSIZE`."""
 
 
-class BlobCheckpointStore(BaseCheckpointStore, BlobAbilities):
+class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
     """Keeps ownerships and checkpoints as metadata of empty blobs in one container.
 
     Takes the arguments of azure-eventhub-checkpointstoreblob, and reads and writes its blobs.

@@ -36,8 +36,7 @@ from eventhub_checkpoints.aio._asking import Answer
 from eventhub_checkpoints.aio._cassandra_requests import CassandraRequests
 from eventhub_checkpoints.aio._cassandra_schema import create_missing
 from eventhub_checkpoints.aio._compat import for_each
-from eventhub_checkpoints.aio.abilities import Deletes, ListsScopes
-from eventhub_checkpoints.aio.base import BaseCheckpointStore
+from eventhub_checkpoints.aio.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     StoreUnavailableError,
@@ -45,7 +44,7 @@ from eventhub_checkpoints.errors import (
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 
-class CassandraCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
+class CassandraCheckpointStore(FullCheckpointStore):
     """Keeps ownerships and checkpoints in two tables of one keyspace.
 
     All clients of a consumer group use one datacenter: a claim is decided among its nodes.

@@ -41,8 +41,7 @@ from eventhub_checkpoints.aio._redis_requests import (
     address_of,
     checked_client,
 )
-from eventhub_checkpoints.aio.abilities import Deletes, ListsScopes
-from eventhub_checkpoints.aio.base import BaseCheckpointStore
+from eventhub_checkpoints.aio.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -51,7 +50,7 @@ from eventhub_checkpoints.errors import (
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 
-class RedisCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
+class RedisCheckpointStore(FullCheckpointStore):
     """Keeps ownerships and checkpoints as JSON in hashes of one Redis server or cluster.
 
     What Redis has acknowledged can still be lost: by a crash before it is on disk, by a failover

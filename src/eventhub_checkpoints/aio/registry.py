@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from eventhub_checkpoints.aio.base import BaseCheckpointStore
+from eventhub_checkpoints.aio.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.registry import is_async_store, opened, shown
 
@@ -12,11 +12,11 @@ GROUP = "eventhub_checkpoints.aio_stores"
 
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
-) -> BaseCheckpointStore:
+) -> FullCheckpointStore:
     """Open the store that a URL or a mapping names; all is as with the sync one."""
     store = opened(GROUP, url, credential, settings)
     if not is_async_store(store, url):
         raise ConfigurationError(
             f"{shown(url)} makes a sync store; open it with eventhub_checkpoints.open_store"
         )
-    return cast("BaseCheckpointStore", store)
+    return cast("FullCheckpointStore", store)

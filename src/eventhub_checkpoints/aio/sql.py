@@ -30,15 +30,14 @@ from eventhub_checkpoints.aio._sql_calls import all_rows, count
 from eventhub_checkpoints.aio._sql_database import SqlDatabase
 from eventhub_checkpoints.aio._sql_engine import Connection, Engine
 from eventhub_checkpoints.aio._sql_transactions import SqlTransactions
-from eventhub_checkpoints.aio.abilities import Deletes, ListsScopes
-from eventhub_checkpoints.aio.base import BaseCheckpointStore
+from eventhub_checkpoints.aio.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 
 LOST = Lost()
 
 
-class SqlCheckpointStore(SqlTransactions, ListsScopes, Deletes, BaseCheckpointStore):
+class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
     """Keeps ownerships and checkpoints in two tables.
 
     Args:

@@ -1,0 +1,155 @@
+"""README, samples and every Python block of the pages pass mypy and pyright, as a user runs them.
+
+Each page is one file, because its blocks share a namespace; blank lines stand for the prose, so
+that an error names the line of the page. Each tool runs once, over everything.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import eventhub_checkpoints
+from page_blocks import blocks
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
+SAMPLES = sorted(ROOT.glob("samples/*.py"))
+INSTALLED = Path(eventhub_checkpoints.__file__).parent.parent
+CHECK_SECONDS = 120
+
+OPENED = """
+from collections.abc import Callable
+from typing import assert_type
+
+from azure.eventhub import CheckpointStore, EventHubConsumerClient, EventData, PartitionContext
+from azure.eventhub.aio import CheckpointStore as AioCheckpointStore
+from eventhub_checkpoints import Checkpointer, Scope, aio, open_store
+
+SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
+
+
+def forget(url: str) -> None:
+    with open_store(url) as store:
+        client_takes: CheckpointStore = store
+        assert_type(store.list_scopes(), list[Scope])
+        assert_type(store.delete_scope(*SCOPE), int)
+        assert_type(store.delete_partition(*SCOPE, "0"), int)
+
+
+async def forget_aio(url: str) -> None:
+    async with aio.open_store(url) as store:
+        client_takes: AioCheckpointStore = store
+        assert_type(await store.list_scopes(), list[Scope])
+        assert_type(await store.delete_scope(*SCOPE), int)
+
+
+def receive(
+    client: EventHubConsumerClient,
+    checkpointer: Checkpointer,
+    on_event_batch: Callable[[PartitionContext, list[EventData]], None],
+) -> None:
+    client.receive_batch(on_event_batch, prefetch=20, **checkpointer.handlers)
+"""
+"""What users do with a store that `open_store` returned, where no page shows it."""
+
+MYPY = """
+[mypy]
+strict = true
+# redis-py has no types for Sentinel.
+untyped_calls_exclude = redis
+[mypy-pyarrow.*,cassandra.*,confluent_kafka.*]
+# They ship no types.
+ignore_missing_imports = true
+"""
+PYRIGHT = {
+    "typeCheckingMode": "strict",
+    # These four report what other packages leave untyped: pyarrow, redis-py's Sentinel.
+    "reportMissingTypeStubs": False,
+    "reportUnknownArgumentType": False,
+    "reportUnknownMemberType": False,
+    "reportUnknownVariableType": False,
+    # A page shows an import by itself, and imports again where a reader may start.
+    "reportUnusedImport": False,
+    "reportDuplicateImport": False,
+    "reportUnusedVariable": False,
+}
+
+
+def python_of(page: Path) -> str:
+    """The Python of a page, each block at its own line."""
+    lines: list[str] = []
+    for block in blocks(page):
+        if block.language == "python":
+            lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file for each page and sample, and for what only this test has."""
+    folder = tmp_path_factory.mktemp("types")
+    for page in PAGES:
+        (folder / f"page_{page.stem.replace('-', '_')}.py").write_text(python_of(page))
+    for sample in SAMPLES:
+        (folder / sample.name).write_text(sample.read_text())
+    (folder / "opened.py").write_text(OPENED)
+    return folder
+
+
+def check(tool: str, arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    if importlib.util.find_spec(tool) is None:
+        pytest.skip(f"{tool} is not installed; the extra `test` has it")
+    environment = dict(os.environ)
+    if "site-packages" not in INSTALLED.parts:  # from a checkout
+        environment["MYPYPATH"] = str(INSTALLED)
+    return subprocess.run(
+        [sys.executable, "-m", tool, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=CHECK_SECONDS,
+        check=False,
+    )
+
+
+def test_mypy_strict_finds_nothing_in_what_users_copy(folder: Path) -> None:
+    (folder / "mypy.ini").write_text(MYPY)
+    files = sorted(path.name for path in folder.glob("*.py"))
+    checked = check("mypy", ["--config-file=mypy.ini", *files], folder)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert f"no issues found in {len(files)} source files" in checked.stdout
+
+
+def test_pyright_finds_nothing_in_what_users_copy(folder: Path) -> None:
+    settings = PYRIGHT | {"include": ["*.py"], "extraPaths": [str(INSTALLED)]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    arguments = ["--pythonpath", sys.executable, "--outputjson"]
+    checked = check("basedpyright", arguments, folder)
+    report = json.loads(checked.stdout)
+    found = [
+        f"{Path(each['file']).name}:{each['range']['start']['line'] + 1}: {each['message']} "
+        f"({each.get('rule')})"
+        for each in report["generalDiagnostics"]
+    ]
+    assert checked.returncode == 0, "\n".join(found)
+    assert report["summary"]["filesAnalyzed"] == len(list(folder.glob("*.py")))
+
+
+def test_a_wrong_argument_would_be_found(folder: Path, tmp_path: Path) -> None:
+    """The handlers are typed: one of another shape is refused, so `Any` does not hide anything."""
+    (tmp_path / "wrong.py").write_text(
+        "from eventhub_checkpoints import open_store\n"
+        "from eventhub_checkpoints.checkpointer import Handlers\n"
+        "wrong: Handlers = {'on_partition_initialize': print, 'on_partition_close': 5}\n"
+        "open_store('memory:').no_such_method()\n"
+    )
+    (tmp_path / "mypy.ini").write_text(MYPY)
+    checked = check("mypy", ["--config-file=mypy.ini", "wrong.py"], tmp_path)
+    assert "[typeddict-item]" in checked.stdout
+    assert "no_such_method" in checked.stdout
