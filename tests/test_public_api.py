@@ -5,10 +5,11 @@ import inspect
 import os
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import files, version
+from importlib.metadata import entry_points, files, version
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +19,7 @@ import eventhub_checkpoints
 from eventhub_checkpoints import aio, errors
 
 PACKAGE = Path(eventhub_checkpoints.__file__).parent
+API_PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 EXTRAS = {
     "blob": "blob",
     "aio.blob": "blob",
@@ -115,6 +117,63 @@ def test_the_types_are_shipped() -> None:
 def test_the_version_is_the_distributions() -> None:
     assert eventhub_checkpoints.__version__ == version("eventhub-checkpoints")
     assert files("eventhub-checkpoints")
+
+
+IMPORTED_FROM = [
+    "",
+    ".blob",
+    ".sql",
+    ".redis",
+    ".cassandra",
+    ".checkpointer",
+    ".processor",
+    ".base",
+    ".abilities",
+    ".receive",
+    ".receive.kafka",
+    ".spark",
+    ".arrow",
+    ".conformance",
+    ".localhub",
+    ".blob_iothub_react",
+    ".cassandra_iothub_react",
+]
+"""The modules that users import from; a name that several have is documented for the first."""
+
+
+def documented_names() -> Iterator[str]:
+    """Where the API page should have each public name."""
+    seen: set[int] = set()
+    for module in (
+        importlib.import_module(f"eventhub_checkpoints{name}") for name in IMPORTED_FROM
+    ):
+        own = [name for name, value in vars(module).items() if is_own_class(module, name, value)]
+        for name in getattr(module, "__all__", own):
+            if id(getattr(module, name)) not in seen:
+                seen.add(id(getattr(module, name)))
+                yield f"{module.__name__}.{name}"
+
+
+def is_own_class(module: ModuleType, name: str, value: object) -> bool:
+    is_own = getattr(value, "__module__", None) == module.__name__
+    return is_own and (name.endswith("Store") or name.startswith("read_"))
+
+
+def test_the_api_page_has_every_public_name_once_where_users_import_it() -> None:
+    page = API_PAGE.read_text()
+    # A function with the name of its module needs its full path, and is shown under the other.
+    page = re.sub(
+        r"^::: .*\n    options:\n      heading: (.*)$", r"::: \1", page, flags=re.MULTILINE
+    )
+    assert sorted(re.findall(r"^::: (.*)$", page, re.MULTILINE)) == sorted(documented_names())
+
+
+@pytest.mark.parametrize("module", [eventhub_checkpoints, aio], ids=lambda module: module.__name__)
+def test_help_of_open_store_names_every_scheme(module: ModuleType) -> None:
+    group = "eventhub_checkpoints.aio_stores" if module is aio else "eventhub_checkpoints.stores"
+    text = inspect.getdoc(module.open_store) or ""
+    schemes = {entry.name for entry in entry_points(group=group)}
+    assert {scheme for scheme in schemes if f"`{scheme}:" not in text} == set()
 
 
 ERRORS = [

@@ -31,16 +31,29 @@ def open_store(
     """Open the store that a URL or a mapping names; nothing is connected before the first use.
 
     Args:
-        url: `memory:`, `memory:NAME`, `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`, an
-            emulator's `http://127.0.0.1:PORT/devstoreaccount1/CONTAINER`, any scheme that an
-            installed package adds, or `package.module:factory` for a callable without arguments.
-            Or a mapping with `backendType` and more, see the page on configuration.
+        url: a URL, or a mapping with `backendType` and more (see the page on configuration). The
+            scheme of the URL chooses the store:
+
+            - `memory:` or `memory:NAME`: this process's memory. Needs no extra.
+            - `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`: Blob Storage; with `http:`
+              an emulator, `http://127.0.0.1:PORT/devstoreaccount1/CONTAINER`. Extra `blob`.
+            - `sqlite:///FILE`: SQLite; also `sqlite+pysqlite:` and `sqlite+aiosqlite:`. Extra
+              `sql`.
+            - `postgresql://USER:PASSWORD@HOST/DATABASE`: PostgreSQL; also `postgresql+psycopg:`
+              and `postgresql+asyncpg:` (async only). Extra `postgres`.
+            - `redis://HOST[:PORT][/DATABASE]`, with TLS `rediss:`: Redis. Extra `redis`.
+            - `cassandra://HOST[,HOST]/KEYSPACE`: Cassandra. Extra `cassandra`.
+            - any scheme that another installed package adds.
+            - `package.module:factory`: a callable without arguments.
         credential: for the backend; see the store's `from_url`.
         **settings: passed to the store, see `BaseCheckpointStore`.
 
+    Returns:
+        A store for the synchronous client; each store of this package is a `FullCheckpointStore`.
+
     Raises:
-        ConfigurationError: no such scheme, factory or key, and the message lists what is known;
-            or what it makes is no store for `azure.eventhub`.
+        ConfigurationError: there is no such scheme, factory or key (the message lists those that
+            exist), or the result is not a store for `azure.eventhub`.
         MissingDriverError: the backend's extra is not installed.
     """
     store = opened(GROUP, url, credential, settings)

@@ -13,7 +13,34 @@ GROUP = "eventhub_checkpoints.aio_stores"
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
 ) -> FullCheckpointStore:
-    """Open the store that a URL or a mapping names; all is as with the sync one."""
+    """Open the store that a URL or a mapping names; nothing is connected before the first use.
+
+    Args:
+        url: a URL, or a mapping with `backendType` and more (see the page on configuration). The
+            scheme of the URL chooses the store:
+
+            - `memory:` or `memory:NAME`: this process's memory. Needs no extra.
+            - `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`: Blob Storage; with `http:`
+              an emulator, `http://127.0.0.1:PORT/devstoreaccount1/CONTAINER`. Extra `blob`.
+            - `sqlite:///FILE`: SQLite; also `sqlite+pysqlite:` and `sqlite+aiosqlite:`. Extra
+              `sql`.
+            - `postgresql://USER:PASSWORD@HOST/DATABASE`: PostgreSQL; also `postgresql+psycopg:`
+              and `postgresql+asyncpg:` (async only). Extra `postgres`.
+            - `redis://HOST[:PORT][/DATABASE]`, with TLS `rediss:`: Redis. Extra `redis`.
+            - `cassandra://HOST[,HOST]/KEYSPACE`: Cassandra. Extra `cassandra`.
+            - any scheme that another installed package adds.
+            - `package.module:factory`: a callable without arguments.
+        credential: for the backend; see the store's `from_url`.
+        **settings: passed to the store, see `BaseCheckpointStore`.
+
+    Returns:
+        A store for the asynchronous client; each store of this package is a `FullCheckpointStore`.
+
+    Raises:
+        ConfigurationError: there is no such scheme, factory or key (the message lists those that
+            exist), or the result is not a store for `azure.eventhub.aio`.
+        MissingDriverError: the backend's extra is not installed.
+    """
     store = opened(GROUP, url, credential, settings)
     if not is_async_store(store, url):
         raise ConfigurationError(
