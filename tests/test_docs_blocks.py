@@ -29,6 +29,8 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 PAGE_SECONDS = 240
 COMMAND_SECONDS = 60
+GRACE_SECONDS = 2
+"""In which a batch whose last line was printed is checkpointed."""
 
 TESTED_ELSEWHERE = {
     "eventhub-checkpoints demo": "it runs for a minute; it has tests of its own",
@@ -108,6 +110,53 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
         check=False,
     )
     assert ran.returncode == 0, ran.stdout
+
+
+def until_ctrl_c(code: str, folder: Path, environment: dict[str, str], lines: int) -> str:
+    """What code prints that gets Ctrl-C a moment after so many lines."""
+    (folder / "quick_start.py").write_text(code)
+    with subprocess.Popen(
+        [sys.executable, "-u", "quick_start.py"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            printed = [process.stdout.readline() for _ in range(lines)]
+            time.sleep(GRACE_SECONDS)
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=COMMAND_SECONDS)
+        finally:
+            process.kill()
+    return "".join(printed) + rest
+
+
+def test_the_quick_start_prints_what_readme_shows_in_both_runs(tmp_path: Path) -> None:
+    page = blocks(ROOT / "README.md")
+    code = next(block.text for block in page if block.language == "python")
+    first, second = (
+        next(block.text for block in page if block.note == note)
+        for note in ("first run", "second run")
+    )
+    with LocalHub({"orders": 2}) as hub:
+        for partition_id in hub.partition_ids("orders"):
+            hub.publish("orders", partition_id, ["order"] * 3)
+        given = {
+            **os.environ,
+            "EVENTHUB_CONNECTION_STRING": hub.connection_string("orders"),
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        }
+        lines = len(first.splitlines()) - 1
+        printed = until_ctrl_c(code, tmp_path, given, lines)
+        assert sorted(printed.splitlines()) == sorted(first.splitlines())
+        # One more in each partition: were an old one printed again, it would come before these.
+        for partition_id in hub.partition_ids("orders"):
+            hub.publish("orders", partition_id, ["order"])
+        printed = until_ctrl_c(code, tmp_path, given, 2)
+        assert sorted(printed.splitlines()) == ["0 3", "1 3", *second.splitlines()]
 
 
 def commands(block: Block) -> list[str]:
