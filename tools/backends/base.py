@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from eventhub_checkpoints import aio, open_store
 from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.container import Container
 from eventhub_checkpoints.conformance import Accessors
 from eventhub_checkpoints.records import Scope
 
@@ -25,6 +26,12 @@ COLOURS: tuple[Colour, ...] = ("sync", "aio")
 
 class ServerMissingError(Exception):
     """No way to this server is open on this machine; the message names the ways."""
+
+
+def installed(container: Container) -> str:
+    """Pull the image of a container, and say which."""
+    container.install()
+    return str(container)
 
 
 class Place(ABC):

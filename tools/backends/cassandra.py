@@ -1,9 +1,10 @@
-"""Cassandra: a running one, or an own one from the jars of Maven Central.
+"""Cassandra: a running one, a container, or an own one from the jars of Maven Central.
 
 The first of these that is there is used:
 
 1. the one that `CASSANDRA_URL` names, `cassandra://[user:password@]host[:port]/any`;
-2. Java 17 with the jars of `cassandra-all`, which `install` fetches once into the cache folder.
+2. a container, where a Docker engine answers and the package testcontainers is installed;
+3. Java 17 with the jars of `cassandra-all`, which `install` fetches once into the cache folder.
 """
 
 import os
@@ -23,7 +24,7 @@ from cassandra.cluster import (
 from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
 from cassandra.query import dict_factory
 
-from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
+from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError, installed
 from backends.cassandra_node import (
     DURABLE,
     HASTY,
@@ -39,9 +40,11 @@ from backends.cassandra_node import (
 from eventhub_checkpoints._core.dialects import decimal_int64
 from eventhub_checkpoints._wire.cassandra_url import Address
 from eventhub_checkpoints.cli.children import Child, free_port
+from eventhub_checkpoints.cli.container import Container, containers_run
 from eventhub_checkpoints.records import Scope
 from maven import JarsMissingError
 
+IMAGE = "cassandra:5.0"
 START_SECONDS = 120
 
 
@@ -62,6 +65,8 @@ class Cassandra(OwnServer):
 
     def __init__(self, *, own: bool = False, durable: bool = False, roles: bool = False) -> None:
         self._given = "" if own or roles else os.environ.get("CASSANDRA_URL", "")
+        self._is_shared = not (own or roles)
+        self._container: Container | None = None
         self._durable = durable
         self._roles = roles
         self.port = 0
@@ -69,6 +74,8 @@ class Cassandra(OwnServer):
     def install(self) -> str:
         if self._given:
             return "the running one that CASSANDRA_URL names"
+        if self._is_shared and containers_run():
+            return installed(self._in_container())
         java = shutil.which("java")
         if java is None:
             raise ServerMissingError(WAYS)
@@ -78,7 +85,16 @@ class Cassandra(OwnServer):
             raise ServerMissingError(f"{WAYS}; {missing}") from missing
         return f"the jars in {JARS.home}, run by {java}"
 
+    @staticmethod
+    def _in_container() -> Container:
+        heap = {"MAX_HEAP_SIZE": "512M", "HEAP_NEWSIZE": "128M"}
+        return Container(IMAGE, 9042, environment=heap)
+
     def start(self) -> Self:
+        if not self._given and self._is_shared and containers_run():
+            self._container = self._in_container()
+            reached = self._container.start(speaks, START_SECONDS)
+            self._given = f"cassandra://{reached}/any"
         if self._given:
             self.session.execute("SELECT key FROM system.local")
             return self
@@ -104,7 +120,7 @@ class Cassandra(OwnServer):
         return child
 
     def _answers(self) -> bool:
-        return speaks(self.port)
+        return speaks(f"127.0.0.1:{self.port}")
 
     def _lets_in(self) -> bool:
         """Whether the first role exists already; the node makes it after it has answered."""
@@ -117,6 +133,9 @@ class Cassandra(OwnServer):
         if "session" in vars(self):
             self.session.cluster.shutdown()
             del self.session
+        if self._container is not None:
+            self._container.stop()
+            self._container, self._given = None, ""
         # Nothing in its folder is wanted any more: half a second instead of three.
         self.kill()
         super().stop()

