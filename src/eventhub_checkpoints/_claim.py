@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from eventhub_checkpoints._client_internals import is_client_closed
 from eventhub_checkpoints._core.policy import Policy
+from eventhub_checkpoints._core.progress import Since
 from eventhub_checkpoints._core.statistics import Tally
 from eventhub_checkpoints._core.watermark import Ticket, Watermark
 from eventhub_checkpoints._saved import Saved
@@ -16,6 +18,8 @@ from eventhub_checkpoints.errors import CheckpointStoreError
 
 PATIENCE = 10.0
 """Seconds after which one who waits for room says so."""
+LOOKING = 0.2
+"""Seconds after which one who waits for room looks whether its client was closed."""
 
 
 class Claim(Saved[Watermark]):
@@ -30,13 +34,19 @@ class Claim(Saved[Watermark]):
         max_unsaved: events that may be begun and not saved; None: any number.
 
     Attributes:
+        closer: what closes it, an aio client's task; it releases the partition then.
         begun: tickets that are neither done nor failed, by the id of their event.
         is_announced: whether the client has said that the partition is open; a sync client may
             deliver events before.
         began_at: when it began.
+        ends_by: when it will have ended, since it is being closed; before that, None.
+        key: its names, as the client spells them.
     """
 
-    __slots__ = ("_max_unsaved", "began_at", "begun", "is_announced", "saver", "watermark")
+    __slots__ = (
+        *("_draining", "_max_unsaved", "began_at", "begun", "closer", "ends_by", "is_announced"),
+        *("key", "saver", "watermark"),
+    )
 
     def __init__(
         self,
@@ -48,12 +58,21 @@ class Claim(Saved[Watermark]):
         max_unsaved: int | None,
     ) -> None:
         self.watermark = Watermark(max_pending)
+        self.key = tuple(names.values())
         super().__init__(names, self.watermark, policy, tally)
         self.saver = saver
         self.is_announced = False
         self.began_at = time.monotonic()
         self.begun: dict[int, Ticket] = {}
+        self.closer: object = None
+        self.ends_by: float | None = None
+        self._draining = Since()
         self._max_unsaved = sys.maxsize if max_unsaved is None else max_unsaved
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The namespace, hub and consumer group."""
+        return self.key[:-1]
 
     @property
     def pending(self) -> int:
@@ -75,17 +94,29 @@ class Claim(Saved[Watermark]):
         """Wait until one more event may be begun.
 
         Raises:
-            CheckpointStoreError: an event has failed, and nothing behind it can be saved.
+            CheckpointStoreError: an event has failed, and nothing behind it can be saved; or the
+                client was closed.
         """
-        while not self.until(lambda: self.has_room or self.is_stuck, PATIENCE):
-            log.warning(
-                "partition %s: no event is begun while %d are not finished and %d not saved",
-                self.partition_id,
-                self.pending,
-                self.unsaved,
-            )
+        warns_at = time.monotonic() + PATIENCE
+        while not self.until(lambda: self.has_room or self.is_stuck, LOOKING):
+            if is_client_closed():
+                raise CheckpointStoreError(
+                    f"partition {self.partition_id}: the client was closed while an event waited "
+                    "until others were finished and saved; it is read again"
+                )
+            if time.monotonic() >= warns_at:
+                warns_at += PATIENCE
+                self._warn_full()
         if not self.has_room:
             raise self.given_up()
+
+    def _warn_full(self) -> None:
+        log.warning(
+            "partition %s: no event is begun while %d are not finished and %d not saved",
+            self.partition_id,
+            self.pending,
+            self.unsaved,
+        )
 
     def given_up(self) -> CheckpointStoreError:
         """What leaves the handler, so that the client closes the partition and claims it anew."""
@@ -125,6 +156,12 @@ class Claim(Saved[Watermark]):
     def forget(self, event: Any) -> None:
         """Find its ticket no more."""
         self.begun.pop(id(event), None)
+
+    def draining_since(self) -> float:
+        """Return when the events that are in work now began to be waited for."""
+        with self.guard:
+            begun = self.watermark.count + self.watermark.pending
+            return self._draining.of(begun, time.monotonic())
 
     def is_settled(self) -> bool:
         """Whether waiting will not move what may be saved."""

@@ -52,6 +52,15 @@ def uninterrupted(
     return workers.call(partial(context.run, function, *args, **kwargs))
 
 
+def caller() -> object:
+    """Return the thread that calls, for `ended`."""
+    return threading.current_thread()
+
+
+def ended(one: object, seconds: float) -> None:
+    """Wait for nothing: the thread of a client is joined by who has started it."""
+
+
 def within(
     seconds: float,
     function: Callable[Arguments, Result],

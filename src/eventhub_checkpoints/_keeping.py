@@ -14,13 +14,12 @@ from eventhub_checkpoints._core.policy import Due, Policy
 from eventhub_checkpoints._core.statistics import Tally
 from eventhub_checkpoints._core.tenure import Key, Tenure
 from eventhub_checkpoints._core.watermark import Position
-from eventhub_checkpoints._saved import Saved
+from eventhub_checkpoints._saved import NAMES, Saved
 from eventhub_checkpoints._saving import Saver, log
 from eventhub_checkpoints._writing import OnError
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
 
 Kept = Saved[Newest]
-NAMES = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
 names_of = itemgetter(*NAMES)
 
 

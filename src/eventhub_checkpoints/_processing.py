@@ -4,6 +4,7 @@
 import logging
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
 
 from eventhub_checkpoints._claims import Claims
+from eventhub_checkpoints._client_internals import is_client_closed
 from eventhub_checkpoints._compat import Lock
+from eventhub_checkpoints._core.given import other_store
 from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.refusals import refused_position
 from eventhub_checkpoints._core.steering import Steering
@@ -43,7 +46,8 @@ class Processing:
         starts: where partitions start.
         store: what the client is given as its store.
         vetting: finds positions that the hub does not have.
-        is_ready: whether the client was ready, and has another store.
+        is_ready: whether the client was ready, and asks the store itself.
+        is_compared: whether it is known to have the same store.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Processing:
         self.error: BaseException | None = None
         self._options = options
         self._over = over
+        self._below = store
         # A write that failed is logged where it is made.
         told = None if options.on_error is None else self.report
         make_saver = partial(Saver, store, options.write_timeout, told, options.unhealthy_after)
@@ -66,9 +71,10 @@ class Processing:
         self._steering = Steering(options.save, self.starts.has, options.from_saved)
         self.vetting = Vetting(self._steering, self.starts.of, self._reached, self._refused)
         self.store = SteeringStore(
-            store, self._steering, self.vetting, self.settled, options.write_timeout
+            store, self._steering, self.vetting, self.settled, options.write_timeout, self._beside
         )
-        self.is_ready = False
+        self.is_ready, self.is_compared = False, True
+        self._comparing = Lock()
         self._guard = threading.Lock()
         self._sessions: dict[str, Session] = {}
         self._closing: dict[str, Lock] = {}
@@ -80,6 +86,13 @@ class Processing:
         shown = (self._steering.shown or {}).get(partition_id)
         number = shown[0] if shown and not session.has_begun else session.newest
         return number if isinstance(number, int) else None
+
+    def _beside(self, function: Callable[..., None], *args: object) -> None:
+        """Call a function beside the caller; the end of the claims waits for it."""
+        try:
+            self.claims.saver.begin(function, *args)
+        except RuntimeError:  # at the interpreter's end no thread can be started
+            function(*args)
 
     def stop(self) -> None:
         """Begin nothing more: no claim, no batch, no further attempt."""
@@ -102,7 +115,7 @@ class Processing:
     def on_initialize(self, context: PartitionContext) -> None:
         """A partition is open."""
         # A sync client may still open one after it was stopped.
-        if self.store.is_stopping:
+        if self.store.is_stopping or self._has_other_store(context):
             return
         # Either client may open a partition again while it still closes it.
         self._closed(context.partition_id)
@@ -114,6 +127,30 @@ class Processing:
         session = self._session(context)
         session.claim.is_announced = True
         session.open()
+
+    def _has_other_store(self, context: PartitionContext) -> bool:
+        """Return whether a client that is ready claims its partitions in another store.
+
+        It is asked where the client cannot be: a partition that the client has just claimed has an
+        owner in the store of both.
+        """
+        if self.is_compared:
+            return False
+        with self._comparing:
+            if self.is_compared or self.error is not None:
+                return self.error is not None
+            names = context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
+            try:
+                rows = self._below.list_ownership(*names)
+            except Exception as error:
+                self.report(context.partition_id, error)
+                return False
+            self.is_compared = context.partition_id in [
+                row["partition_id"] for row in rows if row["owner_id"]
+            ]
+            if not self.is_compared:
+                self.fail(other_store())
+        return not self.is_compared
 
     def _vet(self, context: PartitionContext) -> None:
         """See to the position of a partition whose client asks the store itself."""
@@ -152,7 +189,7 @@ class Processing:
 
     def on_events(self, context: PartitionContext, events: list[EventData]) -> None:
         """Events have arrived, or none for a while."""
-        if not self.store.is_stopping:
+        if not self.store.is_stopping and not self._has_other_store(context):
             self._session(context).receive(events)
 
     def on_close(self, context: PartitionContext, reason: CloseReason) -> None:
@@ -164,15 +201,23 @@ class Processing:
                 self._close(session, reason)
 
     def _close(self, session: Session, reason: CloseReason) -> None:
-        if self.store.is_stopping:
-            # A client that is closed while it receives says that it has lost the partition.
+        # A client that is closed while it receives says that it has lost the partition.
+        if self.store.is_stopping or is_client_closed():
             reason = CloseReason.SHUTDOWN
+        stops = reason == CloseReason.SHUTDOWN
+        if stops and not self.store.is_stopping:
+            log.warning("the client was closed, and not by the processor, which stops now")
+            self.stop()
+            self._over()
         claim, partition_id = session.claim, session.context.partition_id
-        may_save = reason == CloseReason.SHUTDOWN or self.claims.saver.goes_forward_only
+        may_save = stops or self.claims.saver.goes_forward_only
+        seconds = self._options.drain_timeout
+        end = self.claims.drained_by(claim, seconds) if stops else time.monotonic() + seconds
         try:
-            session.close(reason)
+            session.close(reason, end)
         finally:
-            self.claims.finish(claim, flushes=may_save and self._options.save)
+            flushes = may_save and self._options.save
+            self.claims.finish(claim, flushes=flushes, stops=stops)
             self._steering.closed(partition_id, claim.watermark.position)
             self.store.open_partitions.discard(partition_id)
 

@@ -9,10 +9,13 @@ from typing import Generic, Protocol, TypeVar
 
 from eventhub_checkpoints._background import Signal
 from eventhub_checkpoints._core.policy import Policy
-from eventhub_checkpoints._core.progress import Progress
+from eventhub_checkpoints._core.progress import Progress, Since
 from eventhub_checkpoints._core.statistics import PartitionStats, Tally
 from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints._deadline import seconds_left
+
+NAMES = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
+"""What tells a partition from all others."""
 
 
 class Finished(Protocol):
@@ -44,12 +47,13 @@ class Saved(Generic[F]):
         before: the claim of the same partition that this one may have overlapped; its last write
             comes first, and no position below that is written.
         behind_since: when the first event was begun after all before it were saved.
+        flushing: since when the last of it is being written.
         is_over: whether the claim has ended, so that nothing is written any more.
         is_broken: whether its policy raised when it was asked last.
     """
 
     __slots__ = (
-        *("before", "behind_since", "finished", "guard", "is_broken", "is_over"),
+        *("before", "behind_since", "finished", "flushing", "guard", "is_broken", "is_over"),
         *("names", "partition_id", "progress", "watchers"),
     )
 
@@ -62,6 +66,7 @@ class Saved(Generic[F]):
         self.watchers: tuple[Signal, ...] = ()
         self.before: Saved[F] | None = None
         self.behind_since = -math.inf
+        self.flushing = Since()
         self.is_over = False
         self.is_broken = False
 

@@ -5,7 +5,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from azure.eventhub import CheckpointStore
@@ -201,6 +201,15 @@ class Saver:
         except RuntimeError:  # at the interpreter's end no thread can be started
             self._writer.write(one, due, seconds)
         self._background.wake()
+
+    def begin(self, function: Callable[..., None], *args: object) -> None:
+        """Call a function that does not raise beside the caller; `close` waits for it.
+
+        Raises:
+            RuntimeError: no thread can be started.
+        """
+        self._background.start()
+        self._background.begin(function, *args)
 
     def close(self, seconds: float) -> None:
         """End what was started."""

@@ -27,6 +27,7 @@ class SteeringStore(CheckpointStore):
         vetting: is asked for each position before it is used.
         settled: waits until no partition is being closed.
         patience: seconds that a claim under way has to end when the processor stops.
+        beside: calls a function beside the caller.
 
     Attributes:
         is_stopping: from then on nothing is claimed: a sync client still balances its load after
@@ -42,8 +43,10 @@ class SteeringStore(CheckpointStore):
         vetting: Vetting,
         settled: Callable[[], None],
         patience: float,
+        beside: Callable[..., None],
     ) -> None:
         self._store = store
+        self._beside = beside
         self._steering = steering
         self._vetting = vetting
         self._settled = settled
@@ -86,7 +89,18 @@ class SteeringStore(CheckpointStore):
             return to_the_end(self._claim, proposed, kwargs, seconds=self._patience)
         for row in proposed:
             self._held.pop(row["partition_id"], None)
+        if self.is_stopping:
+            # A sync client closes partitions one after another, and the storage may be frozen.
+            self._beside(self._release, proposed, kwargs)
+            return []
         return to_the_end(self._asked, proposed, kwargs)
+
+    def _release(self, rows: list[dict[str, Any]], kwargs: dict[str, Any]) -> None:
+        try:
+            self._asked(rows, kwargs)
+        except Exception as error:
+            partition_ids = ", ".join(row["partition_id"] for row in rows)
+            log.warning("partitions %s stay owned until that expires: %r", partition_ids, error)
 
     def _claim(
         self, proposed: list[dict[str, Any]], kwargs: dict[str, Any]
@@ -118,9 +132,11 @@ class SteeringStore(CheckpointStore):
             with holding(self._claiming, self._patience):
                 left = [{**row, "owner_id": RELEASED} for row in self._held.values()]
                 self._held.clear()
-                self._asked(left, {})
-        except Exception as error:
+        except TimeoutError as error:
             log.warning("what was claimed last may stay owned until that expires: %r", error)
+            return
+        if left:
+            self._beside(self._release, left, {})
 
     def list_checkpoints(
         self,

@@ -14,7 +14,9 @@ from typing import Self, TypedDict
 from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
 
 from eventhub_checkpoints._claim import CLAIM_HERE, Claim
-from eventhub_checkpoints._claims import Claims
+from eventhub_checkpoints._claims import Claims, key_of
+from eventhub_checkpoints._client_internals import UNKNOWN, is_client_closed, store_of
+from eventhub_checkpoints._compat import caller
 from eventhub_checkpoints._core.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints._core.settings import is_count, is_number, require
 from eventhub_checkpoints._core.statistics import PartitionStats
@@ -36,7 +38,7 @@ class Handlers(TypedDict):
 
 
 class Checkpointer:
-    """Saves how far the partitions of one client were processed.
+    """Saves how far the partitions of a client were processed.
 
     ```python
     checkpointer = Checkpointer(store, every(events=500, seconds=5))
@@ -86,6 +88,9 @@ class Checkpointer:
             # Or an event might wait for a save that is not due before it has arrived.
             policy = any_of(policy, every(events=-(-max_unsaved // 2)))
         self._drain_timeout = drain_timeout
+        self._write_timeout = write_timeout
+        self._store = store
+        self._has_other_store = False
         self._warned: set[str] = set()
         make_saver = partial(Saver, store, write_timeout, on_error, unhealthy_after)
         self._claims = Claims(make_saver, policy, write_timeout, max_pending, max_unsaved)
@@ -103,6 +108,7 @@ class Checkpointer:
 
     def on_initialize(self, partition_context: PartitionContext) -> None:
         """Begin a claim: pass it as the client's `on_partition_initialize`."""
+        self._compare_store(partition_context)
         CLAIM_HERE.set(self._claims.of(partition_context, announces=True))
 
     def on_close(self, partition_context: PartitionContext, reason: CloseReason) -> None:
@@ -112,16 +118,20 @@ class Checkpointer:
         partition is lost, what is finished is saved only where the store refuses to go back;
         the client says so also after an error, when the partition is still its own.
         """
-        claim = self._claims.open.get(partition_context.partition_id)
+        claim = self._claims.open.get(key_of(partition_context))
         if claim is None:
             return
-        stops = reason == CloseReason.SHUTDOWN
+        # A sync client that is closed while it receives says that it has lost the partition.
+        stops = reason == CloseReason.SHUTDOWN or is_client_closed()
+        now = time.monotonic()
+        drained_by = self._claims.drained_by(claim, self._drain_timeout) if stops else now
+        claim.closer, claim.ends_by = caller(), max(drained_by, now) + self._write_timeout
         try:
             if stops:
-                self._drain(claim)
+                self._drain(claim, drained_by - now)
         finally:
             flushes = stops or self._claims.saver.goes_forward_only
-            self._claims.finish(claim, flushes=flushes)
+            self._claims.finish(claim, flushes=flushes, stops=stops)
 
     def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
         """Begin an event, in the order of arrival: before it is handed to a task of its own.
@@ -135,13 +145,14 @@ class Checkpointer:
             InvalidRecordError: it is no event. (With `max_wait_time` the client calls its handler
                 with None, too.)
             CheckpointStoreError: the first of the events that are not passed was given up, so
-                that nothing behind it can be saved. Let it leave the handler: the client then
-                closes the partition, and reads the event again.
+                that nothing behind it can be saved; or the client was closed while the event
+                waited. Let it leave the handler: the client then closes the partition, and the
+                event is read again.
         """
         here, claims = CLAIM_HERE.get(), self._claims
-        partition_id = partition_context.partition_id
-        if here is None or here.saver is not claims.saver or here.partition_id != partition_id:
-            here = claims.open.get(partition_id) or claims.of(partition_context, announces=False)
+        key = key_of(partition_context)
+        if here is None or here.saver is not claims.saver or here.key != key:
+            here = claims.open.get(key) or self._begun(partition_context)
         if not here.is_announced and time.monotonic() - here.began_at > ANNOUNCED_WITHIN:
             self._warn(
                 "the client does not say when it opens and closes partitions, so that the last is "
@@ -156,6 +167,19 @@ class Checkpointer:
                 raise
             given = None if event is None else type(event).__name__
             raise InvalidRecordError("event", given, "one event") from None
+
+    def _begun(self, partition_context: PartitionContext) -> Claim:
+        self._compare_store(partition_context)
+        return self._claims.of(partition_context, announces=False)
+
+    def _compare_store(self, partition_context: PartitionContext) -> None:
+        store = store_of(partition_context)
+        if store is not self._store and store is not UNKNOWN:
+            self._has_other_store = True
+            self._warn(
+                "the client's checkpoint_store is not the store of this Checkpointer, so that the "
+                "client does not begin at what is saved: give both the same object"
+            )
 
     def done(self, event: EventData) -> None:
         """Finish an event that was tracked; any thread may.
@@ -173,16 +197,27 @@ class Checkpointer:
         return self._claims.flush(partition_id)
 
     def close(self) -> None:
-        """Save what is finished, and end all claims for good; the store stays open."""
+        """Save what is finished, and end all claims for good; the store stays open.
+
+        A partition that is being closed is waited for: its events have their `drain_timeout`, and
+        then it is released. (An aio client's `close` does not always wait for that.)
+        """
         self._claims.close()
 
     def stats(self) -> dict[str, PartitionStats]:
-        """How each partition that is open is doing, by its id."""
+        """How each partition that is open is doing, by its id.
+
+        Where partitions of several hubs or consumer groups are open, by
+        `namespace/hub/group/id`.
+        """
         return self._claims.stats()
 
     def healthy(self) -> bool:
-        """Whether checkpoints are being written: for a liveness probe."""
-        return self._claims.saver.is_healthy()
+        """Whether checkpoints are being written: for a liveness probe.
+
+        False also if the client has another store than this object.
+        """
+        return self._claims.saver.is_healthy() and not self._has_other_store
 
     def __enter__(self) -> Self:
         return self
@@ -200,8 +235,8 @@ class Checkpointer:
             self._warned.add(what)
             log.warning("%s; this is said once", what)
 
-    def _drain(self, claim: Claim) -> None:
-        if not claim.until(claim.is_settled, self._drain_timeout):
+    def _drain(self, claim: Claim, seconds: float) -> None:
+        if not claim.until(claim.is_settled, seconds):
             log.warning(
                 "partition %s: %d events were not finished within %g s; they are read again",
                 claim.partition_id,

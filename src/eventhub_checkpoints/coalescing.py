@@ -14,7 +14,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._compat import place
 from eventhub_checkpoints._core.policy import Policy, every
 from eventhub_checkpoints._core.settings import require
-from eventhub_checkpoints._core.statistics import PartitionStats
+from eventhub_checkpoints._core.statistics import PartitionStats, by_partition
 from eventhub_checkpoints._core.tenure import key_of, keyed
 from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints._fields import (
@@ -178,8 +178,12 @@ class CoalescingCheckpointStore(CheckpointStore):
         self._place = None
 
     def stats(self) -> dict[str, PartitionStats]:
-        """How each partition is doing, by its id: a store is for one client, and so for one hub."""
-        return {names["partition_id"]: stats for names, stats in self._keeper.stats()}
+        """How each partition is doing, by its id.
+
+        Where partitions of several hubs or consumer groups were saved, by
+        `namespace/hub/group/id`.
+        """
+        return by_partition(self._keeper.stats())
 
     def healthy(self) -> bool:
         """Whether checkpoints are being written: for a liveness probe."""

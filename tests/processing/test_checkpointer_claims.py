@@ -76,7 +76,7 @@ def test_a_checkpoint_that_another_owner_has_passed_is_refused_and_counted(
     stage.publish(3)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 3))
-    row = dict(checkpointer._claims.open["0"].names, offset="9", sequence_number=2)
+    row = dict(next(iter(checkpointer._claims.open.values())).names, offset="9", sequence_number=2)
     stage.finished(other.update_checkpoint(row, force=True))
     consumer.tickets["0"][0].done()
     wait(lambda: checkpointer.stats()["0"].refused)
@@ -248,3 +248,31 @@ class Event:
 
     def __init__(self, sequence_number: int) -> None:
         self.sequence_number, self.offset = sequence_number, str(sequence_number)
+
+
+def rows_of(stage: Any, store: Any) -> dict[str, int]:
+    """The stored sequence number by consumer group."""
+    return {
+        row["consumer_group"]: row["sequence_number"]
+        for scope in stage.finished(store.inner.list_scopes())
+        for row in stage.finished(store.inner.list_checkpoints(*scope))
+    }
+
+
+def test_clients_of_two_consumer_groups_have_claims_of_their_own(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1), drain_timeout=30)
+    stage.publish(6)
+    orders = stage.start(store, checkpointer, finishes=True)
+    audit = stage.start(store, checkpointer, consumer_group="audit")
+    wait(lambda: orders.has("0", 6) and audit.has("0", 6))
+    audit.tickets["0"][0].done()
+    wait(lambda: rows_of(stage, store) == {"$default": 5, "audit": 0})
+    names = {key.split("/")[-2]: stats.pending for key, stats in checkpointer.stats().items()}
+    assert names == {"$Default": 0, "audit": 5}
+    stage.close(orders)
+    assert list(checkpointer.stats()) == ["0"], "the other is open still"
+    for ticket in audit.tickets["0"].values():
+        ticket.done()
+    stage.close(audit)
+    assert rows_of(stage, store) == {"$default": 5, "audit": 5}

@@ -40,6 +40,31 @@ def require_ready(wrapping: str | None) -> None:
         )
 
 
+def require_same_store(found: object, store: object) -> None:
+    """Refuse a client that is ready and would claim partitions elsewhere, or share none.
+
+    Args:
+        found: its checkpoint store; None: it has none.
+        store: the store of the processor.
+
+    Raises:
+        ConfigurationError: they are not the same object.
+    """
+    if found is None:
+        raise other_store("no checkpoint_store")
+    if found is not store:
+        raise other_store()
+
+
+def other_store(has: str = "another checkpoint_store than the processor") -> ConfigurationError:
+    """Return the error of a client that is ready and does not share the processor's store."""
+    return ConfigurationError(
+        f"client is ready and has {has}, so that several processors would all process every "
+        "event: give the client and the processor the same store object, or pass a callable that "
+        "is given checkpoint_store= and returns the client"
+    )
+
+
 def require_made(client: object, kind: type) -> None:
     """Refuse what a callable returned that is no client.
 

@@ -12,6 +12,21 @@ from eventhub_checkpoints._core.statistics import Tally
 from eventhub_checkpoints._core.watermark import Position
 
 
+class Since:
+    """When a partition began to be waited for, as long as nothing of it has changed since."""
+
+    __slots__ = ("_at", "_count")
+
+    def __init__(self) -> None:
+        self._count, self._at = -1, -math.inf
+
+    def of(self, count: int, now: float) -> float:
+        """Return the moment at which this count was given first; another count begins anew."""
+        if count != self._count:
+            self._count, self._at = count, now
+        return self._at
+
+
 class Progress:
     """The saving of one partition in one claim.
 

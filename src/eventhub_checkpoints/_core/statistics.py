@@ -1,5 +1,6 @@
 """What operators are told about the saving of one partition."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from eventhub_checkpoints._core.watermark import Position
@@ -44,3 +45,17 @@ class PartitionStats:
     lag_seconds: float
     position: Position | None
     saved_position: Position | None
+
+
+def by_partition(
+    found: Iterable[tuple[Mapping[str, str], PartitionStats]],
+) -> dict[str, PartitionStats]:
+    """Return statistics by partition id; by all names where they are of several consumer groups.
+
+    Args:
+        found: statistics after the names of their partition.
+    """
+    rows = [(tuple(names.values()), stats) for names, stats in found]
+    if len({names[:-1] for names, _ in rows}) > 1:
+        return {"/".join(names): stats for names, stats in rows}
+    return {names[-1]: stats for names, stats in rows}

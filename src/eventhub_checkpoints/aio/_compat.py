@@ -59,6 +59,19 @@ async def bounded(
 uninterrupted = bounded
 
 
+def caller() -> object:
+    """Return the task that calls, for `ended`."""
+    return asyncio.current_task()
+
+
+async def ended(one: object, seconds: float) -> None:
+    """Wait until a task has ended, unless it is the one that calls."""
+    if not isinstance(one, asyncio.Task) or one is asyncio.current_task():
+        return
+    if one.get_loop() is asyncio.get_running_loop():
+        await asyncio.wait([one], timeout=max(seconds, 0))
+
+
 async def within(
     seconds: float,
     function: Callable[Arguments, Awaitable[Result]],

@@ -10,9 +10,10 @@ from typing import Any
 from azure.eventhub import EventData
 from azure.eventhub.aio import PartitionContext
 
+from eventhub_checkpoints._client_internals import is_client_closed
 from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.retry import pause
-from eventhub_checkpoints.aio._claim import Claim
+from eventhub_checkpoints.aio._claim import LOOKING, Claim
 from eventhub_checkpoints.aio._partition import CheckpointManager
 from eventhub_checkpoints.aio._runner import Runner
 from eventhub_checkpoints.aio._work import Work, position_of
@@ -99,7 +100,9 @@ class Giving:
 
     async def _has_room(self) -> bool:
         limit, apart = self._handling.options.max_pending, self.work.apart
-        await self._claim.until(lambda: self.is_ending or len(apart) < limit, math.inf)
+        while not await self._claim.until(lambda: self.is_ending or len(apart) < limit, LOOKING):
+            if is_client_closed():
+                return False
         if self._claim.is_stuck and self._claim.pending >= limit:
             raise self._claim.given_up()
         return not self.is_ending

@@ -1,13 +1,18 @@
 """A handler that runs to its end, whatever the client does meanwhile."""
 
 import asyncio
+import inspect
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from azure.eventhub.aio import EventHubConsumerClient
+
 from eventhub_checkpoints.aio._colour import called
 
+log = logging.getLogger("eventhub_checkpoints")
 T = TypeVar("T")
 CANCELLING = 1.0
 """Seconds that a handler has to end after it was cancelled."""
@@ -51,6 +56,16 @@ def is_handler() -> bool:
     """Whether the caller is a function that the processor waits for."""
     task = asyncio.current_task()
     return task is not None and HANDLER.get() is task
+
+
+def is_closing(task: asyncio.Task[None]) -> bool:
+    """Return whether a task awaits `client.close()`, in itself and not in another task."""
+    awaited: Any = task.get_coro()
+    while inspect.iscoroutine(awaited):
+        if awaited.cr_code is EventHubConsumerClient.close.__code__:
+            return True
+        awaited = awaited.cr_await
+    return False
 
 
 class Runner:
@@ -108,11 +123,20 @@ class Runner:
         return False
 
     async def end(self, seconds: float) -> bool:
-        """Wait for what runs, at most so long, and cut it off then; whether it ended by itself."""
+        """Wait for what runs, at most so long, and cut it off then; whether it ended by itself.
+
+        A handler that waits for `client.close()` is not waited for: that waits for this to return.
+        """
         task = self._task
         if task is None:
             return True
-        await asyncio.wait([task], timeout=seconds)
+        if is_closing(task):
+            log.warning(
+                "a handler awaits client.close(), so its events are read again: call stop() of the "
+                "processor there"
+            )
+            return True
+        await asyncio.wait([task], timeout=max(seconds, 0))
         if not task.done():
             self._cut_off = task
             task.cancel()

@@ -98,16 +98,20 @@ class Session:
         if error is not self._failure:
             await self._giving.tell(error)
 
-    async def close(self, reason: CloseReason) -> None:
-        """Wait for what runs and what was left behind, and close the processor, in this order."""
+    async def close(self, reason: CloseReason, drained_by: float) -> None:
+        """Wait for what runs and what was left behind, and close the processor, in this order.
+
+        Args:
+            reason: what the processor is given.
+            drained_by: until when events may finish, as `time.monotonic` has it.
+        """
         giving, apart = self._giving, self._giving.work.apart
         seconds = self._handling.options.drain_timeout
         giving.is_over = True
         self.claim.changed()
-        end = time.monotonic() + seconds
-        if not await giving.runner.end(seconds):
+        if not await giving.runner.end(drained_by - time.monotonic()):
             self._warn("the handler did not end, and was cut off")
-        if not await self.claim.until(lambda: not apart, end - time.monotonic()):
+        if not await self.claim.until(lambda: not apart, drained_by - time.monotonic()):
             self._warn(f"{len(apart)} events that were left behind are unfinished")
         if hasattr(giving.processor, "close"):
             await giving.runner.begin(self._close, reason)

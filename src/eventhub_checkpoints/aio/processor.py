@@ -13,7 +13,14 @@ from typing import Any, Literal, Self
 from azure.eventhub import EventData
 from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, PartitionContext
 
-from eventhub_checkpoints._core.given import no_client, require_made, require_maker, require_ready
+from eventhub_checkpoints._client_internals import UNKNOWN, store_of
+from eventhub_checkpoints._core.given import (
+    no_client,
+    require_made,
+    require_maker,
+    require_ready,
+    require_same_store,
+)
 from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.policy import DEFAULT_POLICY, Policy
 from eventhub_checkpoints._core.statistics import PartitionStats
@@ -52,7 +59,8 @@ class EventProcessor:
 
     Args:
         client: a callable that is given `checkpoint_store=` and returns the client, which is
-            closed at the end; or a client that is ready, whose `checkpoint_store` is `store`.
+            closed at the end; or a client that is ready, whose `checkpoint_store` is the same
+            object as `store`.
         processor: a class such as one of `PartitionProcessor`, or a callable; called with the
             client's partition context and a `CheckpointManager` for each claim of a partition.
         store: where positions and ownership live; it is not closed.
@@ -137,8 +145,12 @@ class EventProcessor:
         )
         self._given: Any = client
         self._is_ready = isinstance(client, EventHubConsumerClient)
+        self._is_compared = True
         if self._is_ready:
             require_ready(self._options.needs_wrapping)
+            self._is_compared = (found := store_of(client)) is not UNKNOWN
+            if self._is_compared:
+                require_same_store(found, store)
         elif not callable(client):
             raise no_client("client is", client, EventHubConsumerClient)
         self._life = Life()
@@ -170,6 +182,7 @@ class EventProcessor:
             require_made(client, EventHubConsumerClient)
         processing.vetting.client = client
         processing.is_ready = self._is_ready
+        processing.is_compared = self._is_compared
         try:
             position = await processing.starts.ask(client)
         except BaseException:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -176,6 +177,36 @@ def test_attempts_end_when_it_is_stopped(site: Any, wait: Wait) -> None:
     run.call("stop", 5.0)
     assert site.row(store) is None
     assert run.processor.stopped == {}
+
+
+@pytest.mark.parametrize("where", ["in a handler", "beside", "while there is no room"])
+def test_a_client_that_somebody_else_closes_stops_the_processor_soon(
+    site: Any, wait: Wait, where: str
+) -> None:
+    store, is_full = site.stage.store(), where == "while there is no room"
+    drain, client = 1 if is_full else 20, {"load_balancing_interval": 30}
+    run = site.processor(store, max_pending=1, drain_timeout=drain, client=client)
+
+    def handle(one: Any, events: list[Any]) -> Any:
+        if is_full:
+            one.checkpoints.track(events[0])
+        if where == "in a handler":
+            yield run.processor._client.close()
+        yield None
+
+    run.deeds.steps["process_events"] = handle
+    site.publish(1)
+    running = run.begin("run")
+    wait(lambda: "process_events" in run.deeds.names())
+    if where != "in a handler":
+        wait(lambda: "process_events ended" in run.deeds.names())
+        site.publish(1)
+        site.loop.finished(run.processor._client.close())
+    began = time.monotonic()
+    running.result(40)
+    assert time.monotonic() - began < 8
+    assert run.deeds.all("close ended") == [("SHUTDOWN",)]
+    assert site.owners(store) == {"0": ""}
 
 
 class HaltError(BaseException):
