@@ -88,7 +88,7 @@ FORGETFUL = (
     "receive/test_batches.py",
     "receive/test_fast_websocket.py",
     "receive/test_hub.py",
-    "sdk/test_private_store.py",
+    "sdk/test_client_internals.py",
 )
 """Tests that use a library which leaves sockets to the garbage collector.
 

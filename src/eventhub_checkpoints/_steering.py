@@ -2,6 +2,7 @@
 """The store that a processor's client is given: it says where partitions start."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ class SteeringStore(CheckpointStore):
         is_stopping: from then on nothing is claimed: a sync client still balances its load after
             it was closed.
         is_asked: whether the client has it, and asks who owns the partitions.
+        asked_at: when it did so last.
         open_partitions: those that the client has open.
     """
 
@@ -57,6 +59,7 @@ class SteeringStore(CheckpointStore):
         self.is_stopping = False
         self.open_partitions: set[str] = set()
         self.is_asked = False
+        self.asked_at = -math.inf
         self._failing: dict[str, float] = {}
 
     def _ask(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -76,7 +79,7 @@ class SteeringStore(CheckpointStore):
         return any(now - since > seconds for since in list(self._failing.values()))
 
     def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
-        self.is_asked = True
+        self.is_asked, self.asked_at = True, time.monotonic()
         if not self.is_stopping:
             self._lost = self._vetting.idle(self.open_partitions)
         return self._ask(self._store.list_ownership, *names, **kwargs)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from eventhub_checkpoints._compat import for_each, sleep
-from eventhub_checkpoints._core.refusals import beyond
+from eventhub_checkpoints._core.refusals import beyond, has_events_behind
 from eventhub_checkpoints._core.steering import Place, Steering
 from eventhub_checkpoints._runner import to_the_end
 
@@ -91,6 +91,16 @@ class Vetting:
                 if partition_id != first:
                     self._is_there(partition_id)
         return refused & {*partition_ids}
+
+    def has_events(self, partition_id: str) -> bool:
+        """Ask whether the hub has events for a partition that has received none yet."""
+        number, offset = (self._steering.shown or {}).get(partition_id, (None, None))
+        start = self._start_of(partition_id) if number is None and not offset else number
+        try:
+            return has_events_behind(start, self._properties(partition_id))
+        except Exception as error:
+            log.debug("partition %s: the hub was not asked: %r", partition_id, error)
+            return False
 
     def _is_there(self, partition_id: str) -> bool:
         said = self._lack(partition_id, (self._reached(partition_id), None))

@@ -1,8 +1,10 @@
-"""When the service refuses to start at a position: what it says, and how it is told apart."""
+"""What the service says and does not say of where a partition starts."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from eventhub_checkpoints._core.start import BEGINNING
 
 SAID = re.compile(r"The supplied (?:offset|sequence number) '[^']*' is invalid.*", re.DOTALL)
 DECIMAL = re.compile(r"-?\d+")
@@ -43,3 +45,17 @@ def beyond(place: tuple[object, object], properties: Mapping[str, Any]) -> str |
     if are_numbers and int(str(offset)) > int(end):
         return f"offset {offset} is beyond the last, {end}"
     return None
+
+
+def has_events_behind(start: object, properties: Mapping[str, Any]) -> bool:
+    """Return whether a partition has events for who starts there, as far as that is known.
+
+    Args:
+        start: a sequence number, another start position, or None for the beginning.
+        properties: what the client says of the partition.
+    """
+    if properties["is_empty"]:
+        return False
+    if isinstance(start, int):
+        return bool(properties["last_enqueued_sequence_number"] > start)
+    return start in (None, BEGINNING)

@@ -7,6 +7,7 @@ from typing import Any
 from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._core.settings import kind_of
+from eventhub_checkpoints._partition import PartitionProcessor
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -37,4 +38,15 @@ def check_plain(name: str, function: object) -> None:
 
 
 def check_handlers(processor: object) -> None:
-    """Methods of either kind can be called here."""
+    """Refuse a class for the sync client; its own plain methods could be called here.
+
+    Raises:
+        ConfigurationError: what it calls is async here, and nobody would await that.
+    """
+    kind = processor if isinstance(processor, type) else type(processor)
+    if issubclass(kind, PartitionProcessor):
+        raise ConfigurationError(
+            f"processor {kind.__qualname__} is a PartitionProcessor of eventhub_checkpoints; "
+            "expected one of eventhub_checkpoints.aio, because its checkpoints.update_checkpoint() "
+            "has to be awaited here"
+        )

@@ -24,6 +24,7 @@ class Session:
     Attributes:
         context: the client's context of the partition.
         claim: what is finished and saved.
+        waits_since: when it was ready for its first event; None: it is not yet.
     """
 
     def __init__(self, context: PartitionContext, claim: Claim, handling: Handling) -> None:
@@ -33,6 +34,7 @@ class Session:
         self._giving = Giving(context, claim, handling)
         self._opening = Lock()
         self._is_open = False
+        self.waits_since: float | None = None
         self._failure: BaseException | None = None
 
     @property
@@ -67,6 +69,7 @@ class Session:
         elif error is not None:
             await self._giving.tell(error)
         self._failure = error
+        self.waits_since = time.monotonic()
 
     async def _make(self) -> None:
         checkpoints = CheckpointManager(self._giving.work)

@@ -1,6 +1,7 @@
 """The store that a processor's client is given: it says where partitions start."""
 
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ class SteeringStore(CheckpointStore):
         is_stopping: from then on nothing is claimed: a sync client still balances its load after
             it was closed.
         is_asked: whether the client has it, and asks who owns the partitions.
+        asked_at: when it did so last.
         open_partitions: those that the client has open.
     """
 
@@ -56,6 +58,7 @@ class SteeringStore(CheckpointStore):
         self.is_stopping = False
         self.open_partitions: set[str] = set()
         self.is_asked = False
+        self.asked_at = -math.inf
         self._failing: dict[str, float] = {}
 
     async def _ask(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
@@ -75,7 +78,7 @@ class SteeringStore(CheckpointStore):
         return any(now - since > seconds for since in list(self._failing.values()))
 
     async def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
-        self.is_asked = True
+        self.is_asked, self.asked_at = True, time.monotonic()
         if not self.is_stopping:
             self._lost = await self._vetting.idle(self.open_partitions)
         return await self._ask(self._store.list_ownership, *names, **kwargs)

@@ -242,6 +242,7 @@ class EventProcessor:
             return
         if not await self._life.stop(client.close, timeout):
             raise TimeoutError(f"the processor did not stop within {timeout:g} s")
+        await processing.stop_watching()
         await processing.store.give_back()
         await processing.claims.close()
         await self._close(client)
@@ -274,11 +275,16 @@ class EventProcessor:
         return self._processing.claims.stats()
 
     def healthy(self) -> bool:
-        """Whether partitions are claimed and saved, and none is stopped: for a liveness probe."""
+        """Whether partitions are claimed and saved, and none is stopped: for a liveness probe.
+
+        False also if the hub has not answered for `unhealthy_after`, or has events and delivers
+        none to any partition, as where the consumer group does not exist.
+        """
         processing = self._processing
         if processing.error is not None or self.stopped:
             return False
-        if processing.store.has_failed_for(self._options.unhealthy_after):
+        seconds = self._options.unhealthy_after
+        if processing.store.has_failed_for(seconds) or processing.is_cut_off_for(seconds):
             return False
         return processing.claims.saver.is_healthy()
 

@@ -130,7 +130,8 @@ class Runs:
     def maker(self, kind: Any = None, **settings: Any) -> Callable[..., Any]:
         """What makes a client of the hub, given its store."""
         settings = {"consumer_group": self.names["consumer_group"], **settings}
-        arguments = self.stage.arguments(None, load_balancing_interval=INTERVAL, **settings)
+        settings = {"load_balancing_interval": INTERVAL, **settings}
+        arguments = self.stage.arguments(None, **settings)
         del arguments["checkpoint_store"]
         return partial((kind or self.client_kind).from_connection_string, **arguments)
 

@@ -108,6 +108,19 @@ def test_async_functions_are_refused_by_a_sync_processor(store: Any, kind: Any) 
         kind(partial, PartitionProcessor, store=store, on_poison=coroutine)
 
 
+def test_a_class_for_the_sync_client_is_refused_by_an_aio_processor(store: Any, kind: Any) -> None:
+    class Orders(PartitionProcessor):
+        def process_events(self, events: list[Any]) -> None:
+            self.checkpoints.update_checkpoint(events[-1])
+
+    if kind is EventProcessor:
+        kind(partial, Orders, store=store)
+        return
+    said = r"^processor .*Orders is a PartitionProcessor of eventhub_checkpoints; expected one of "
+    with pytest.raises(ConfigurationError, match=said):
+        kind(partial, Orders, store=store)
+
+
 @pytest.mark.parametrize("made", [None, 5, SimpleNamespace()], ids=str)
 def test_a_callable_that_returns_no_client_fails_the_start(runs: Any, made: object) -> None:
     run = runs.make(runs.stage.store(), lambda checkpoint_store: made)
@@ -198,10 +211,10 @@ def test_a_factory_that_raises_is_told_of_and_tried_again(runs: Any, wait: Any) 
 def test_no_secret_is_repeated(kind: Any, store: Any) -> None:
     secret = "Endpoint=sb://a.example/;SharedAccessKey=topsecret"
     with pytest.raises(ConfigurationError, match="client is of type str; expected") as raised:
-        kind(secret, PartitionProcessor, store=store)
+        kind(secret, Plain, store=store)
     assert "topsecret" not in str(raised.value)
     with pytest.raises(ConfigurationError, match="store is of type str; expected") as raised:
-        kind(partial, PartitionProcessor, store="postgresql://me:topsecret@host/db")
+        kind(partial, Plain, store="postgresql://me:topsecret@host/db")
     assert "topsecret" not in str(raised.value)
 
 

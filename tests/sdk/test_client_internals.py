@@ -1,4 +1,4 @@
-"""A client that is ready must share its store: on the oldest and on the newest client."""
+"""What is read of the client's private attributes: on the oldest and on the newest client."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -171,3 +171,25 @@ def test_a_checkpointer_over_another_store_than_the_client_is_unhealthy(
     assert checkpointer.healthy() == (other == "the same")
     said = caplog.text.count("checkpoint_store is not the store of this Checkpointer")
     assert said == (other != "the same")
+
+
+@pytest.mark.parametrize("kinds", ["sync"], indirect=True)
+def test_a_handler_that_waits_notices_that_its_sync_client_was_closed(
+    kinds: Kinds, wait: Wait
+) -> None:
+    store = kinds.store()
+    checkpointer = Checkpointer(store, max_pending=1, drain_timeout=0.1)
+    client, begun = kinds.client(store), []
+
+    def on_event(context: Any, event: Any) -> None:
+        begun.append(event)
+        checkpointer.track(context, event)
+
+    options = {"starting_position": "-1", **checkpointer.handlers}
+    thread = Thread(target=partial(client.receive, on_event, **options), daemon=True)
+    thread.start()
+    wait(lambda: len(begun) == 2)
+    client.close()
+    thread.join(10)
+    assert not thread.is_alive()
+    checkpointer.close()

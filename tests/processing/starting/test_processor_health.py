@@ -1,0 +1,69 @@
+"""A hub or a consumer group that does not exist is reported, and is not healthy."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import HubUnavailableError, _processing
+from eventhub_checkpoints.aio import _processing as aio_processing
+from eventhub_checkpoints.localhub import LocalHub
+
+
+@pytest.fixture
+def hub() -> Iterator[LocalHub]:
+    with LocalHub({"orders": 2}, consumer_groups=["audit"]) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (_processing, aio_processing):
+        monkeypatch.setattr(module, "LOOKING", 0.3)
+
+
+def test_a_consumer_group_that_does_not_exist_is_reported(runs: Any, wait: Any) -> None:
+    runs.publish(3)
+    run = runs.start(runs.stage.store(), runs.maker(consumer_group="nope"), unhealthy_after=2)
+    wait(lambda: not run.processor.healthy())
+    ((partition_id, error),) = run.seen.errors
+    assert partition_id == "0"
+    assert isinstance(error, HubUnavailableError)
+    assert "does the consumer group 'nope' exist" in str(error)
+
+
+def test_one_that_exists_is_healthy_with_and_without_events(runs: Any, wait: Any) -> None:
+    store = runs.stage.store()
+    run = runs.start(store, runs.maker(consumer_group="audit"), unhealthy_after=0.5)
+    with pytest.raises(AssertionError):
+        wait(lambda: run.seen.errors or not run.processor.healthy(), seconds=2)
+    runs.publish(1)
+    wait(lambda: run.seen.has(0))
+    assert (run.seen.errors, run.processor.healthy()) == ([], True)
+
+
+def test_what_was_processed_before_is_not_missed(runs: Any, wait: Any) -> None:
+    store = runs.stage.store()
+    runs.publish(3)
+    first = runs.start(store)
+    wait(lambda: runs.saved(store) == {"0": 2})
+    first.stop()
+    run = runs.start(store, unhealthy_after=0.5)
+    with pytest.raises(AssertionError):
+        wait(lambda: run.seen.errors or not run.processor.healthy(), seconds=2)
+
+
+@pytest.mark.parametrize("is_ready", [False, True], ids=["made", "ready"])
+def test_a_hub_that_does_not_exist_is_unhealthy(runs: Any, wait: Any, is_ready: bool) -> None:
+    there = runs.hub.connection_string("orders")
+    elsewhere = there.replace("EntityPath=orders", "EntityPath=nope")
+    client = runs.maker(conn_str=elsewhere, retry_total=0, load_balancing_interval=0.4)
+    store = runs.stage.store()
+    if is_ready:
+        client = client(checkpoint_store=store)
+    run = runs.start(store, client, unhealthy_after=1)
+    wait(lambda: not run.processor.healthy())
+    assert {partition_id for partition_id, _ in run.seen.errors} == {None}
+    run.stop()
+    if is_ready:
+        runs.stage.finished(client.close())
