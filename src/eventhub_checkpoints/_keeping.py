@@ -88,10 +88,18 @@ class Keeper(Saver):
     def give_up(self, keys: Sequence[Key], seconds: float) -> None:
         """Write what is kept of partitions, and drop what could not be written.
 
-        When this returns nothing of them is being written, if the store below answers.
+        When this returns nothing of them is being written, if the store below answers. A sync
+        client releases its partitions one after another, so where one could not be written the
+        others are begun, and share the time.
         """
-        end, leaving = time.monotonic() + seconds, self.of(keys)
-        self.flush_all(leaving, seconds)
+        now, leaving = time.monotonic(), self.of(keys)
+        begun = [one.flushing.of(one.finished.count, now) for one in leaving]
+        end = max(begun, default=now) + seconds
+        if not self.flush_all(leaving, end - now):
+            now, others = time.monotonic(), set(self.everything()) - set(leaving)
+            for one in others:
+                one.flushing.of(one.finished.count, now)
+            self.begin_flush([*others], seconds)
         with self._guard:
             self._tenure.released(keys)
             self._drop(keys)

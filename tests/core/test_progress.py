@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from eventhub_checkpoints._core.policy import Due, Policy, any_of, every, trailing
-from eventhub_checkpoints._core.progress import Progress
+from eventhub_checkpoints._core.progress import Progress, Since
 from eventhub_checkpoints._core.retry import LONGEST_PAUSE
 from eventhub_checkpoints._core.statistics import Tally
 from eventhub_checkpoints._core.watermark import Position
@@ -222,3 +222,11 @@ def test_what_was_refused_is_not_tried_again(tally: Tally) -> None:
     assert progress.due(3, at(3), 2.0) is None
     assert progress.saved_position is None
     assert (tally.refused, tally.saved) == (1, 0)
+
+
+def test_a_time_goes_on_while_the_count_stays_and_begins_anew_with_another() -> None:
+    since = Since()
+    assert [since.of(*given) for given in ((0, 5.0), (0, 9.0), (3, 11.0), (3, 40.0))] == [
+        *(5.0, 5.0),
+        *(11.0, 11.0),
+    ]

@@ -7,7 +7,12 @@ from azure.eventhub._pyamqp.error import AMQPLinkError
 from azure.eventhub.exceptions import ConnectError, EventHubError
 
 from eventhub_checkpoints import InvalidCheckpointError
-from eventhub_checkpoints._core.refusals import CONDITION, beyond, refused_position
+from eventhub_checkpoints._core.refusals import (
+    CONDITION,
+    beyond,
+    has_events_behind,
+    refused_position,
+)
 
 OFFSET = "The supplied offset '4984' is invalid. The last offset in the system is '96'"
 NUMBER = "The supplied sequence number '7' is invalid. The last one is '3'"
@@ -99,3 +104,23 @@ def test_every_position_is_beyond_an_empty_hub() -> None:
     assert beyond((0, "0"), properties) == "sequence number 0 is beyond the last, -1"
     assert beyond((None, "-1"), properties) is None
     assert beyond((-1, None), properties) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "last", "is_empty", "has"),
+    [
+        (None, 4, False, True),
+        ("-1", 4, False, True),
+        (3, 4, False, True),
+        (4, 4, False, False),
+        ("@latest", 4, False, False),
+        ("123", 4, False, False),
+        (None, 4, True, False),
+        (3, 4, True, False),
+    ],
+)
+def test_a_hub_has_events_behind_a_start_where_that_is_certain(
+    start: object, last: int, is_empty: bool, has: bool
+) -> None:
+    properties = {"last_enqueued_sequence_number": last, "is_empty": is_empty}
+    assert has_events_behind(start, properties) is has

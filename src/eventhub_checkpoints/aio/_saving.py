@@ -190,6 +190,8 @@ class Saver:
 
     async def _write_rest(self, one: Saved[Any], seconds: float) -> None:
         """Have what is finished written beside the caller: a store that hangs must not hold it."""
+        if seconds <= 0:
+            return
         with one.guard:
             due = one.progress.rest(one.finished.count, one.finished.position, time.monotonic())
         if due is None:

@@ -1,6 +1,7 @@
 """Before a partition is given up its checkpoint is written; of one that is lost it is not."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -64,6 +65,20 @@ def test_a_release_waits_for_a_write_under_way(make) -> None:
     kept.below.gate.set()
     kept.release(won)
     assert kept.below.calls[-2:] == [("write", "0", 7), ("release", "0")]
+
+
+def test_releases_one_after_another_share_the_time_of_a_store_that_hangs(make) -> None:
+    kept = make(every(events=10**6), write_timeout=1)
+    won = kept.claim_ownership([kept.proposal(str(number), "me") for number in range(8)])
+    for row in won:
+        kept.save(row["partition_id"], 7)
+    kept.below.gate.clear()
+    began = time.monotonic()
+    for row in won:
+        kept.release(row)
+    assert time.monotonic() - began < 4
+    assert [call[0] for call in kept.below.calls].count("release") == 8
+    kept.below.gate.set()
 
 
 def test_what_is_kept_is_written_where_no_thread_can_be_started(make_sync, monkeypatch) -> None:
