@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
 from eventhub_checkpoints import every
@@ -98,6 +99,43 @@ def test_closing_waits_for_a_partition_that_the_client_still_closes(stage: Any, 
 
     stage.publish(3)
     stage.finished(run())
+
+
+def test_a_handler_that_closes_its_client_is_not_waited_for(stage: Any, wait: Wait) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1000), drain_timeout=20)
+    kind = AioEventHubConsumerClient if stage.is_aio else EventHubConsumerClient
+    arguments = stage.arguments(store, load_balancing_interval=30)
+    clients: list[Any] = []
+
+    def on_event(context: Any, event: Any) -> None:
+        with checkpointer.track(context, event):
+            clients[0].close()
+
+    async def on_event_aio(context: Any, event: Any) -> None:
+        async with checkpointer.track(context, event):
+            await clients[0].close()
+
+    async def run_aio() -> None:
+        clients.append(kind.from_connection_string(**arguments))
+        handlers = {**checkpointer.handlers, **AT_START}
+        receiving = asyncio.create_task(clients[0].receive(on_event_aio, **handlers))
+        while ("release", "0") not in store.log:  # noqa: ASYNC110 - a test may poll
+            await asyncio.sleep(0.01)
+        receiving.cancel()
+        await asyncio.wait([receiving])
+        await clients[0].close()
+
+    stage.publish(1)
+    began = time.monotonic()
+    if stage.is_aio:
+        stage.finished(run_aio())
+    else:
+        clients.append(kind.from_connection_string(**arguments))
+        clients[0].receive(on_event, **checkpointer.handlers, **AT_START)
+    assert time.monotonic() - began < 10
+    assert ("release", "0") in store.log
+    assert ("update", "0", 0) in store.log or stage.is_aio, "an aio handler is cancelled there"
 
 
 @pytest.fixture
