@@ -97,7 +97,7 @@ class Processing:
         self._watch = Background(self._look)
         self._has_received = False
         self._silent_since: float | None = None
-        self._is_silence_told = False
+        self._is_silence_told = self._is_asking = False
         self._unbalanced: tuple[float, float] | None = None
 
     def _reached(self, partition_id: str) -> int | None:
@@ -161,7 +161,7 @@ class Processing:
             return False
         async with self._comparing:
             if self.is_compared or self.error is not None:
-                return self.error is not None
+                return not self.is_compared
             names = context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
             try:
                 rows = await self._below.list_ownership(*names)
@@ -217,16 +217,24 @@ class Processing:
         call `on_error`.
         Source: azure-eventhub 5.15.1, as in `_vetting`.
         """
-        if self._has_received:
+        if self._has_received or self.store.is_stopping:
             return math.inf
         sessions = list(self._sessions.values())
         since = [one.waits_since for one in sessions if one.waits_since is not None]
         # One thread of a sync client calls all handlers, `initialize` too.
-        if sessions and len(since) == len(sessions) and time.monotonic() - max(since) > LOOKING:
+        are_ready = sessions and len(since) == len(sessions)
+        if are_ready and time.monotonic() - max(since) > LOOKING and not self._is_asking:
+            self._is_asking = True
             self._watch.begin(self._ask_for_events, sessions, min(since))
         return LOOKING
 
     async def _ask_for_events(self, sessions: list[Session], since: float) -> None:
+        try:
+            await self._find_silence(sessions, since)
+        finally:
+            self._is_asking = False
+
+    async def _find_silence(self, sessions: list[Session], since: float) -> None:
         for session in random.sample(sessions, min(AT_ONCE, len(sessions))):
             has_events = await self.vetting.has_events(session.context.partition_id)
             if self._has_received or self.store.is_stopping:
@@ -288,7 +296,7 @@ class Processing:
             reason = CloseReason.SHUTDOWN
         stops = reason == CloseReason.SHUTDOWN
         if stops and not self.store.is_stopping:
-            log.warning("the client was closed, and not by the processor, which stops now")
+            log.warning("the client was closed by others, so the processor stops")
             self.stop()
             self._over()
         claim, partition_id = session.claim, session.context.partition_id
