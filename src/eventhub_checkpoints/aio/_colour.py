@@ -6,8 +6,7 @@ from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
-from eventhub_checkpoints._core.settings import kind_of
-from eventhub_checkpoints._partition import PartitionProcessor
+from eventhub_checkpoints._core.settings import kind_of, name_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -37,6 +36,9 @@ def check_plain(name: str, function: object) -> None:
     """Functions of either kind can be called here."""
 
 
+SYNC_PROCESSOR = "eventhub_checkpoints.PartitionProcessor"
+
+
 def check_handlers(processor: object) -> None:
     """Refuse a class for the sync client; its own plain methods could be called here.
 
@@ -44,7 +46,7 @@ def check_handlers(processor: object) -> None:
         ConfigurationError: what it calls is async here, and nobody would await that.
     """
     kind = processor if isinstance(processor, type) else type(processor)
-    if issubclass(kind, PartitionProcessor):
+    if SYNC_PROCESSOR in map(name_of, kind.__mro__):
         raise ConfigurationError(
             f"processor {kind.__qualname__} is a PartitionProcessor of eventhub_checkpoints; "
             "expected one of eventhub_checkpoints.aio, because its checkpoints.update_checkpoint() "
