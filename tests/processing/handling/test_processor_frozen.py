@@ -13,8 +13,8 @@ from eventhub_checkpoints.localhub import LocalHub
 
 Wait = Callable[..., Any]
 PARTITIONS = [str(number) for number in range(8)]
-TIMEOUT = 1.5
-CLIENT = 5.0
+TIMEOUT = 2.5
+CLIENT = 9.0
 """Seconds that a client needs for itself to close eight partitions on a busy machine."""
 
 
