@@ -16,7 +16,7 @@ import eventhub_checkpoints
 PACKAGE = "eventhub_checkpoints"
 ROOT = Path(eventhub_checkpoints.__file__).parent
 
-GROUND = {"records", "errors", "_fields", "_nearest"}
+GROUND = {"records", "errors", "_fields", "_nearest", "_secrets"}
 REGISTRY = {"registry", "aio.registry"}
 ARROW = {
     *("_arrow_reading", "_arrow_batches", "_arrow_source", "arrow"),

@@ -1,0 +1,42 @@
+"""Quoting of values in messages without the secrets that they may hold."""
+
+import re
+
+MASK = "***"
+PASSWORD_IN_URL = re.compile(r"(://[^:]*:).*@", re.DOTALL)
+"""Up to the last `@`: a password that was not percent-encoded may hold every other delimiter."""
+NAMED_SECRET = re.compile(
+    r"""(?:shared_?access_?(?:key|signature) | (?:account|access|api|storage)[ _-]?key
+        | (?<![a-z])sig | pass(?:word|wd|phrase)? | pwd | secret | token | credentials?
+        | authorization)
+        [\\"']* \s* (?:=|:|%3D) | \bbearer\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+BARE_SECRET = re.compile(
+    r"""(?<![\w+/%-]) (?:
+        eyJ[\w-]{8,}\.                      # a JSON Web Token
+        | [\w+/%-]{40,} (?:=|%3[Dd]) )      # a key of 256 bits or more in base64""",
+    re.VERBOSE,
+)
+
+
+def quoted(value: object, limit: int = 100) -> str:
+    """Return the `repr` of a value for a message, without secrets and at most `limit` characters.
+
+    Masked are the password of a URL, and the rest of the value from its first other secret on,
+    because nothing says reliably where a secret ends. Known as secrets are keys, signatures,
+    passwords and tokens with their names (`SharedAccessKey=`, `sig=`, `'password': `, `Bearer `),
+    keys in base64, and JSON Web Tokens.
+    """
+    try:
+        text = repr(value)
+    except Exception:  # such as that of an int with more digits than Python writes
+        return f"<{type(value).__qualname__}>"
+    text = PASSWORD_IN_URL.sub(rf"\1{MASK}@", text)
+    found = NAMED_SECRET.search(text)
+    if found is not None:
+        text = text[: found.end()] + MASK
+    bare = BARE_SECRET.search(text)
+    if bare is not None:
+        text = text[: bare.start()] + MASK
+    return text if len(text) <= limit else text[: limit - 3] + "..."
