@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from azure.core.exceptions import HttpResponseError
+from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 
+from eventhub_checkpoints._core.unreached import innermost, why_unreached
+from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints._wire.blob import Verdict, bare_etag, verdict
 from eventhub_checkpoints.errors import StoreUnavailableError
 
@@ -43,6 +45,24 @@ def operation_of(error: HttpResponseError) -> str:
     if "restype=container" in request.url:
         return "create the container"
     return "write" if "comp=metadata" in request.url else "create"
+
+
+def unreached(error: AzureError | OSError) -> str:
+    """What to say where no answer came: the cause, without the request that the driver repeats."""
+    cause = innermost(error)
+    if isinstance(cause, TimeoutError):
+        return "no answer in time"
+    said = masked(str(cause)) or "no answer"
+    through = "through a proxy, " if "proxy" in str(error).lower() else ""
+    reason = why_unreached(error) or f"the connection failed: {said} ({type(cause).__name__})"
+    return through + reason
+
+
+def refused_credential(error: ClientAuthenticationError) -> str:
+    """What to say where a request got no token or could not be signed."""
+    if type(error).__name__ == "AzureSigningError":
+        return "the account key is not in base64; copy it again from the account's access keys"
+    return f"{masked(str(error))} ({type(error).__name__})"
 
 
 def may_be_absent(error: HttpResponseError) -> bool:

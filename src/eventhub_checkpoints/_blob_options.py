@@ -1,11 +1,19 @@
 """What a blob store of either colour makes of its arguments."""
 
 import os
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from eventhub_checkpoints._core.settings import StoreSettings
-from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT, EMULATOR_KEY, ContainerUrl
+from eventhub_checkpoints._secrets import masked, quoted
+from eventhub_checkpoints._wire.blob_url import (
+    EMULATOR_ACCOUNT,
+    EMULATOR_KEY,
+    ContainerUrl,
+    checked_connection_string,
+)
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 
 try:
@@ -13,6 +21,8 @@ try:
     from azure.storage.blob import ContainerClient
 except ImportError as error:
     raise MissingDriverError.of_extra("the Blob store", "blob") from error
+
+Client = TypeVar("Client")
 
 BLOB_SETTINGS = (
     "api_version",
@@ -50,12 +60,28 @@ def check_client(connect: Any, container_client: Any) -> None:
         ConfigurationError: it is something else.
     """
     if connect is not None and not callable(connect):
-        raise ConfigurationError(f"connect is {connect!r}; expected a callable that makes a client")
+        raise ConfigurationError(
+            f"connect is {quoted(connect)}; expected a callable that makes a client"
+        )
     if container_client is not None and not hasattr(container_client, "list_blobs"):
         raise ConfigurationError(
             f"container_client is of type {type(container_client).__name__}; "
             "expected a ContainerClient of azure-storage-blob"
         )
+
+
+def made(make: Callable[..., Client], arguments: dict[str, Any]) -> Client:
+    """The driver's client.
+
+    Raises:
+        ConfigurationError: it cannot be made of what was passed.
+    """
+    try:
+        return make(**arguments)
+    except (ValueError, TypeError) as error:
+        said = masked(str(error))
+    # Not chained: the driver's own sentence may repeat a secret.
+    raise ConfigurationError(f"the client of azure-storage-blob cannot be made: {said}")
 
 
 def version_arguments(api_version: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +108,13 @@ def connection_string_for(address: ContainerUrl) -> str | None:
     text = os.environ.get(CONNECTION_STRING)
     if not text:
         return None
-    with ContainerClient.from_connection_string(text, address.container) as client:
+    make = partial(ContainerClient.from_connection_string, text, address.container)
+    try:
+        checked_connection_string(text)
+        client = made(make, {})
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{CONNECTION_STRING}: {error}") from None
+    with client:
         same = client.url.partition("?")[0] == f"{address.account_url}/{address.container}"
     return text if same else None
 

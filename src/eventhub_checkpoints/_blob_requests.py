@@ -11,10 +11,13 @@ from eventhub_checkpoints._blob_answers import (
     may_be_absent,
     new_etag,
     operation_of,
+    refused_credential,
+    unreached,
 )
 from eventhub_checkpoints._deadline import bound
 from eventhub_checkpoints._own_client import OwnClient
-from eventhub_checkpoints._wire.blob import Verdict, failure, redacted, server_time
+from eventhub_checkpoints._secrets import masked
+from eventhub_checkpoints._wire.blob import Verdict, failure, server_time
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     MissingDriverError,
@@ -156,22 +159,22 @@ class BlobRequests:
         if self._client.is_of_this_process:
             self.container.close()
 
+    @property
+    def where(self) -> str:
+        """The container and its account, for people."""
+        account = self.address.rpartition("/")[0]
+        return f"container {self.container.container_name!r} of {account}"
+
     def map_error(self, error: Exception) -> CheckpointStoreError:
         """The driver's error as one of ours."""
-        said = redacted(str(error)) or "no answer in time"
-        text = f"container {self.container.container_name!r}: {said} ({type(error).__name__})"
         if isinstance(error, ClientAuthenticationError) and not error_code(error):
-            return StoreAccessError(text)  # said by who gives the tokens, with any status
+            # By who gives the tokens or signs the request, with any status.
+            return StoreAccessError(f"{self.where}: {refused_credential(error)}")
         if isinstance(error, HttpResponseError) and error.status_code is not None:
-            return failure(
-                error.status_code,
-                error_code(error),
-                operation_of(error),
-                self.container.container_name,
-            )
+            return failure(error.status_code, error_code(error), operation_of(error), self.where)
         if isinstance(error, (AzureError, OSError)):
-            return StoreUnavailableError(text)
-        return StoreError(text)
+            return StoreUnavailableError(f"{self.where}: {unreached(error)}")
+        return StoreError(f"{self.where}: {masked(str(error))} ({type(error).__name__})")
 
     def _blob(self, name: str) -> BlobClient:
         blob = self._blobs.get(name)

@@ -24,6 +24,7 @@ from cassandra.protocol import (
 )
 
 from eventhub_checkpoints._cassandra_driver import shortened
+from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints._wire.cassandra import CAS_WRITE_UNKNOWN
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -60,7 +61,7 @@ def unreached(error: Exception, where: str) -> CheckpointStoreError | None:
     """The error for a cluster that did not answer or let nobody in; None for any other error."""
     if isinstance(error, UnresolvableContactPoints):
         return StoreUnavailableError(
-            f"{where}: no name of a contact point could be resolved; check the names, and DNS"
+            f"{where}: the names of the contact points cannot be resolved; check them, and DNS"
         )
     if isinstance(error, NoHostAvailable):
         return no_host(error, where)
@@ -150,4 +151,4 @@ def is_absent(error: Exception) -> bool:
 
 def text_of(error: Exception) -> str:
     """What the driver says, in one line."""
-    return " ".join(str(error).split())
+    return masked(" ".join(str(error).split()))

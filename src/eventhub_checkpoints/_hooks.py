@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from eventhub_checkpoints._core.answers import Conflict, Listing, Lost, Seen, Won, Written
+from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     StoreAccessError,
@@ -76,8 +77,8 @@ class Hooks(ABC):
             kind = StoreAccessError
         elif isinstance(error, OSError):
             kind = StoreUnavailableError
-        return kind(f"{type(error).__name__}: {error}")
+        return kind(f"{type(error).__name__}: {masked(str(error))}")
 
     def hides(self, error: Exception) -> bool:
         """Whether the driver's error holds a secret, so that it must not be chained."""
-        return False
+        return masked(str(error)) != str(error)

@@ -1,10 +1,15 @@
-"""Quoting of values in messages without the secrets that they may hold."""
+"""Values and texts of others in messages, without the secrets that they may hold."""
 
 import re
+import sys
 
 MASK = "***"
-PASSWORD_IN_URL = re.compile(r"(://[^:]*:).*@", re.DOTALL)
-"""Up to the last `@`: a password that was not percent-encoded may hold every other delimiter."""
+IN_TEXT = re.compile(
+    r"""(://[^:/?\#\s@]*:) \S{0,300}@
+        | \b((?:\w*(?:key|signature|password|passwd|pwd|secret|token)|sig)(?:=|%3D)
+            | SharedKey\ [\w-]+: | Bearer\ ) [^&;\s'")]+""",
+    re.IGNORECASE | re.VERBOSE,
+)
 NAMED_SECRET = re.compile(
     r"""(?:shared_?access_?(?:key|signature) | (?:account|access|api|storage)[ _-]?key
         | (?<![a-z])sig | pass(?:word|wd|phrase)? | pwd | secret | token | credentials?
@@ -32,7 +37,10 @@ def quoted(value: object, limit: int = 100) -> str:
         text = repr(value)
     except Exception:  # such as that of an int with more digits than Python writes
         return f"<{type(value).__qualname__}>"
-    text = PASSWORD_IN_URL.sub(rf"\1{MASK}@", text)
+    start, end = text.find(":", text.find("://") + 3), text.rfind("@")
+    if "://" in text and 0 < start < end:
+        # Up to the last @: a password that is not percent-encoded may hold every other delimiter.
+        text = f"{text[: start + 1]}{MASK}{text[end:]}"
     found = NAMED_SECRET.search(text)
     if found is not None:
         text = text[: found.end()] + MASK
@@ -40,3 +48,16 @@ def quoted(value: object, limit: int = 100) -> str:
     if bare is not None:
         text = text[: bare.start()] + MASK
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def masked(text: str) -> str:
+    """Return a text of a driver or a server without the secrets that it repeats.
+
+    Other than in a value that somebody passed, a secret ends here at the next delimiter.
+    """
+    return IN_TEXT.sub(lambda found: f"{found[1]}{MASK}@" if found[1] else found[2] + MASK, text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether `quoted` masks a part of the text."""
+    return quoted(text, sys.maxsize) != repr(text)

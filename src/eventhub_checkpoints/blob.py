@@ -14,6 +14,7 @@ from eventhub_checkpoints._blob_options import (
     check_client,
     connection_string_for,
     emulator_credential,
+    made,
     separated,
     version_arguments,
     ways_to_a_credential,
@@ -36,13 +37,12 @@ from eventhub_checkpoints._wire.blob import (
     checkpoint_metadata,
     is_blocked,
     ownership_metadata,
-    redacted,
 )
 from eventhub_checkpoints._wire.blob_url import (
     ContainerUrl,
     checked_account,
+    checked_connection_string,
     checked_container,
-    checked_text,
 )
 from eventhub_checkpoints._wire.names import Kind, blob_name, checked_name_case, prefix
 from eventhub_checkpoints.abilities import FullCheckpointStore
@@ -116,7 +116,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
             credential,
         )
         self._requests = BlobRequests(
-            lambda: make(**pooled(self.settings.max_concurrency, arguments)),
+            lambda: made(make, pooled(self.settings.max_concurrency, arguments)),
             arguments.get("raw_response_hook"),
         )
         self._owned = [self._requests]
@@ -125,10 +125,14 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
     def from_connection_string(
         cls, conn_str: str, container_name: str, credential: Any = None, **kwargs: Any
     ) -> Self:
-        """Open a container of the account that a connection string names."""
+        """Open a container of the account that a connection string names.
+
+        Raises:
+            ConfigurationError: it is no connection string of a storage account.
+        """
         connect = partial(
             ContainerClient.from_connection_string,
-            checked_text("the connection string", conn_str),
+            checked_connection_string(conn_str),
             checked_container(container_name),
             credential,
         )
@@ -186,9 +190,6 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
         return self._requests.map_error(error)
-
-    def hides(self, error: Exception) -> bool:
-        return redacted(str(error)) != str(error)
 
     def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         return self._read_all(scope, "ownership", ownership_row)

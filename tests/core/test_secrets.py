@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._secrets import holds_secret, masked, quoted
 
 MARK = "S3CR3T"
 KEY = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U="
@@ -98,6 +98,18 @@ def test_what_holds_no_secret_comes_back_as_repr(value: object) -> None:
     assert quoted(value) == repr(value)
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_a_text_that_holds_a_secret_is_known(place: str) -> None:
+    assert holds_secret(place.format(MARK))
+    assert holds_secret("x " * 500 + place.format(MARK))
+
+
+@pytest.mark.parametrize("value", [one for one in HARMLESS if isinstance(one, str)])
+def test_a_text_that_holds_no_secret_is_known(value: str) -> None:
+    assert not holds_secret(value)
+    assert not holds_secret("x" * 500)
+
+
 def test_a_long_value_is_cut() -> None:
     assert quoted("x" * 98) == repr("x" * 98)
     assert quoted("x" * 99) == "'" + "x" * 96 + "..."
@@ -114,6 +126,7 @@ def test_a_value_that_cannot_be_shown_is_named_by_its_type() -> None:
 def test_a_long_value_takes_no_time(piece: str) -> None:
     started = time.process_time()
     quoted(piece * 30_000)
+    masked(piece * 30_000)
     assert time.process_time() - started < 1
 
 
@@ -138,3 +151,34 @@ names = st.text(string.ascii_letters + string.digits + " .,;_-$/'\"\n", max_size
 @given(st.one_of(names, st.integers(), st.floats(), st.none(), st.lists(names, max_size=2)))
 def test_any_value_without_a_secret_comes_back_as_repr(value: object) -> None:
     assert quoted(value, limit=1000) == repr(value)
+
+
+TEXTS = [
+    ("https://a.blob.core.windows.net/c?sv=2020&sig=abc%2Fdef%3D&se=1", "abc%2Fdef%3D"),
+    ("https://a.blob.core.windows.net/c?sig=abc%2Fdef%3D", "abc%2Fdef%3D"),
+    ("https://a.blob.core.windows.net/c?SIG=abc", "abc"),
+    ("AccountName=a;AccountKey=q2Vj/cmV0+A==;EndpointSuffix=x", "q2Vj/cmV0+A=="),
+    ("{'Authorization': 'SharedKey account:c2lnbmF0dXJl+/='}", "c2lnbmF0dXJl+/="),
+    ("Authorization: Bearer eyJ0eXAi.OiJK.V1Qi", "eyJ0eXAi.OiJK.V1Qi"),
+    ("cannot open postgresql://app:a:b@c@db/checkpoints", "a:b@c"),
+    ("missing = in conninfo: host=db password=hunter2 user=app", "hunter2"),
+    ("SharedAccessSignature sr=ns&sig=abc&se=1", "abc"),
+]
+
+
+@pytest.mark.parametrize(("text", "secret"), TEXTS)
+def test_a_secret_in_a_text_is_masked(text: str, secret: str) -> None:
+    assert secret not in masked(text)
+    assert "***" in masked(text)
+
+
+def test_a_text_stays_readable_around_a_secret() -> None:
+    text = "https://a/c?sv=2020-01-01&sig=abc&se=2030"
+    assert masked(text) == "https://a/c?sv=2020-01-01&sig=***&se=2030"
+
+
+def test_a_text_without_a_secret_is_unchanged() -> None:
+    text = "FATAL: password authentication failed for user app, host: db"
+    assert masked(text) == text
+    text = "HTTPConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /a/c"
+    assert masked(text) == text

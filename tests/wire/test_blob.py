@@ -10,7 +10,6 @@ from eventhub_checkpoints._wire.blob import (
     failure,
     is_blocked,
     ownership_metadata,
-    redacted,
     server_time,
     verdict,
 )
@@ -97,11 +96,14 @@ def test_a_blob_that_nobody_can_write_is_told(status: int, code: str, blocked: b
     assert is_blocked(status, code) is blocked
 
 
+WHERE = "container 'positions' of https://account.blob.core.windows.net"
+
+
 @pytest.mark.parametrize(
     ("status", "code", "kind", "sentence"),
     [
         (404, "ContainerNotFound", StoreNotReadyError, "create_container=True"),
-        (409, "ContainerBeingDeleted", StoreNotReadyError, "'positions' does not exist"),
+        (409, "ContainerBeingDeleted", StoreNotReadyError, "windows.net does not exist"),
         (403, "AuthorizationPermissionMismatch", StoreAccessError, "lacks Write on its blobs"),
         (403, "AuthorizationPermissionMismatch", StoreAccessError, "Storage Blob Data Contrib"),
         (403, "AuthorizationResourceTypeMismatch", StoreAccessError, "not for blobs and cont"),
@@ -123,10 +125,10 @@ def test_a_blob_that_nobody_can_write_is_told(status: int, code: str, blocked: b
 def test_a_failure_says_what_to_do(
     status: int, code: str, kind: type[StoreError], sentence: str
 ) -> None:
-    error = failure(status, code, "write", "positions")
+    error = failure(status, code, "write", WHERE)
     assert type(error) is kind
     assert sentence in str(error)
-    assert "'positions'" in str(error)
+    assert WHERE in str(error)
     assert str(status) in str(error)
 
 
@@ -141,35 +143,8 @@ def test_a_failure_says_what_to_do(
     ],
 )
 def test_a_refusal_names_the_right_that_is_missing(operation: str, right: str) -> None:
-    error = failure(403, "AuthorizationPermissionMismatch", operation, "positions")
+    error = failure(403, "AuthorizationPermissionMismatch", operation, WHERE)
     assert f"the credential lacks {right};" in str(error)
-
-
-SECRETS = [
-    ("https://a.blob.core.windows.net/c?sv=2020&sig=abc%2Fdef%3D&se=1", "abc%2Fdef%3D"),
-    ("https://a.blob.core.windows.net/c?sig=abc%2Fdef%3D", "abc%2Fdef%3D"),
-    ("https://a.blob.core.windows.net/c?SIG=abc", "abc"),
-    ("AccountName=a;AccountKey=q2Vj/cmV0+A==;EndpointSuffix=x", "q2Vj/cmV0+A=="),
-    ("{'Authorization': 'SharedKey account:c2lnbmF0dXJl+/='}", "c2lnbmF0dXJl+/="),
-    ("Authorization: Bearer eyJ0eXAi.OiJK.V1Qi", "eyJ0eXAi.OiJK.V1Qi"),
-]
-
-
-@pytest.mark.parametrize(("text", "secret"), SECRETS)
-def test_a_secret_is_hidden(text: str, secret: str) -> None:
-    assert secret in text
-    assert secret not in redacted(text)
-    assert "(hidden)" in redacted(text)
-
-
-def test_a_url_stays_readable_around_the_hidden_signature() -> None:
-    text = "https://a/c?sv=2020-01-01&sig=abc&se=2030"
-    assert redacted(text) == "https://a/c?sv=2020-01-01&sig=(hidden)&se=2030"
-
-
-def test_a_text_without_a_secret_is_unchanged() -> None:
-    text = "HTTPConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /a/c"
-    assert redacted(text) == text
 
 
 def test_an_etag_is_the_same_with_and_without_quotes() -> None:

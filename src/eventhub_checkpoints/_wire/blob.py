@@ -3,7 +3,6 @@
 Source: `docs/wire-format.md`, which every official SDK's blobs were compared for.
 """
 
-import re
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 
@@ -90,33 +89,26 @@ def server_time(date: str | None) -> float | None:
     return parsedate_to_datetime(date).timestamp() if date else None
 
 
-def redacted(text: str) -> str:
-    """The text without the signatures and keys that a URL or a header may have put there."""
-    return re.sub(
-        r"(?i)\b(sig=|AccountKey=|SharedKey \w+:|Bearer )[^&\s'\")]+", r"\1(hidden)", text
-    )
-
-
-def failure(status: int, code: str, operation: str, container: str) -> StoreError:
+def failure(status: int, code: str, operation: str, where: str) -> StoreError:
     """The error for a status that is no success.
 
     Args:
         status: of the response.
         code: the response's `x-ms-error-code`; `""` if there is none.
         operation: a key of `RIGHTS`.
-        container: the container's name.
+        where: the container and its account, for people.
     """
     said = f"{status} {code}".strip()
     if code in {"ContainerNotFound", "ContainerBeingDeleted"}:
         return StoreNotReadyError(
-            f"container {container!r} does not exist ({said}): create it with store.create(), "
+            f"{where} does not exist ({said}): create it with store.create(), "
             "create_container=True or create = true in a configuration"
         )
     if status in {401, 403}:
-        return StoreAccessError(f"container {container!r}: {refusal(code, operation)} ({said})")
+        return StoreAccessError(f"{where}: {refusal(code, operation)} ({said})")
     if status in {408, 429} or status >= 500:
-        return StoreUnavailableError(f"container {container!r}: the service answered {said}")
-    return StoreError(f"container {container!r}: the service answered {said} to a {operation}")
+        return StoreUnavailableError(f"{where}: the service answered {said}")
+    return StoreError(f"{where}: the service answered {said} to a {operation}")
 
 
 def refusal(code: str, operation: str) -> str:

@@ -13,6 +13,10 @@ EMULATOR_KEY = (  # published with the emulator, the same everywhere: no secret
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 EXPECTED = "https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]"
+STRING = "the connection string"
+STRING_FORM = (
+    "DefaultEndpointsProtocol=https;AccountName=NAME;AccountKey=KEY;EndpointSuffix=core.windows.net"
+)
 ACCOUNT = re.compile(r"https?://[^/@;=]+(/.*)?|[^/@;=:]+[.:][^/@;=]+(/.*)?", re.IGNORECASE)
 CONTAINER = re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
@@ -93,6 +97,29 @@ def checked_text(what: str, value: Any) -> str:
             f"{what} is {found}; expected a text; is the environment variable set?"
         )
     return value
+
+
+def checked_connection_string(text: Any) -> str:
+    """A connection string of a storage account, as the driver takes it.
+
+    Raises:
+        ConfigurationError: it is none; the message does not repeat it, for it holds a key.
+
+    Source: azure-storage-blob 12.30, `_shared/base_client.py`, `parse_connection_str`.
+    """
+    parts = [part.partition("=") for part in checked_text(STRING, text).rstrip(";").split(";")]
+    names = {name.strip().lower() for name, _, _ in parts}
+    if "endpoint" in names:
+        raise ConfigurationError(
+            f"{STRING} is that of an event hub; expected that of a storage account, {STRING_FORM}"
+        )
+    is_account = not names.isdisjoint({"accountname", "blobendpoint", "usedevelopmentstorage"})
+    if not is_account or not all(equals for _, equals, _ in parts):
+        raise ConfigurationError(
+            f"{STRING} cannot be read; expected {STRING_FORM}, as the portal shows it under the "
+            "account's access keys"
+        )
+    return str(text)
 
 
 def checked_account(url: Any) -> str:

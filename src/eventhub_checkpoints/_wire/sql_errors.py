@@ -5,6 +5,7 @@ Source: PostgreSQL 18, "Appendix A. PostgreSQL Error Codes"; SQLite, "Result and
 
 import re
 
+from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints.errors import (
     StoreAccessError,
     StoreError,
@@ -74,7 +75,9 @@ SQLITE: dict[str, tuple[type[StoreError], str]] = {
 """By the code, or the longest one that it begins with."""
 
 
-def postgres_failure(sqlstate: str | None, said: str, where: str, statement: str) -> StoreError:
+def postgres_failure(
+    sqlstate: str | None, said: str, where: str, statement: str, unreached: str | None = None
+) -> StoreError:
     """The error for a SQLSTATE.
 
     Args:
@@ -82,9 +85,12 @@ def postgres_failure(sqlstate: str | None, said: str, where: str, statement: str
         said: the server's or the driver's own words.
         where: the database, for a human.
         statement: what was said to it; `""` while connecting.
+        unreached: why there is no connection, where that is known.
     """
     code = sqlstate or next((key for key, words in UNSAID.items() if re.search(words, said)), "08")
     kind, meaning = POSTGRES.get(code) or POSTGRES.get(code[:2]) or (StoreError, "it failed")
+    if unreached and code[:2] == "08":
+        meaning = unreached
     if code == "42501" and statement:
         meaning = refusal(statement)
     return kind(f"{where}: {meaning} ({sqlstate or 'no code'}: {first_line(said)})")
@@ -119,4 +125,4 @@ def rights(statement: str) -> str:
 
 def first_line(said: str) -> str:
     """The first line of a message: what follows repeats the statement, or gives advice."""
-    return said.strip().partition("\n")[0]
+    return masked(said.strip().partition("\n")[0])

@@ -7,8 +7,10 @@ from azure.core.exceptions import ClientAuthenticationError
 
 from eventhub_checkpoints._core.retry import attempt_limit
 from eventhub_checkpoints._core.settings import Settings, kind_of
+from eventhub_checkpoints._core.unreached import why_unreached
 from eventhub_checkpoints._credentials import REDIS_TOKENS, default_credential, secret_source
 from eventhub_checkpoints._own_client import OwnClient
+from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints._wire.redis import Script, code_of, failure
 from eventhub_checkpoints._wire.redis_url import RedisUrl
 from eventhub_checkpoints.aio._asking import log
@@ -162,11 +164,11 @@ class RedisRequests:
             return no_credential(error, what)
         code = code_of(error)
         if not code and isinstance(error, (OSError, *UNANSWERED)):
-            said = str(error) or "no answer in time"
-            return StoreUnavailableError(f"{what}: {type(error).__name__}: {said}")
+            said = why_unreached(error) or masked(str(error)) or "no answer in time"
+            return StoreUnavailableError(f"{what}: {said} ({type(error).__name__})")
         if not isinstance(error, RedisError):
-            return StoreError(f"{what}: {type(error).__name__}: {error}")
-        return failure(code, str(error), what, self.namespace)
+            return StoreError(f"{what}: {type(error).__name__}: {masked(str(error))}")
+        return failure(code, masked(str(error)), what, self.namespace)
 
 
 def address_of(client: Client) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from eventhub_checkpoints._core.unreached import why_unreached
 from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
 from eventhub_checkpoints._sql_options import check_options
 from eventhub_checkpoints._sql_places import (
@@ -228,12 +229,17 @@ class SqlDatabase:
         if isinstance(error, TimeoutError):
             return StoreUnavailableError(f"{self.shown}: no answer in time")
         cause = error.orig if isinstance(error, DBAPIError) else error
+        of_files = isinstance(error, PermissionError | FileNotFoundError)
+        if self.dialect == "postgresql" and isinstance(error, OSError) and not of_files:
+            # asyncpg passes the errors of the network through.
+            return postgres_failure("08", str(error), self.shown, "", why_unreached(error))
         if self.dialect == "sqlite" and isinstance(error, DBAPIError):
             return sqlite_failure(getattr(cause, "sqlite_errorname", None), str(cause), self.shown)
         of_asyncpg = type(error).__module__.startswith("asyncpg.")
         if isinstance(error, DBAPIError) or of_asyncpg:
             said = getattr(error, "statement", None) or ""
-            return postgres_failure(sqlstate(error), str(cause), self.shown, said)
+            why = why_unreached(error)
+            return postgres_failure(sqlstate(error), str(cause), self.shown, said, why)
         return None
 
 

@@ -1,6 +1,7 @@
 """Every way to make a Blob store: the official package's, and ours."""
 
 import math
+import traceback
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from eventhub_checkpoints.errors import (
     ConfigurationError,
     InvalidRecordError,
     StaleCheckpointError,
+    StoreAccessError,
     StoreNotReadyError,
 )
 
@@ -196,7 +198,8 @@ def test_a_missing_container_is_said_with_its_name_and_the_way_out(
     for call in calls:
         with pytest.raises(StoreNotReadyError) as error:
             call()
-        assert f"container '{blob_container.name}' does not exist" in str(error.value)
+        where = f"container '{blob_container.name}' of {blob_container.endpoint}"
+        assert f"{where} does not exist" in str(error.value)
         ways = "store.create(), create_container=True or create = true in a configuration"
         assert f"create it with {ways}" in str(error.value)
 
@@ -324,3 +327,55 @@ def test_a_store_is_true_and_says_where_it_is(colour, blob_container) -> None:
     colour.client(store)
     assert store
     assert repr(store) == f"BlobCheckpointStore({blob_container.url})"
+
+
+SECRET = "c2VjcmV0c2VjcmV0"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("garbage", "cannot be read; expected DefaultEndpointsProtocol=https;AccountName="),
+        (";", "cannot be read; expected DefaultEndpointsProtocol"),
+        ("AccountName", "cannot be read; expected DefaultEndpointsProtocol"),
+        (f"AccountKey={SECRET}", "cannot be read; expected DefaultEndpointsProtocol"),
+        (f"AccountName=a;AccountKey={SECRET};x", "cannot be read; expected DefaultEndpoints"),
+        (
+            f"Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;"
+            f"SharedAccessKey={SECRET}",
+            "is that of an event hub; expected that of a storage account",
+        ),
+        (f"BlobEndpoint=;SharedAccessSignature={SECRET}", "cannot be made: "),
+    ],
+)
+def test_a_connection_string_that_cannot_be_read_is_refused_unseen(colour, text, said) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        colour.store.from_connection_string(text, "container")
+    assert said in str(refused.value)
+    assert SECRET not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_connection_string_of_the_environment_that_cannot_be_read_is_named(
+    colour, monkeypatch
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", f"AccountKey={SECRET}")
+    with pytest.raises(ConfigurationError) as refused:
+        colour.store.from_url("https://account.blob.core.windows.net/container")
+    assert str(refused.value).startswith("AZURE_STORAGE_CONNECTION_STRING: the connection string")
+    assert SECRET not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_credential_of_a_wrong_kind_is_refused_where_it_is_passed(colour) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot be made: Unsupported credential"):
+        colour.store("https://account.blob.core.windows.net", "container", 5)
+
+
+def test_a_key_that_cannot_sign_is_named_unseen(colour) -> None:
+    store = colour.store("https://account.blob.core.windows.net", "container", SECRET + "a")
+    with pytest.raises(StoreAccessError) as refused:
+        colour.client(store).list_ownership()
+    assert (
+        "container 'container' of https://account.blob.core.windows.net: the account key is "
+        in (str(refused.value))
+    )
+    assert SECRET not in "".join(traceback.format_exception(refused.value))

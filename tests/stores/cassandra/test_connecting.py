@@ -48,7 +48,7 @@ def test_nodes_of_which_none_can_be_used_are_told_with_their_reasons(
     ("error", "kind", "said"),
     [
         (AuthenticationFailed("x"), StoreAccessError, "user and password were refused"),
-        (UnresolvableContactPoints({}), StoreUnavailableError, "check the names, and DNS"),
+        (UnresolvableContactPoints({}), StoreUnavailableError, "check them, and DNS"),
         (OperationTimedOut(), StoreUnavailableError, "no answer in time"),
         (TimeoutError(), StoreUnavailableError, "no answer in time"),
     ],
@@ -84,7 +84,7 @@ def test_the_text_of_a_store_has_no_password(client: Make) -> None:
     ("point", "said"),
     [
         ("127.0.0.1:1", "127.0.0.1:1: Connection refused); check hosts and port"),
-        ("nowhere.invalid", "no name of a contact point could be resolved"),
+        ("nowhere.invalid", "the names of the contact points cannot be resolved"),
     ],
 )
 def test_a_wrong_port_or_host_is_named_in_time(client: Make, point: str, said: str) -> None:

@@ -1,0 +1,50 @@
+"""Why a server could not be reached, by the error of any driver."""
+
+import errno
+import re
+import socket
+from collections.abc import Iterator
+
+LINKS = ("__cause__", "inner_exception", "reason", "os_error", "orig")
+"""Where an error keeps the one that it is about; not `__context__`, which may be the caller's own.
+
+Source: Python; azure-core, `AzureError`; urllib3, `MaxRetryError`; aiohttp, `ClientConnectorError`;
+SQLAlchemy, `DBAPIError`.
+"""
+UNRESOLVED = re.compile(
+    "failed to resolve host|could not translate host name|Name or service not known|"
+    "nodename nor servname|getaddrinfo failed|No address associated with hostname|"
+    "Temporary failure in name resolution"
+)
+REFUSED = re.compile(
+    rf"Connection refused|Errno {errno.ECONNREFUSED}\]|Error {errno.ECONNREFUSED} connecting|10061"
+)
+"""The words of libpq, redis-py and asyncio, whose errors do not always keep the system's own."""
+
+
+def why_unreached(error: BaseException) -> str | None:
+    """Return why there is no connection, and what to check; None for any other error."""
+    for one in linked(error):
+        if isinstance(one, socket.gaierror) or UNRESOLVED.search(str(one)):
+            return "the host's name cannot be resolved: check its spelling, and DNS"
+        if isinstance(one, ConnectionRefusedError) or REFUSED.search(str(one)):
+            return "the connection was refused: check host and port, and that the server runs there"
+    return None
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the error that a driver's error is about; itself where there is no other."""
+    *_, last = linked(error)
+    return last
+
+
+def linked(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and those behind it."""
+    seen: list[BaseException] = []
+    following: object = error
+    while isinstance(following, BaseException) and following not in seen:
+        yield following
+        seen.append(following)
+        found = (getattr(following, name, None) for name in LINKS)
+        args = (one for one in following.args if isinstance(one, BaseException))
+        following = next((one for one in (*found, *args) if isinstance(one, BaseException)), None)
