@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from eventhub_checkpoints._nearest import did_you_mean
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints._sql_options import OURS
 from eventhub_checkpoints._wire.sql import Tables
 from eventhub_checkpoints._wire.sql_errors import NO_FILE
@@ -21,6 +23,7 @@ except ImportError as error:
     raise MissingDriverError.of_extra("the SQL store", "sql") from error
 
 NAMESPACE = "eventhub_checkpoints"
+OWN = ("postgresql", "sqlite")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
 """So short that PostgreSQL cuts off no table's name (63 bytes)."""
 UNREADABLE = (
@@ -43,7 +46,7 @@ def parsed(url: str | URL) -> URL:
     try:
         found = make_url(url)
     except ArgumentError:
-        raise ConfigurationError(UNREADABLE) from None
+        raise ConfigurationError(f"{UNREADABLE}{did_you_mean(str(url), OWN)}") from None
     except ValueError:
         # It shows what stands there, which is part of the password where that has an @.
         raise ConfigurationError(NO_PORT) from None
@@ -52,6 +55,10 @@ def parsed(url: str | URL) -> URL:
     if found.get_backend_name() != "sqlite" and "@" in f"{found.host}{found.database}":
         # A password with a slash ends the host there, and its rest would be shown.
         raise ConfigurationError(UNREADABLE)
+    if found.get_backend_name() == "sqlite" and found.host:
+        raise ConfigurationError(
+            f"a SQLite file has no host; expected sqlite:///FILE{did_you_mean(str(url), OWN)}"
+        )
     return found
 
 
@@ -74,11 +81,13 @@ def chosen_name(url: URL, name: str, given: str | None) -> str | None:
     """A name by its argument or by the URL's query; None where it is in neither."""
     written = url.query.get(name)
     if given is not None and written is not None and given != written:
-        raise ConfigurationError(f"{name} is {given!r}, and {written!r} in the URL; give it once")
+        raise ConfigurationError(
+            f"{name} is {quoted(given)}, and {quoted(written)} in the URL; give it once"
+        )
     value = given if given is not None else written
     if value is not None and not (isinstance(value, str) and NAME.fullmatch(value)):
         raise ConfigurationError(
-            f"{name} is {value!r}; expected letters, digits and _, at most 48, no digit first"
+            f"{name} is {quoted(value)}; expected letters, digits and _, at most 48, no digit first"
         )
     return value
 
@@ -94,7 +103,10 @@ def driver_url(url: URL, drivers: Mapping[str, Sequence[str]], colour: str) -> U
     dialect, _, driver = url.drivername.partition("+")
     if dialect not in drivers:
         known = " and ".join(f"{name}://" for name in drivers)
-        raise ConfigurationError(f"{dialect}:// is not supported; the SQL store takes {known}")
+        raise ConfigurationError(
+            f"{dialect}:// is not supported; the SQL store takes {known}"
+            f"{did_you_mean(f'{dialect}://', OWN)}"
+        )
     driver = driver or drivers[dialect][0]
     if driver not in drivers[dialect]:
         known = " or ".join(f"{dialect}+{name}://" for name in drivers[dialect])

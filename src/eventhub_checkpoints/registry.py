@@ -16,7 +16,8 @@ from typing import Any, cast
 
 from eventhub_checkpoints._asking import log
 from eventhub_checkpoints._core.configuration import expected_types, read_configuration
-from eventhub_checkpoints._nearest import nearest_first
+from eventhub_checkpoints._nearest import did_you_mean, nearest_first
+from eventhub_checkpoints._secrets import masked, quoted
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -87,9 +88,11 @@ def opened(
         return factory(url, credential=credential, **settings)
     if all(part.isidentifier() for path in (scheme, rest) for part in path.split(".")):
         given = {} if credential is None else {"credential": credential}
-        factory = _factory(scheme, rest, repr(url), known(found, scheme))
+        factory = _factory(scheme, rest, quoted(url), known(found, scheme))
         return _called(url, factory, given | settings)
-    raise ConfigurationError(f"{shown(url)!r} names no store; {known(found, scheme)}")
+    raise ConfigurationError(
+        f"{quoted(shown(url))} names no store; {known(found, scheme)}{did_you_mean(url)}"
+    )
 
 
 def configured(
@@ -112,7 +115,9 @@ def configured(
 
 def _of_class(path: str, credential: Any, settings: dict[str, Any]) -> Any:
     module, _, name = path.rpartition(".")
-    factory = _factory(module, name, f"backendType {path!r}", f"expected {expected_types(path)}")
+    factory = _factory(
+        module, name, f"backendType {quoted(path)}", f"expected {expected_types(path)}"
+    )
     given = {} if credential is None else {"credential": credential}
     return _called(path, factory, given | settings)
 
@@ -122,7 +127,7 @@ def _factory(module: str, name: str, what: str, expected: str) -> Callable[..., 
         factory = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
-            f"{what} names no store and cannot be imported ({error}); {expected}"
+            f"{what} names no store and cannot be imported ({masked(str(error))}); {expected}"
         ) from error
     if not callable(factory):
         raise ConfigurationError(

@@ -6,6 +6,8 @@ from ipaddress import ip_address
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from eventhub_checkpoints._nearest import did_you_mean
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 EMULATOR_ACCOUNT = "devstoreaccount1"
@@ -61,7 +63,8 @@ class ContainerUrl:
         if is_http and not container:
             raise ConfigurationError(f"the URL names no container: expected {EXPECTED}")
         if not is_http:
-            raise ConfigurationError(f"{parts.path.rpartition('@')[2]!r}: expected {EXPECTED}")
+            named = quoted(parts.path.rpartition("@")[2])
+            raise ConfigurationError(f"{named}: expected {EXPECTED}{did_you_mean(url, ('http',))}")
         checked_container(container)
         return cls(f"{parts.scheme}://{parts.netloc}{account}", container, parts.query)
 
@@ -146,7 +149,7 @@ def checked_container(name: Any) -> str:
     """
     if not CONTAINER.fullmatch(checked_text("the container name", name)):
         raise ConfigurationError(
-            f"{name!r} is no container name: expected 3 to 63 lower-case letters, digits and "
+            f"{quoted(name)} is no container name: expected 3 to 63 lower-case letters, digits and "
             "single hyphens, without a path"
         )
     return str(name)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote
 
-from eventhub_checkpoints._nearest import nearest_first
+from eventhub_checkpoints._nearest import did_you_mean, nearest_first
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 EXPECTED = "cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=NAME]"
@@ -39,7 +40,8 @@ class Address:
         """
         scheme, slashes, rest = url.partition("://")
         if not slashes or scheme.lower() != "cassandra":
-            raise ConfigurationError(f"the store URL is no address: expected {EXPECTED}")
+            hint = did_you_mean(url, ("cassandra",))
+            raise ConfigurationError(f"the store URL is no address: expected {EXPECTED}{hint}")
         rest, _, query = rest.partition("?")
         authority, _, path = rest.partition("/")
         userinfo, at, hosts = authority.rpartition("@")
@@ -150,5 +152,5 @@ def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
     number = number or str(port)
     # int() would take signs, spaces and underscores.
     if not host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
-        raise ConfigurationError(f"{text!r} is no host with a port; expected {EXPECTED}")
+        raise ConfigurationError(f"{quoted(text)} is no host with a port; expected {EXPECTED}")
     return host, int(number)

@@ -6,6 +6,8 @@ import json
 from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
+from eventhub_checkpoints._nearest import did_you_mean
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 DEFAULT_NAMESPACE = "eventhub-checkpoints"
@@ -39,12 +41,12 @@ class RedisUrl(NamedTuple):
             query = parse_qsl(parts.query, keep_blank_values=True)
             database = parts.path.strip("/")
         except (ValueError, AttributeError, TypeError):
-            raise wrong_url() from None  # its text repeats the URL
+            raise wrong_url(url) from None  # its text repeats the URL
         is_place = host and not parts.fragment and (not database or database.isdecimal())
         if parts.scheme not in ("redis", "rediss") or not is_place:
-            raise wrong_url()
+            raise wrong_url(url)
         if not all(key.isidentifier() for key, _ in query):
-            raise wrong_url()  # part of a password, where a ? in it was not quoted
+            raise wrong_url(url)  # part of a password, where a ? in it was not quoted
         given = [value for key, value in query if key == "namespace" and value]
         rest = urlencode([pair for pair in query if pair[0] != "namespace"])
         server = f"[{host}]" if ":" in host else host
@@ -63,12 +65,13 @@ class RedisUrl(NamedTuple):
         return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def wrong_url() -> ConfigurationError:
+def wrong_url(url: object) -> ConfigurationError:
     """The error for what is no URL of a Redis server."""
     return ConfigurationError(
         "this is no URL of a Redis server; expected "
         "redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER OF DATABASE], or rediss:// for TLS; "
         f"characters such as # / ? @ in a password are written as {quote('#/?@', safe='')}"
+        + (did_you_mean(url, ("redis",)) if isinstance(url, str) else "")
     )
 
 
@@ -80,7 +83,8 @@ def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
     """
     if namespace is not None and of_url is not None and namespace != of_url:
         raise ConfigurationError(
-            f"namespace is {namespace!r}, and the URL says {of_url!r}; expected one of them"
+            f"namespace is {quoted(namespace)}, and the URL says {quoted(of_url)}; expected one of "
+            "them"
         )
     chosen = next((one for one in (namespace, of_url) if one is not None), DEFAULT_NAMESPACE)
     if (
@@ -90,7 +94,8 @@ def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
         or not {*"{}:/ "}.isdisjoint(chosen)
     ):
         raise ConfigurationError(
-            f"namespace is {chosen!r}; expected a text without braces, colons, slashes and spaces"
+            f"namespace is {quoted(chosen)}; expected a text without braces, colons, slashes and "
+            "spaces"
         )
     return chosen
 

@@ -1,0 +1,50 @@
+"""What was probably meant by a URL that no store takes."""
+
+import pytest
+
+from eventhub_checkpoints._nearest import did_you_mean
+
+SECRET = "c2VjcmV0"
+POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
+MEANT = {
+    f"postgres://me:{SECRET}@host/db": POSTGRESQL,
+    f"mysql://me:{SECRET}@host/db": POSTGRESQL,
+    f"jdbc:postgresql://host/db?password={SECRET}": POSTGRESQL,
+    "jdbc:mysql://host/db": POSTGRESQL,
+    "checkpoints.db": "sqlite:///checkpoints.db",
+    "/var/lib/checkpoints.db": "sqlite:////var/lib/checkpoints.db",
+    "./data/checkpoints": "sqlite:///./data/checkpoints",
+    "C:\\data\\checkpoints.db": "sqlite:///C:\\data\\checkpoints.db",
+    "sqlite://checkpoints.db": "sqlite:///checkpoints.db",
+    "sqlite:checkpoints.db": "sqlite:///checkpoints.db",
+    "sqlite3:///checkpoints.db": "sqlite:///checkpoints.db",
+    "file:///var/lib/checkpoints.db": "sqlite:////var/lib/checkpoints.db",
+    "valkey://host": "redis://HOST:6379/0",
+    "cache.example.org:6380": "rediss://HOST:6380/0",
+    f"cache.example.org:6380,password={SECRET},ssl=True": "rediss://:PASSWORD@HOST:6380/0",
+    "localhost:5432": POSTGRESQL,
+    "abfss://container@account.dfs.core.windows.net/x": (
+        "https://ACCOUNT.blob.core.windows.net/CONTAINER"
+    ),
+}
+NOTHING = ["", ":", "gopher://host/x", "no-module:factory", "host", f"AccountKey={SECRET}", "h:1"]
+
+
+@pytest.mark.parametrize("url", MEANT)
+def test_what_was_meant_is_shown_without_a_secret(url: str) -> None:
+    assert did_you_mean(url) == f"; did you mean {MEANT[url]}?"
+
+
+@pytest.mark.parametrize("url", NOTHING)
+def test_nothing_is_said_where_it_is_unclear(url: str) -> None:
+    assert did_you_mean(url) == ""
+
+
+def test_a_path_with_a_secret_is_not_repeated() -> None:
+    assert did_you_mean(f"/tmp/token:{SECRET}") == "; did you mean sqlite:///FILE?"
+
+
+def test_another_store_is_opened_by_url() -> None:
+    said = did_you_mean("checkpoints.db", ("redis",))
+    assert said == "; did you mean open_store with sqlite:///checkpoints.db?"
+    assert did_you_mean("valkey://host", ("redis",)) == "; did you mean redis://HOST:6379/0?"
