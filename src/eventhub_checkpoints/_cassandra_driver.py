@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 
 from eventhub_checkpoints._core.settings import is_number, require
 from eventhub_checkpoints._nearest import nearest_first
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints._wire.cassandra_url import contact_point
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 
@@ -110,7 +111,7 @@ class Login:
         """Where it goes, for people."""
         hosts = [(f"[{host}]" if ":" in host else host, port) for host, port in self.contact_points]
         points = [f"{host}:{port}" for host, port in hosts]
-        datacenter = f" (datacenter {self.datacenter!r})" if self.datacenter else ""
+        datacenter = f" (datacenter {quoted(self.datacenter)})" if self.datacenter else ""
         return f"Cassandra at {shortened(points)}{datacenter}"
 
     def connected(self, seconds: float) -> Session:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from eventhub_checkpoints._nearest import nearest_first
+from eventhub_checkpoints._secrets import masked, quoted
 from eventhub_checkpoints.errors import MissingDriverError
 
 try:
@@ -46,7 +47,11 @@ def check_options(url: str, parsed: Container[str], pool: Any) -> None:
     try:
         pool.connection_class(**pool.connection_kwargs)  # it does not connect yet
     except (TypeError, RedisError) as error:
-        raise ValueError(str(error)) from error
+        said = masked(str(error))
+    else:
+        return
+    # Not chained: the driver may repeat the value of an option.
+    raise ValueError(said)
 
 
 def check_names(url: str, parsed: Container[str], pool: Any) -> None:
@@ -63,7 +68,7 @@ def check_names(url: str, parsed: Container[str], pool: Any) -> None:
             raise ValueError(f"{name} is not known; known are {names}")
     for name in FILES:
         if name in options and not Path(options[name]).exists():
-            raise ValueError(f"{name} is {options[name]!r}, and nothing has this path")
+            raise ValueError(f"{name} is {quoted(options[name])}, and nothing has this path")
 
 
 def parameters(kind: type) -> set[str]:

@@ -10,6 +10,8 @@ IN_TEXT = re.compile(
             | SharedKey\ [\w-]+: | Bearer\ ) [^&;\s'")]+""",
     re.IGNORECASE | re.VERBOSE,
 )
+USER = re.compile("(?::|%3A)(?:/|%2F){2}[^:%]*(?::|%3A)", re.IGNORECASE)
+"""What stands in front of a URL's password."""
 NAMED_SECRET = re.compile(
     r"""(?:shared_?access_?(?:key|signature) | (?:account|access|api|storage)[ _-]?key
         | (?<![a-z])sig | pass(?:word|wd|phrase)? | pwd | secret | token | credentials?
@@ -19,8 +21,8 @@ NAMED_SECRET = re.compile(
 )
 BARE_SECRET = re.compile(
     r"""(?<![\w+/%-]) (?:
-        eyJ[\w-]{8,}\.                      # a JSON Web Token
-        | [\w+/%-]{40,} (?:=|%3[Dd]) )      # a key of 256 bits or more in base64""",
+        eyJ[\w-]{8,}\.[\w.-]*               # a JSON Web Token
+        | [\w+/%-]{40,} (?:=|%3[Dd])+ )     # a key of 256 bits or more in base64""",
     re.VERBOSE,
 )
 
@@ -37,10 +39,10 @@ def quoted(value: object, limit: int = 100) -> str:
         text = repr(value)
     except Exception:  # such as that of an int with more digits than Python writes
         return f"<{type(value).__qualname__}>"
-    start, end = text.find(":", text.find("://") + 3), text.rfind("@")
-    if "://" in text and 0 < start < end:
+    user, end = USER.search(text), max(text.rfind("@"), text.rfind("%40"))
+    if user is not None and user.end() <= end:
         # Up to the last @: a password that is not percent-encoded may hold every other delimiter.
-        text = f"{text[: start + 1]}{MASK}{text[end:]}"
+        text = f"{text[: user.end()]}{MASK}{text[end:]}"
     found = NAMED_SECRET.search(text)
     if found is not None:
         text = text[: found.end()] + MASK
@@ -55,7 +57,8 @@ def masked(text: str) -> str:
 
     Other than in a value that somebody passed, a secret ends here at the next delimiter.
     """
-    return IN_TEXT.sub(lambda found: f"{found[1]}{MASK}@" if found[1] else found[2] + MASK, text)
+    text = IN_TEXT.sub(lambda found: f"{found[1]}{MASK}@" if found[1] else found[2] + MASK, text)
+    return BARE_SECRET.sub(MASK, text)
 
 
 def holds_secret(text: str) -> bool:

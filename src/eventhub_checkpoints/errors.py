@@ -22,6 +22,8 @@ always `__cause__`.
 
 from typing import Any
 
+from eventhub_checkpoints._secrets import masked, quoted
+
 
 class CheckpointStoreError(Exception):
     """The base of every error of this package."""
@@ -51,7 +53,7 @@ class InvalidRecordError(CheckpointStoreError, ValueError):
     """
 
     def __init__(self, field: str, value: object, expected: str) -> None:
-        super().__init__(f"{field} is {value!r}; expected {expected}")
+        super().__init__(f"{field} is {quoted(value)}; expected {expected}")
         self.field = field
         self.value = value
         self.expected = expected
@@ -81,8 +83,8 @@ class StaleCheckpointError(CheckpointStoreError):
     ) -> None:
         found = "nothing is stored" if newest is None else f"another writer has stored {newest}"
         super().__init__(
-            f"checkpoint {sequence_number} of partition {partition_id!r} was not stored: {found}; "
-            f"{way_out}"
+            f"checkpoint {sequence_number} of partition {quoted(partition_id)} was not stored: "
+            f"{found}; {way_out}"
         )
         self.partition_id = partition_id
         self.sequence_number = sequence_number
@@ -113,7 +115,8 @@ class InvalidCheckpointError(CheckpointStoreError):
         ),
     ) -> None:
         super().__init__(
-            f"the hub has no such position in partition {partition_id!r}: {said}; {way_out}"
+            f"the hub has no such position in partition {quoted(partition_id)}: {masked(said)}; "
+            f"{way_out}"
         )
         self.partition_id = partition_id
         self.said = said
@@ -134,7 +137,7 @@ class PoisonError(CheckpointStoreError):
 
     def __init__(self, partition_id: str, sequence_number: int) -> None:
         super().__init__(
-            f"event {sequence_number} of partition {partition_id!r} could not be processed; "
+            f"event {sequence_number} of partition {quoted(partition_id)} could not be processed; "
             "the partition is stopped before it"
         )
         self.partition_id = partition_id

@@ -9,6 +9,7 @@ A distribution adds a scheme with an entry point of the group `eventhub_checkpoi
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Mapping
 from inspect import iscoroutine, iscoroutinefunction
 from operator import attrgetter
@@ -17,7 +18,7 @@ from typing import Any, cast
 from eventhub_checkpoints._asking import log
 from eventhub_checkpoints._core.configuration import expected_types, read_configuration
 from eventhub_checkpoints._nearest import did_you_mean, nearest_first
-from eventhub_checkpoints._secrets import masked, quoted
+from eventhub_checkpoints._secrets import holds_secret, masked, quoted
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -144,7 +145,9 @@ def _called(url: str, factory: Callable[..., Any], given: dict[str, Any]) -> Any
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise
         arguments = f"with {', '.join(given)}" if given else "without arguments"
-        raise ConfigurationError(f"{url} could not be called {arguments}: {error}") from error
+        raise ConfigurationError(
+            f"{shown(url)} could not be called {arguments}: {masked(str(error))}"
+        ) from error
 
 
 def is_async_store(store: Any, url: str | Mapping[str, Any]) -> bool:
@@ -172,12 +175,14 @@ def known(found: dict[str, Any], scheme: str) -> str:
 def shown(url: str | Mapping[str, Any]) -> str:
     """The URL without its query and user, which may hold a secret; of a mapping, the store's type.
 
-    A connection string in the place of a URL is cut off before its first value.
+    A connection string or a key in the place of a URL is shown up to the secret.
     """
     if isinstance(url, Mapping):
         return str(url.get("backendType"))
     start = re.split("[?;=]", url, maxsplit=1)[0]
     scheme, slashes, rest = start.partition("://")
+    if not slashes and "@" not in url and holds_secret(url):
+        return quoted(url, sys.maxsize).lstrip("'\"")
     if url.count("@") > rest.count("@"):
         # It is in the query, or the password has what a query begins with: nobody can tell.
         return f"{url.partition(':')[0]}:..."

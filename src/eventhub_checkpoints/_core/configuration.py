@@ -33,6 +33,7 @@ from eventhub_checkpoints._core.tables import (
     text,
 )
 from eventhub_checkpoints._nearest import nearest_first
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 TOP: Keys = {
@@ -95,7 +96,7 @@ def refuse_what_is_not_the_stores(mapping: Mapping[str, Any]) -> None:
 
 def too_much(path: Sequence[str]) -> ConfigurationError:
     """Says which table is the store's, by the keys that lead to it."""
-    steps = "".join(f"[{step!r}]" for step in path)
+    steps = "".join(f"[{quoted(step)}]" for step in path)
     return ConfigurationError(f"{path[0]} is around the store's table: pass mapping{steps}")
 
 
@@ -124,7 +125,7 @@ def backend_of(table: Table) -> Backend:
     parts = named.split(".")
     if len(parts) > 1 and all(part.isidentifier() for part in parts):
         return custom(named)
-    raise ConfigurationError(f"backendType is {named!r}; expected {expected_types(named)}")
+    raise ConfigurationError(f"backendType is {quoted(named)}; expected {expected_types(named)}")
 
 
 def expected_types(named: str) -> str:

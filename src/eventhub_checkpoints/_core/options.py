@@ -14,6 +14,7 @@ from eventhub_checkpoints._core.settings import (
     is_seconds,
     require,
 )
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 NEVER = every(events=sys.maxsize)
@@ -50,7 +51,7 @@ class Options:
         start = self.starting_position
         if isinstance(start, Mapping):
             for partition_id, value in start.items():
-                require_start(f"starting_position of partition {partition_id!r}", value)
+                require_start(f"starting_position of partition {quoted(partition_id)}", value)
         elif not callable(start):
             require_start("starting_position", start)
 
@@ -85,7 +86,7 @@ class Options:
         for partition_id in self.starting_position:
             if partition_id not in partition_ids:
                 raise ConfigurationError(
-                    f"starting_position names partition {partition_id!r}; "
+                    f"starting_position names partition {quoted(partition_id)}; "
                     f"the hub has {', '.join(map(repr, partition_ids))}"
                 )
 

@@ -5,6 +5,7 @@ from inspect import iscoroutinefunction
 from math import isfinite
 from typing import Literal, TypedDict
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -80,7 +81,7 @@ def require(name: str, value: object, holds: bool, expected: str) -> None:
         ConfigurationError: it does not hold.
     """
     if not holds:
-        raise ConfigurationError(f"{name} is {value!r}; expected {expected}")
+        raise ConfigurationError(f"{name} is {quoted(value)}; expected {expected}")
 
 
 class StoreSettings(TypedDict, total=False):

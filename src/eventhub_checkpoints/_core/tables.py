@@ -11,6 +11,7 @@ from typing import Any
 
 from eventhub_checkpoints._core.durations import seconds_of
 from eventhub_checkpoints._nearest import nearest_first
+from eventhub_checkpoints._secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 Check = Callable[[str, object], Any]
@@ -45,8 +46,10 @@ def check_names(path: str, table: Iterable[object], known: Iterable[str]) -> Non
 
 
 def joined(path: str, name: object) -> str:
-    """The full path of a key."""
-    return f"{path}.{name}" if path else str(name)
+    """The full path of a key, for people."""
+    text = str(name)
+    last = quoted(text) if holds_secret(text) else text
+    return f"{path}.{last}" if path else last
 
 
 def unfit(path: str, value: object, expected: str) -> ConfigurationError:
@@ -110,7 +113,7 @@ def duration(shortest: float, longest: float) -> Check:
             return seconds
         if not isinstance(value, str | int | float):
             raise unfit(path, value, expected)
-        raise ConfigurationError(f"{path} is {value!r}; expected {expected}")
+        raise ConfigurationError(f"{path} is {quoted(value)}; expected {expected}")
 
     return check
 

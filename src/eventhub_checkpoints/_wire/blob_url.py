@@ -63,8 +63,8 @@ class ContainerUrl:
         if is_http and not container:
             raise ConfigurationError(f"the URL names no container: expected {EXPECTED}")
         if not is_http:
-            named = quoted(parts.path.rpartition("@")[2])
-            raise ConfigurationError(f"{named}: expected {EXPECTED}{did_you_mean(url, ('http',))}")
+            hint = did_you_mean(url, ("http",))
+            raise ConfigurationError(f"{quoted(url)}: expected {EXPECTED}{hint}")
         checked_container(container)
         return cls(f"{parts.scheme}://{parts.netloc}{account}", container, parts.query)
 

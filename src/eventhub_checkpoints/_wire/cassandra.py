@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
 
@@ -120,8 +121,8 @@ def checked_keyspace(name: Any) -> str:
     """
     if not isinstance(name, str) or not KEYSPACE.fullmatch(name):
         raise ConfigurationError(
-            f"namespace is {name!r}; expected a keyspace: lower-case letters, digits and _, with "
-            "a letter first, at most 48"
+            f"namespace is {quoted(name)}; expected a keyspace: lower-case letters, digits and _, "
+            "with a letter first, at most 48"
         )
     return name
 
@@ -143,14 +144,14 @@ def checked_replication(replication: Any, datacenter: str | None) -> dict[str, A
             return {"class": "SimpleStrategy", "replication_factor": replication}
         return {"class": "NetworkTopologyStrategy", datacenter: replication}
     raise ConfigurationError(
-        f"replication is {replication!r}; expected how many copies, or a map such as "
+        f"replication is {quoted(replication)}; expected how many copies, or a map such as "
         "{'class': 'NetworkTopologyStrategy', 'dc1': 3}"
     )
 
 
 def keyspace_definition(keyspace: str, replication: Mapping[str, Any]) -> str:
     """The statement that creates a keyspace, unless it exists."""
-    pairs = ", ".join(f"{quoted(name)}: {quoted(value)}" for name, value in replication.items())
+    pairs = ", ".join(f"{cql_text(name)}: {cql_text(value)}" for name, value in replication.items())
     return f'CREATE KEYSPACE IF NOT EXISTS "{keyspace}" WITH replication = {{{pairs}}}'
 
 
@@ -160,7 +161,7 @@ def definitions(keyspace: str, applied: int) -> list[str]:
     return [text.format(keyspace=f'"{keyspace}"') for text in texts]
 
 
-def quoted(value: object) -> str:
+def cql_text(value: object) -> str:
     """A value as a text in CQL."""
     return "'" + str(value).replace("'", "''") + "'"
 

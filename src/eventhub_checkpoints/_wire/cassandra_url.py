@@ -151,6 +151,7 @@ def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
         host, _, number = str(text).partition(":")
     number = number or str(port)
     # int() would take signs, spaces and underscores.
-    if not host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
+    is_host = host and {*"=;/@?# "}.isdisjoint(host)
+    if not is_host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
         raise ConfigurationError(f"{quoted(text)} is no host with a port; expected {EXPECTED}")
     return host, int(number)

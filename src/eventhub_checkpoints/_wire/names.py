@@ -5,6 +5,7 @@ Source: the layout that every official SDK shares, `docs/wire-format.md`.
 
 from typing import Literal
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.records import Scope
 
@@ -26,7 +27,7 @@ def checked_name_case(name_case: str) -> NameCase:
         return "lower"
     if name_case == "as-typed":
         return "as-typed"
-    raise ConfigurationError(f"name_case is {name_case!r}; expected 'lower' or 'as-typed'")
+    raise ConfigurationError(f"name_case is {quoted(name_case)}; expected 'lower' or 'as-typed'")
 
 
 def prefix(scope: Scope, kind: Kind, name_case: NameCase) -> str:

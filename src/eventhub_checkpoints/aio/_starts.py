@@ -5,6 +5,7 @@ from typing import Any
 
 from eventhub_checkpoints._core.options import Options, require_start
 from eventhub_checkpoints._core.start import BEGINNING
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.aio._colour import called
 
 
@@ -44,6 +45,6 @@ class Starts:
                 found = given.get(partition_id)
             else:
                 found = await called(given, partition_id)
-            require_start(f"starting_position of partition {partition_id!r}", found)
+            require_start(f"starting_position of partition {quoted(partition_id)}", found)
             self._asked[partition_id] = found
         return {key: BEGINNING if one is None else one for key, one in self._asked.items()}

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any, cast
 
+from eventhub_checkpoints._secrets import masked, quoted
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
 from eventhub_checkpoints.conformance.accessors import Given
 from eventhub_checkpoints.conformance.certify import Certifier, certify
@@ -121,7 +122,8 @@ def given_accessors(place: str | None) -> Given:
         found = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
-            f"--accessors {place!r} names no function ({error}); expected package.module:function"
+            f"--accessors {quoted(place)} names no function ({masked(str(error))}); "
+            "expected package.module:function"
         ) from error
     return cast("Given", found)
 
@@ -144,7 +146,7 @@ def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
     except CheckpointStoreError:
         raise
     except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        said = masked(" ".join(f"{type(error).__name__}: {error}".split()))
         raise ConfigurationError(f"{name} could not be asked: {said}") from error
 
 
@@ -168,7 +170,9 @@ def chosen(names: Sequence[str]) -> Sequence[Check]:
     known = {name for one in CHECKS for name in (one.name, *one.guarantees, *one.habits)}
     for name in names:
         if name not in known:
-            raise ConfigurationError(f"{name!r} is no check and no guarantee; --list shows them")
+            raise ConfigurationError(
+                f"{quoted(name)} is no check and no guarantee; --list shows them"
+            )
     wanted = set(names)
     return [one for one in CHECKS if not names or wanted & {one.name, *one.guarantees, *one.habits}]
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import Any
 
+from .._secrets import quoted
 from .local import NAMESPACE, LocalHub
 
 _ABOUT = "A local Event Hubs stand-in for trying and testing; never for production."
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 def _hub(text: str) -> tuple[str, int]:
     name, _, count = text.partition("=")
     if not name or not count.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PARTITIONS, such as orders=8")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not NAME=PARTITIONS, such as orders=8")
     return name, int(count)
 
 
@@ -74,7 +75,7 @@ def _check_names(parser: argparse.ArgumentParser, names: list[str]) -> None:
     folded = [name.lower() for name in names]
     for at, name in enumerate(names):
         if folded[at] in folded[:at]:
-            parser.error(f"--hub names {name!r} twice")
+            parser.error(f"--hub names {quoted(name)} twice")
 
 
 def _make(options: argparse.Namespace) -> LocalHub:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TypeGuard
 
 from .._amqp.types import Timestamp
+from .._secrets import quoted
 
 MAX_PARTITIONS = 2048
 MAX_IDLE_SECONDS = 1_000_000
@@ -22,7 +23,7 @@ def check_hubs(hubs: object) -> None:
     """Refuse what does not map names to numbers of partitions, or is empty."""
     if not isinstance(hubs, Mapping) or not hubs:
         raise ValueError(
-            f"hubs is {hubs!r}: expected names with their numbers of partitions, "
+            f"hubs is {quoted(hubs)}: expected names with their numbers of partitions, "
             "such as {'orders': 8}"
         )
 
@@ -30,23 +31,23 @@ def check_hubs(hubs: object) -> None:
 def check_hub(name: object, partitions: object) -> None:
     """Refuse an impossible name or number of partitions of a new hub."""
     if not isinstance(name, str) or not name or set(name) & _NOT_IN_A_NAME:
-        raise ValueError(f"{name!r} is no name of an event hub")
+        raise ValueError(f"{quoted(name)} is no name of an event hub")
     if not _is_whole(partitions) or not 1 <= partitions <= MAX_PARTITIONS:
-        raise ValueError(f"{name}={partitions!r}: expected 1 to {MAX_PARTITIONS} partitions")
+        raise ValueError(f"{name}={quoted(partitions)}: expected 1 to {MAX_PARTITIONS} partitions")
 
 
 def check_address(host: object, port: object) -> None:
     """Refuse an address that cannot be one."""
     if not isinstance(host, str):
-        raise ValueError(f"host is {host!r}: expected text, such as '127.0.0.1'")
+        raise ValueError(f"host is {quoted(host)}: expected text, such as '127.0.0.1'")
     if not _is_whole(port) or not 0 <= port <= 65535:
-        raise ValueError(f"port is {port!r}: expected 1 to 65535, or 0 for any free one")
+        raise ValueError(f"port is {quoted(port)}: expected 1 to 65535, or 0 for any free one")
 
 
 def check_text(what: str, value: object) -> None:
     """Refuse everything but text that is not empty."""
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{what} is {value!r}: expected text that is not empty")
+        raise ValueError(f"{what} is {quoted(value)}: expected text that is not empty")
 
 
 def read_groups(groups: object) -> list[str] | None:
@@ -55,7 +56,7 @@ def read_groups(groups: object) -> list[str] | None:
         return None
     # A text is iterable too, but letter by letter.
     if isinstance(groups, str | bytes) or not isinstance(groups, Iterable):
-        raise ValueError(f"consumer_groups is {groups!r}: expected a list of names, or None")
+        raise ValueError(f"consumer_groups is {quoted(groups)}: expected a list of names, or None")
     names = list(groups)
     for name in names:
         check_text("a consumer group's name", name)
@@ -66,20 +67,23 @@ def check_idle_timeout(seconds: object) -> None:
     """Refuse a time that no connection could live with."""
     if not _is_number(seconds) or not 0 < seconds <= MAX_IDLE_SECONDS:
         raise ValueError(
-            f"idle_timeout is {seconds!r}: expected seconds, above 0 and at most {MAX_IDLE_SECONDS}"
+            f"idle_timeout is {quoted(seconds)}: expected seconds, above 0 and at most "
+            f"{MAX_IDLE_SECONDS}"
         )
 
 
 def check_delay(seconds: object) -> None:
     """Refuse a delay that is none."""
     if not _is_number(seconds) or not 0 <= seconds < math.inf:
-        raise ValueError(f"cannot delay by {seconds!r} seconds: expected a number, 0 is the least")
+        raise ValueError(
+            f"cannot delay by {quoted(seconds)} seconds: expected a number, 0 is the least"
+        )
 
 
 def check_count(what: str, count: object, least: int) -> None:
     """Refuse everything but a whole number from `least` on."""
     if not _is_whole(count) or count < least:
-        raise ValueError(f"{what} is {count!r}: expected a whole number, at least {least}")
+        raise ValueError(f"{what} is {quoted(count)}: expected a whole number, at least {least}")
 
 
 def read_bodies(events: object) -> list[bytes]:
@@ -105,8 +109,8 @@ def read_time(time: object) -> Timestamp:
         seconds = time.timestamp()
     if not _is_number(seconds) or not 0 <= seconds < _YEAR_10000:
         raise ValueError(
-            f"enqueued_time is {time!r}: expected float seconds since the epoch, or a datetime "
-            "with a time zone"
+            f"enqueued_time is {quoted(time)}: expected float seconds since the epoch, or a "
+            "datetime with a time zone"
         )
     return Timestamp(round(seconds * 1000))
 
@@ -116,7 +120,7 @@ def check_properties(properties: object) -> None:
     if properties is None:
         return
     if not isinstance(properties, Mapping) or not all(isinstance(key, str) for key in properties):
-        raise ValueError(f"properties is {properties!r}: expected a map of names to values")
+        raise ValueError(f"properties is {quoted(properties)}: expected a map of names to values")
 
 
 def _is_whole(value: object) -> TypeGuard[int]:

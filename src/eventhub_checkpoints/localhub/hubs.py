@@ -7,6 +7,7 @@ import zlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
+from .._secrets import quoted
 from .arguments import MAX_PARTITIONS, check_count, check_hub, check_hubs, read_groups
 from .clock import now
 from .conditions import RefusedError, bad_partition, not_found
@@ -68,7 +69,7 @@ class Hub:
         before = len(self.partitions)
         if before + count > MAX_PARTITIONS:
             raise ValueError(
-                f"hub {self.name!r} has {before} partitions and cannot get {count} more: "
+                f"hub {quoted(self.name)} has {before} partitions and cannot get {count} more: "
                 f"it holds at most {MAX_PARTITIONS}"
             )
         self.partitions.extend(PartitionLog() for _ in range(count))
@@ -158,7 +159,7 @@ class Hubs:
         """
         check_hub(name, partitions)
         if name.lower() in self._hubs:
-            raise ValueError(f"hub {name!r} exists; `recreate` empties it")
+            raise ValueError(f"hub {quoted(name)} exists; `recreate` empties it")
         self._hubs[name.lower()] = Hub(name, partitions, self._groups)
 
     def recreate(self, name: str, partitions: int) -> None:

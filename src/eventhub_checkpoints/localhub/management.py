@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._amqp.messages import NO_VALUE, Message, Properties
 from .._amqp.types import Array, Int, Timestamp
+from .._secrets import quoted
 from .conditions import RefusedError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _reply(
 
 def _put_token(request: Message, asked: dict[str, Any]) -> Message:
     if asked.get("operation") != "put-token":
-        return _reply(request, 400, f"operation {asked.get('operation')!r} is not put-token")
+        return _reply(request, 400, f"operation {quoted(asked.get('operation'))} is not put-token")
     # Any token will do: the hub is for trying and testing, and has nothing to protect.
     return _reply(request, 202, "Accepted")
 
@@ -60,7 +61,9 @@ def _put_token(request: Message, asked: dict[str, Any]) -> Message:
 def _read(request: Message, asked: dict[str, Any], hubs: Hubs) -> Message:
     kind = asked.get("type")
     if asked.get("operation") != "READ" or kind not in (_HUB, _PARTITION):
-        text = f"cannot {asked.get('operation')!r} a {kind!r}: READ {_HUB} or {_PARTITION}"
+        text = (
+            f"cannot {quoted(asked.get('operation'))} a {quoted(kind)}: READ {_HUB} or {_PARTITION}"
+        )
         return _reply(request, 400, text, "amqp:not-implemented")
     hub = hubs.find(str(asked.get("name", "")))
     if kind == _HUB:

@@ -8,6 +8,7 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from .._secrets import quoted
 from .conditions import RefusedError
 from .connection import Connection
 from .faults import Faults, refused_link
@@ -54,7 +55,9 @@ class Server:
             raise _cannot_listen(host, port, error) from error
         except ValueError as error:
             # Python could not even ask for it: its name has too long a label, or an empty one.
-            raise ValueError(f"host is {host!r}, which is no name of a host: {error}") from error
+            raise ValueError(
+                f"host is {quoted(host)}, which is no name of a host: {error}"
+            ) from error
         return int(self._listener.sockets[0].getsockname()[1])
 
     @property
@@ -88,7 +91,7 @@ class Server:
             return self.hubs.find(hub)
         except RefusedError:
             known = ", ".join(self.hubs.names) or "none"
-            raise LookupError(f"there is no hub {hub!r}; there are: {known}") from None
+            raise LookupError(f"there is no hub {quoted(hub)}; there are: {known}") from None
 
     def log(self, hub: str, partition_id: str) -> PartitionLog:
         """Find a partition for a caller of the Python API.
@@ -102,7 +105,8 @@ class Server:
         except RefusedError:
             count = len(found.partitions)
             raise LookupError(
-                f"hub {hub!r} has no partition {partition_id!r}; it has '0' to '{count - 1}'"
+                f"hub {quoted(hub)} has no partition {quoted(partition_id)}; it has '0' to "
+                f"'{count - 1}'"
             ) from None
 
     def on_lost(self, connection: Connection) -> None:
@@ -128,4 +132,4 @@ def _cannot_listen(host: str, port: int, error: OSError) -> OSError:
     # of the system, but one of the resolver, below zero.
     number = error.errno or 0
     reason = os.strerror(number) if number > 0 else error.strerror or str(error)
-    return OSError(number, f"cannot listen on host {host!r}, port {port}: {reason}")
+    return OSError(number, f"cannot listen on host {quoted(host)}, port {port}: {reason}")

@@ -1,0 +1,306 @@
+"""Secrets in the wrong argument: whatever quotes what it was passed, quotes none.
+
+Every argument of every public class and function here gets each secret once, in every form. New
+ones are found by their signatures; what they need besides is in `VALID`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import importlib
+import inspect
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import MemoryCheckpointStore, PartitionProcessor, aio, every
+from eventhub_checkpoints._core.settings import StoreSettings
+from eventhub_checkpoints.errors import InvalidCheckpointError, InvalidRecordError, PoisonError
+from eventhub_checkpoints.localhub import LocalHub
+
+MARK = "S3CR3T"
+SECRETS = [
+    f"Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=root;SharedAccessKey={MARK}=",
+    f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={MARK}==;EndpointSuffix=x",
+    f"https://account.blob.core.windows.net/container?sv=2022-11-02&sig={MARK}&se=2030",
+    f"SharedAccessSignature sr=ns&sig={MARK}&se=1&skn=root",
+    f"postgresql://app:{MARK}@host/database",
+    f"rediss://:{MARK}/{MARK}?{MARK}@host:6380/0",
+    f"Bearer {MARK}",
+    f"c2VjcmV0{MARK}c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=",
+]
+MODULES = [
+    *("", ".registry", ".memory", ".blob", ".sql", ".redis", ".cassandra"),
+    *(".checkpointer", ".coalescing", ".processor", ".abilities", ".localhub"),
+    *(".aio", ".aio.registry", ".aio.memory", ".aio.blob", ".aio.sql", ".aio.redis"),
+    *(".aio.cassandra", ".aio.checkpointer", ".aio.coalescing", ".aio.processor"),
+]
+NOT_MADE = {
+    *("CheckpointManager", "PartitionProcessor", "Ticket", "Apart", "PartitionStats", "Position"),
+    *("Checkpoint", "Ownership", "Policy", "PartitionProperties", "Receiver", "RefusedLink"),
+    *("Deletes", "ListsScopes", "WritesInTransaction", "SequenceOffset"),
+    *("opened", "configured", "known", "checkpoint_arguments", "ANY"),
+}
+"""What users do not make or call: it is handed to them, is a base class, or is ours."""
+RECORDS = {"Checkpoint", "Ownership", "Position", "PartitionStats", "Scope", "SequenceOffset"}
+"""Plain data, whose `repr` is what is in it."""
+SCOPE = ("ns.servicebus.windows.net", "orders", "$Default")
+ROW = dict(
+    zip(("fully_qualified_namespace", "eventhub_name", "consumer_group"), SCOPE, strict=True)
+) | {"partition_id": "0"}
+ACCOUNT = "https://account.blob.core.windows.net"
+VALID: dict[str, Any] = {
+    **ROW,
+    "store": MemoryCheckpointStore(),
+    "client": lambda **_: None,
+    "processor": PartitionProcessor,
+    "url": "memory:",
+    "url_or_engine": "sqlite:///nowhere/checkpoints.db",
+    "blob_account_url": ACCOUNT,
+    "container_name": "container",
+    "container_url": f"{ACCOUNT}/container?sv=2022-11-02&sig=x",
+    "conn_str": "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=eA==;EndpointSuffix=x",
+    "contact_points": ["127.0.0.1"],
+    "events": 10,
+    "seconds": 5,
+    "policies": [every(seconds=5)],
+    "policy": every(seconds=5),
+    "settings": {},
+    "kwargs": {},
+    "unknown": {},
+    "hubs": {"orders": 2},
+    "hub": "orders",
+    "partitions": 2,
+    "count": 1,
+    "messages": [],
+    "condition": "com.microsoft:timeout",
+    "row": ROW,
+    "ownership_list": [{**ROW, "owner_id": "me", "etag": None}],
+    "checkpoint": {**ROW, "offset": "1", "sequence_number": 1},
+}
+OF_ONE: dict[str, dict[str, Any]] = {
+    "RedisCheckpointStore": {"url": "redis://127.0.0.1:1/0"},
+    "RedisCheckpointStore.from_url": {"url": "redis://127.0.0.1:1/0"},
+    "CassandraCheckpointStore.from_url": {"url": "cassandra://127.0.0.1:1/checkpoints"},
+    "SqlCheckpointStore.from_url": {"url": "sqlite:///nowhere/checkpoints.db"},
+    "BlobCheckpointStore.from_url": {"url": f"{ACCOUNT}/container?sv=2022-11-02&sig=x"},
+    "publish": {"events": ["body"]},
+}
+"""What one callable needs that the others call something else."""
+MAPPINGS = [
+    {
+        "backendType": "AzureBlob",
+        "namespace": "container",
+        "rwTimeout": "5s",
+        "create": False,
+        "settings": dict.fromkeys(StoreSettings.__annotations__, 5),
+        "azureblob": {"account": "account", "key": "eA==", "protocol": "https", "endpoint": ""}
+        | {"useEmulator": False, "lease": "10s"},
+    },
+    {
+        "backendType": "Cassandra",
+        "namespace": "checkpoints",
+        "cassandra": {"cluster": "h:9042", "replicationFactor": 1, "username": "a"}
+        | {"password": "b", "datacenter": "dc"},
+    },
+    {"backendType": "Sql", "sql": {"url": "sqlite:///f.db", "password": "", "schema": ""}},
+    {"backendType": "Redis", "redis": {"url": "redis://h", "password": "x", "entra": False}},
+    {"checkpointing": {"storage": {}}},
+]
+
+
+def shapes(secret: str) -> list[Any]:
+    return [secret, secret.encode(), [secret], (secret, 1), {"orders": secret}, {secret: 1}]
+
+
+def planted(value: Any, secret: str) -> Iterator[Any]:
+    """The value replaced by a secret, and each part of the value."""
+    yield from shapes(secret)
+    if isinstance(value, dict):
+        yield {**value, secret: 1}
+        for name, part in value.items():
+            for other in planted(part, secret):
+                yield {**value, name: other}
+    if isinstance(value, list):
+        for at, part in enumerate(value):
+            for other in planted(part, secret):
+                yield [*value[:at], other, *value[at + 1 :]]
+
+
+def is_of(one: Any, module: str) -> bool:
+    name = getattr(one, "__name__", "_")
+    return name[0] != "_" and callable(one) and getattr(one, "__module__", "") == module
+
+
+def constructors() -> dict[str, Callable[..., Any]]:
+    """The public classes and functions, and what else makes an object of a class."""
+    found: dict[str, Callable[..., Any]] = {}
+    for suffix in MODULES:
+        module = importlib.import_module(f"eventhub_checkpoints{suffix}")
+        own = [name for name, one in vars(module).items() if is_of(one, module.__name__)]
+        for name in getattr(module, "__all__", own):
+            one = getattr(module, name)
+            is_error = inspect.isclass(one) and issubclass(one, Exception)
+            if name in NOT_MADE or is_error or inspect.isabstract(one):
+                continue
+            colour = "aio." if ".aio" in f"{one.__module__}." else ""
+            found[f"{colour}{name}"] = one
+            if inspect.isclass(one):
+                for way, member in vars(one).items():
+                    if isinstance(member, classmethod | staticmethod) and way[0] != "_":
+                        found[f"{colour}{name}.{way}"] = getattr(one, way)
+    return found
+
+
+CONSTRUCTORS = constructors()
+
+
+def arguments(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    """What a call needs at least."""
+    valid = VALID | OF_ONE.get(name.removeprefix("aio."), {})
+    if name.startswith("aio."):
+        valid |= {"store": aio.MemoryCheckpointStore()}
+    given = {}
+    for one in inspect.signature(function).parameters.values():
+        is_open = one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+        if one.default is one.empty and not is_open:
+            assert one.name in valid, f"{name} needs {one.name}: give a value in VALID or OF_ONE"
+            given[one.name] = valid[one.name]
+    return given
+
+
+def calls(function: Callable[..., Any], name: str) -> Iterator[tuple[str, list[Any], dict]]:
+    """One call for each argument and secret; the text says which."""
+    given = arguments(function, name)
+    for one in inspect.signature(function).parameters.values():
+        for secret in SECRETS:
+            if one.kind is one.VAR_POSITIONAL:
+                for value in shapes(secret):
+                    yield one.name, [value], {}
+            elif one.kind is one.VAR_KEYWORD:
+                for setting in StoreSettings.__annotations__:
+                    for value in shapes(secret):
+                        yield setting, [], given | {setting: value}
+            else:
+                for value in planted(given.get(one.name), secret):
+                    yield one.name, [], given | {one.name: value}
+
+
+def shown_by(function: Callable[..., Any], positional: list[Any], named: dict) -> str:
+    """What a call and its result show to people."""
+    try:
+        result = function(*positional, **named)
+        if inspect.isawaitable(result):
+            result = asyncio.run(asyncio.wait_for(result, 5))
+    except Exception as error:
+        return "".join(traceback.format_exception(error))
+    if isinstance(result, (list, tuple, dict)) or type(result).__name__ in RECORDS:
+        return ""
+    with contextlib.suppress(Exception):
+        return repr(result)
+    return ""
+
+
+def checked(function: Callable[..., Any], name: str, caplog: Any) -> int:
+    tried = 0
+    for argument, positional, named in calls(function, name):
+        text = shown_by(function, positional, named) + "".join(
+            record.getMessage() + str(record.exc_text) for record in caplog.records
+        )
+        assert MARK not in text, f"{name}({argument}=...) shows a secret: {text[-1500:]}"
+        caplog.clear()
+        tried += 1
+    return tried
+
+
+@pytest.fixture(autouse=True)
+def all_logs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="eventhub_checkpoints")
+
+
+def test_the_public_constructors_are_found() -> None:
+    names = {"open_store", "BlobCheckpointStore.from_connection_string", "every", "LocalHub"}
+    names |= {"EventProcessor", "Checkpointer", "CoalescingCheckpointStore", "Scope.checked"}
+    assert CONSTRUCTORS.keys() >= names
+    assert CONSTRUCTORS.keys() >= {"aio.EventProcessor", "aio.SqlCheckpointStore.from_url"}
+
+
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_no_constructor_shows_a_secret(
+    name: str, caplog: pytest.LogCaptureFixture, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function = CONSTRUCTORS[name]
+    has_arguments = bool(inspect.signature(function).parameters)
+    assert (checked(function, name, caplog) > 0) == has_arguments
+
+
+def methods(of: object, ends: set[str]) -> list[str]:
+    return [
+        name
+        for name, _ in inspect.getmembers(type(of), inspect.isfunction)
+        if not name.startswith("_") and name not in ends
+    ]
+
+
+HOOKS = {"read_ownerships", "try_claim", "try_claims", "read_checkpoints", "write_checkpoint"}
+HOOKS |= {"read_scopes", "delete_rows", "identity", "map_error", "hides", "open", "close"}
+HOOKS |= {"drop_connections"}
+
+
+@pytest.mark.parametrize("package", ["eventhub_checkpoints", "eventhub_checkpoints.aio"])
+@pytest.mark.parametrize("kind", ["MemoryCheckpointStore", "CoalescingCheckpointStore"])
+def test_no_method_of_a_store_shows_a_secret(
+    package: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = importlib.import_module(package)
+
+    def store() -> Any:
+        made = module.MemoryCheckpointStore(operation_timeout=1, write_timeout=1)
+        return made if "Memory" in kind else module.CoalescingCheckpointStore(made)
+
+    names = methods(store(), HOOKS)
+    assert {"list_ownership", "claim_ownership", "update_checkpoint"} <= {*names}
+    for name in names:
+        made = store()
+        checked(getattr(made, name), name, caplog)
+
+
+def test_no_method_of_the_local_hub_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
+    with LocalHub({"orders": 2}) as hub:
+        for name in methods(hub, {"start", "stop", "delete", "recreate"}):
+            checked(getattr(hub, name), name, caplog)
+
+
+@pytest.mark.parametrize("package", ["eventhub_checkpoints", "eventhub_checkpoints.aio"])
+@pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda mapping: str(mapping.get("backendType")))
+def test_no_key_of_a_configuration_shows_a_secret(
+    package: str, mapping: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened = importlib.import_module(package).open_store
+    for secret in SECRETS:
+        for other in planted(mapping, secret):
+            text = shown_by(opened, [other], {})
+            assert MARK not in text, f"{other} is shown: {text[-1500:]}"
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_no_error_shows_a_secret_of_a_record(secret: str) -> None:
+    errors = [
+        InvalidRecordError("offset", secret, "a string"),
+        PoisonError(secret, 5),
+        InvalidCheckpointError(secret, f"The supplied offset '{secret}' is invalid"),
+    ]
+    for error in errors:
+        assert MARK not in f"{error} {error!r}"
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    from eventhub_checkpoints.conformance.__main__ import parser
+    from eventhub_checkpoints.localhub.__main__ import _parser
+
+    return {"conformance": parser(), "localhub": _parser()}
