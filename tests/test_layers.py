@@ -43,7 +43,7 @@ ARROWS: dict[str, set[str]] = {
     "_wire": {"ground"},
     "_amqp": {"ground"},
     "_decoder": {"ground", "_amqp"},
-    "localhub": {"_amqp"},
+    "localhub": {"ground", "_amqp"},
     "shell": BELOW_SHELLS,
     "receive": BELOW_SHELLS,
     "registry": BELOW_SHELLS | {"shell", "receive"},

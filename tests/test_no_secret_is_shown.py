@@ -4,7 +4,6 @@ Every argument of every public class and function here gets each secret once, in
 ones are found by their signatures; what they need besides is in `VALID`.
 """
 
-import argparse
 import asyncio
 import contextlib
 import importlib
@@ -299,8 +298,30 @@ def test_no_error_shows_a_secret_of_a_record(secret: str) -> None:
         assert MARK not in f"{error} {error!r}"
 
 
-def parsers() -> dict[str, argparse.ArgumentParser]:
-    from eventhub_checkpoints.conformance.__main__ import parser
-    from eventhub_checkpoints.localhub.__main__ import _parser
+WORDS = {
+    "cli": [[], ["demo"], ["demo", "--store"], ["demo", "--events"], ["demo", "--consumer"]],
+    "localhub": [["--hub", "a=1", name] for name in ("--port", "--events", "--hub")],
+    "conformance": [["--accessors"], ["memory:", "--only"], ["--"], ["memory:"]],
+}
+"""What stands in front of the secret on a command line that cannot work."""
 
-    return {"conformance": parser(), "localhub": _parser()}
+
+@pytest.mark.parametrize("command", WORDS)
+def test_no_command_line_shows_a_secret(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = importlib.import_module(
+        f"eventhub_checkpoints.{command}" + ("" if command == "cli" else ".__main__")
+    ).main
+    for words in WORDS[command]:
+        for secret in SECRETS:
+            if words[-1:] in (["--store"], ["--"]) and secret.partition("://")[0].isalpha():
+                continue  # a store that is there to be connected to
+            monkeypatch.setattr("sys.argv", ["command", *words, secret])
+            with contextlib.suppress(SystemExit):
+                assert main()
+            shown = capsys.readouterr()
+            assert shown.err
+            # Where the frame of a message has only so many columns, a word is cut in two.
+            text = "".join(f"{shown.out}{shown.err}".replace("\u2502", "").split())
+            assert MARK not in text, f"{words}: {text}"

@@ -1,14 +1,32 @@
 """The subcommands, one file each, under one name."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from eventhub_checkpoints import __version__
+from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints.cli.conform import conform
 from eventhub_checkpoints.cli.demo.command import demo
 
+
+class Commands(TyperGroup):
+    """Masks a secret that a wrong command line has put where the usage error quotes it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            # Only Click's own errors have one; Typer 0.29 comes with its own copy of Click.
+            if isinstance(said := getattr(error, "message", None), str):
+                vars(error)["message"] = masked(said)
+            raise
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     # Joins the lines of a docstring into paragraphs.

@@ -8,7 +8,7 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from eventhub_checkpoints._secrets import masked, quoted
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
@@ -22,11 +22,17 @@ from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.registry import GROUP, is_async_store, opened, shown
 
 
+class Parser(argparse.ArgumentParser):
+    """Masks a secret that a wrong command line has put where the error quotes it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and message, and end with status 2."""
+        super().error(masked(message))
+
+
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    found = argparse.ArgumentParser(
-        prog="python -m eventhub_checkpoints.conformance", description=__doc__
-    )
+    found = Parser(prog="python -m eventhub_checkpoints.conformance", description=__doc__)
     add = found.add_argument
     add("url", nargs="?", help="memory:, a container's URL, .. or package.module:factory")
     add("--aio", action="store_true", help="open the store for azure.eventhub.aio")

@@ -7,9 +7,9 @@ import json
 import signal
 import sys
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
-from .._secrets import quoted
+from .._secrets import masked, quoted
 from .local import NAMESPACE, LocalHub
 
 _ABOUT = "A local Event Hubs stand-in for trying and testing; never for production."
@@ -36,10 +36,16 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+class Parser(argparse.ArgumentParser):
+    """Masks a secret that a wrong command line has put where the error quotes it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and message, and end with status 2."""
+        super().error(masked(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m eventhub_checkpoints.localhub", description=_ABOUT
-    )
+    parser = Parser(prog="python -m eventhub_checkpoints.localhub", description=_ABOUT)
     add = parser.add_argument
     add(
         "--hub",
