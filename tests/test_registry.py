@@ -225,6 +225,26 @@ def test_a_scheme_with_a_typing_error_is_answered_with_the_nearest_first(
 
 @pytest.mark.parametrize("open_it", BOTH)
 @pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        (f"mysql://me:{SECRET}@host/db", "postgresql://USER:PASSWORD@HOST/DATABASE"),
+        (f"postgres://me:{SECRET}@host/db", "postgresql://USER:PASSWORD@HOST/DATABASE"),
+        ("data/checkpoints.db", "sqlite:///data/checkpoints.db"),
+        ("/data/checkpoints.db", "sqlite:////data/checkpoints.db"),
+        ("localhost:6379", "redis://HOST:6379/0"),
+    ],
+)
+def test_a_url_of_another_program_is_answered_with_what_was_meant(
+    open_it: Open, url: str, meant: str
+) -> None:
+    with pytest.raises(ConfigurationError) as failure:
+        open_it(url)
+    assert str(failure.value).endswith(f"and package.module:factory; did you mean {meant}?")
+    assert SECRET not in str(failure.value)
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+@pytest.mark.parametrize(
     "url", ["no_such_module:factory", "no.such.module:factory", "json:no_such_factory"]
 )
 def test_a_factory_that_cannot_be_imported_says_why(open_it: Open, url: str) -> None:

@@ -84,12 +84,14 @@ class Checkpointing(Asking):
         never offsets; an equal one is success.
 
         Args:
-            checkpoint: as the SDK builds it; neither kept nor edited.
+            checkpoint: as the SDK builds it; neither kept nor edited. An `offset` that is not
+                known is None, or the sequence number as an int, as `list_checkpoints` gives it;
+                any other int is refused, for it may be an offset, which is a string.
             force: go back on purpose, whatever is stored.
             on_stale: for this write, in the place of what the store was made with.
 
         Raises:
-            InvalidRecordError: a name or id is unusable, or the sequence number no int64.
+            InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
             StaleCheckpointError: see above.
             StoreUnavailableError: no certain answer within `write_timeout`, or too many writers.
             StoreAccessError: the backend refused.

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, SupportsIndex, cast
 
+from eventhub_checkpoints._secrets import holds_secret
 from eventhub_checkpoints.errors import InvalidRecordError
 
 LEAST_INT64, MOST_INT64 = -(2**63), 2**63 - 1
@@ -27,7 +28,7 @@ def checked_name(field: str, value: Any) -> str:
 
     Raises:
         InvalidRecordError: it is empty, no text, `.` or `..`, or holds a slash of either kind
-            or a control character.
+            or a control character, or a secret.
     """
     if not isinstance(value, str) or not value:
         is_number = field == "partition_id" and isinstance(value, int)
@@ -35,6 +36,8 @@ def checked_name(field: str, value: Any) -> str:
         raise InvalidRecordError(field, value, f"a text that is not empty{example}")
     if not {"/", "\\"}.isdisjoint(value) or not value.isprintable():
         raise InvalidRecordError(field, value, "a text without slashes and control characters")
+    if not value.isdecimal() and holds_secret(value):
+        raise InvalidRecordError(field, value, "a name, not a connection string, key or token")
     if value in {".", ".."}:
         raise InvalidRecordError(field, value, "a name, not a step in a path")
     return value
@@ -66,18 +69,28 @@ def checked_etag(value: Any) -> str | None:
     return value or None
 
 
-def checked_offset(value: Any) -> str:
-    """An offset as it is stored: text as given, `""` when unknown.
+def checked_offset(value: Any, sequence_number: int) -> str:
+    """An offset as it is stored: a string as it is, `""` when unknown.
 
-    An int is unknown too: it is the `SequenceOffset` of a listed checkpoint coming back.
+    Unknown are None, the `SequenceOffset` of a listed checkpoint, and the same number as a plain
+    int, as JSON gives it back. Any other int is refused: it may be an offset that was meant as a
+    string, and left out it would be lost.
 
     Raises:
-        InvalidRecordError: it is neither text nor int nor None.
+        InvalidRecordError: it is none of these.
     """
-    if value is None or whole_number(value) is not None:
+    if value is None:
         return ""
+    number = whole_number(value)
+    if number is not None:
+        is_placeholder = isinstance(value, int) and type(value) is not int
+        if is_placeholder or number == sequence_number:
+            return ""
+        raise InvalidRecordError(
+            "offset", value, f"a string such as '{number}', or None where it is unknown"
+        )
     if not isinstance(value, str) or (value and not value.isprintable()):
-        raise InvalidRecordError("offset", value, "a printable text, or None where it is unknown")
+        raise InvalidRecordError("offset", value, "a printable string, or None where it is unknown")
     return value
 
 

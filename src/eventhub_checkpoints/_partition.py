@@ -100,7 +100,7 @@ class CheckpointManager:
             raise InvalidRecordError("event", None, "an event, or an offset and a sequence number")
         if event is None or isinstance(event, str):
             number = checked_sequence_number(sequence_number)
-            return self._work.save(Position(number, checked_offset(event or offset)))
+            return self._work.save(Position(number, checked_offset(event or offset, number)))
         if not hasattr(event, "sequence_number"):
             kind = type(event).__name__
             raise InvalidRecordError("event", kind, "an event, or an offset as text")

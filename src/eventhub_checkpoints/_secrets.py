@@ -10,8 +10,12 @@ IN_TEXT = re.compile(
             | SharedKey\ [\w-]+: | Bearer\ ) [^&;\s'")]+""",
     re.IGNORECASE | re.VERBOSE,
 )
-USER = re.compile("(?::|%3A)(?:/|%2F){2}[^:%]*(?::|%3A)", re.IGNORECASE)
-"""What stands in front of a URL's password."""
+USER = re.compile(
+    r"""(?::|%3A) (?:/|%2F){2} [^:%]* (?::|%3A)
+        | (?<!\w) b?['"] [^:/%'"]* (?::(?!//)|%3A(?!%2F))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What stands in front of a URL's password, also where the URL has no scheme."""
 NAMED_SECRET = re.compile(
     r"""(?:shared_?access_?(?:key|signature) | (?:account|access|api|storage)[ _-]?key
         | (?<![a-z])sig | pass(?:word|wd|phrase)? | pwd | secret | token | credentials?

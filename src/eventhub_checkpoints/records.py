@@ -191,14 +191,13 @@ class Checkpoint:
         """Read what the SDK hands to `update_checkpoint`.
 
         Raises:
-            InvalidRecordError: a name or id is unusable, or the sequence number no int64.
+            InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
         """
+        scope = Scope.from_dict(checkpoint)
+        partition_id = checked_name("partition_id", checkpoint.get("partition_id"))
+        number = checked_sequence_number(checkpoint.get("sequence_number"))
         return cls(
-            Scope.from_dict(checkpoint),
-            checked_name("partition_id", checkpoint.get("partition_id")),
-            checked_offset(checkpoint.get("offset")),
-            checked_sequence_number(checkpoint.get("sequence_number")),
-            version,
+            scope, partition_id, checked_offset(checkpoint.get("offset"), number), number, version
         )
 
     def as_dict(self, scope: Scope) -> dict[str, Any]:

@@ -175,16 +175,31 @@ def test_any_other_sequence_number_is_named_with_its_value(value: object) -> Non
     assert (failure.value.field, failure.value.value) == ("sequence_number", value)
 
 
-@pytest.mark.parametrize("value", [1.5, True, b"1", "a\nb", ["1"]])
+@pytest.mark.parametrize("value", [1.5, True, b"1", "a\nb", ["1"], 5, -1])
 def test_an_unusable_offset_is_named_with_its_value(value: object) -> None:
     with pytest.raises(InvalidRecordError) as failure:
         Checkpoint.from_dict(CHECKPOINT | {"offset": value}, "")
     assert (failure.value.field, failure.value.value) == ("offset", value)
 
 
-@pytest.mark.parametrize("value", [None, "", 7, SequenceOffset(0)])
+@pytest.mark.parametrize("value", [None, "", 7, SequenceOffset(7), SequenceOffset(0)])
 def test_an_offset_that_is_not_known_is_stored_as_nothing(value: object) -> None:
     assert Checkpoint.from_dict(CHECKPOINT | {"offset": value}, "").offset == ""
+
+
+def test_an_int_that_may_be_an_offset_is_refused_with_the_string_to_pass() -> None:
+    with pytest.raises(InvalidRecordError, match=r"^offset is 5; expected a string such as '5'"):
+        Checkpoint.from_dict(CHECKPOINT | {"offset": 5}, "")
+
+
+@pytest.mark.parametrize("field", ["eventhub_name", "consumer_group", "partition_id"])
+@pytest.mark.parametrize("secret", ["SharedAccessKey=c2VjcmV0", "token:c2VjcmV0", "sig=c2VjcmV0"])
+def test_a_secret_is_not_a_name(field: str, secret: str) -> None:
+    with pytest.raises(
+        InvalidRecordError, match="not a connection string, key or token"
+    ) as refused:
+        Checkpoint.from_dict(CHECKPOINT | {field: secret}, "")
+    assert "c2VjcmV0" not in str(refused.value)
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1))

@@ -24,6 +24,7 @@ PLACES = [
     "SharedAccessKey%3D{}",
     "postgresql://app:{}@db.example.org:5432/checkpoints",
     "rediss://:{}@cache.example.org:6380/0?db=1",
+    "app:{}@db.example.org:5432/checkpoints",
     "amqps://root:{}@ns.servicebus.windows.net/",
     "host=db user=app password={} dbname=checkpoints",
     "password: {}",

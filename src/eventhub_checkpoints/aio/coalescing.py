@@ -134,7 +134,7 @@ class CoalescingCheckpointStore(CheckpointStore):
                 is written at once, and what it raises is raised.
 
         Raises:
-            InvalidRecordError: a name or id is unusable, or the sequence number no int64.
+            InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
         """
         if self._place != place():
             self._arrive()
@@ -214,5 +214,5 @@ class CoalescingCheckpointStore(CheckpointStore):
     def _checked(self, checkpoint: Any) -> tuple[Kept | None, int, str]:
         row = checked_row(checkpoint)
         key, number = key_of(row), checked_sequence_number(row.get("sequence_number"))
-        offset = checked_offset(row.get("offset"))
+        offset = checked_offset(row.get("offset"), number)
         return self._keeper.one(key, row), number, offset

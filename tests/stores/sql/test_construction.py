@@ -11,7 +11,12 @@ from eventhub_checkpoints import ConfigurationError, MissingDriverError, aio, op
 from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreNotReadyError
 
 WRONG = {
-    "mysql://u:hush@host/db": "mysql:// is not supported; the SQL store takes sqlite:// and post",
+    "mysql://u:hush@host/db": "mysql:// is not supported; the SQL store takes sqlite:// and "
+    "postgresql://; did you mean postgresql://USER:PASSWORD@HOST/DATABASE",
+    "postgres://u:hush@host/db": "did you mean postgresql://USER:PASSWORD@HOST/DATABASE",
+    "data/checkpoints.db": "did you mean sqlite:///data/checkpoints.db",
+    "sqlite://checkpoints.db": "has no host; .* did you mean sqlite:///checkpoints.db",
+    "valkey://:hush@host": "did you mean open_store with redis://HOST:6379/0",
     "sqlite://": "keeps rows in a file",
     "sqlite:///:memory:": "keeps rows in a file",
     "sqlite:///file:x?mode=memory&uri=true": "keeps rows in a file",
