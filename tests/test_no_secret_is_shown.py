@@ -9,13 +9,14 @@ import contextlib
 import importlib
 import inspect
 import logging
+import socket
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import MemoryCheckpointStore, PartitionProcessor, aio, every
+from eventhub_checkpoints import MemoryCheckpointStore, PartitionProcessor, Scope, aio, every
 from eventhub_checkpoints._core.settings import StoreSettings
 from eventhub_checkpoints.errors import InvalidCheckpointError, InvalidRecordError, PoisonError
 from eventhub_checkpoints.localhub import LocalHub
@@ -65,11 +66,7 @@ VALID: dict[str, Any] = {
     "contact_points": ["127.0.0.1"],
     "events": 10,
     "seconds": 5,
-    "policies": [every(seconds=5)],
     "policy": every(seconds=5),
-    "settings": {},
-    "kwargs": {},
-    "unknown": {},
     "hubs": {"orders": 2},
     "hub": "orders",
     "partitions": 2,
@@ -77,6 +74,8 @@ VALID: dict[str, Any] = {
     "messages": [],
     "condition": "com.microsoft:timeout",
     "row": ROW,
+    "version": "v1",
+    "settings": {"frequency": "5s", "countThreshold": 10, "timeThreshold": "10s"},
     "ownership_list": [{**ROW, "owner_id": "me", "etag": None}],
     "checkpoint": {**ROW, "offset": "1", "sequence_number": 1},
 }
@@ -143,10 +142,11 @@ def constructors() -> dict[str, Callable[..., Any]]:
         for name in getattr(module, "__all__", own):
             one = getattr(module, name)
             is_error = inspect.isclass(one) and issubclass(one, Exception)
-            if name in NOT_MADE or is_error or inspect.isabstract(one):
+            if is_error:
                 continue
             colour = "aio." if ".aio" in f"{one.__module__}." else ""
-            found[f"{colour}{name}"] = one
+            if name not in NOT_MADE and not inspect.isabstract(one):
+                found[f"{colour}{name}"] = one
             if inspect.isclass(one):
                 for way, member in vars(one).items():
                     if isinstance(member, classmethod | staticmethod) and way[0] != "_":
@@ -222,7 +222,14 @@ def all_logs(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_the_public_constructors_are_found() -> None:
     names = {"open_store", "BlobCheckpointStore.from_connection_string", "every", "LocalHub"}
-    names |= {"EventProcessor", "Checkpointer", "CoalescingCheckpointStore", "Scope.checked"}
+    names |= {
+        "Policy.from_settings",
+        "Checkpoint.from_dict",
+        "EventProcessor",
+        "Checkpointer",
+        "CoalescingCheckpointStore",
+        "Scope.checked",
+    }
     assert CONSTRUCTORS.keys() >= names
     assert CONSTRUCTORS.keys() >= {"aio.EventProcessor", "aio.SqlCheckpointStore.from_url"}
 
@@ -296,6 +303,86 @@ def test_no_error_shows_a_secret_of_a_record(secret: str) -> None:
     ]
     for error in errors:
         assert MARK not in f"{error} {error!r}"
+
+
+def ready_stores() -> Iterator[Any]:
+    """Stores over clients that hold a secret each."""
+    from azure.storage.blob import ContainerClient
+    from redis import Redis
+    from sqlalchemy import create_engine
+
+    from eventhub_checkpoints.blob import BlobCheckpointStore
+    from eventhub_checkpoints.cassandra import CassandraCheckpointStore
+    from eventhub_checkpoints.redis import RedisCheckpointStore
+    from eventhub_checkpoints.sql import SqlCheckpointStore
+
+    url = f"{ACCOUNT}/container?sv=2022-11-02&sig={MARK}"
+    yield BlobCheckpointStore(container_client=ContainerClient.from_container_url(url))
+    yield BlobCheckpointStore(ACCOUNT, "container", {"account_name": "a", "account_key": MARK})
+    yield SqlCheckpointStore(create_engine(f"postgresql+psycopg://app:{MARK}@host/database"))
+    yield SqlCheckpointStore("postgresql://app@host/database", credential=MARK)
+    yield RedisCheckpointStore(client=Redis.from_url(f"redis://app:{MARK}@host/0"))
+    yield RedisCheckpointStore("redis://host/0", credential=MARK)
+    yield CassandraCheckpointStore(["host"], username="app", password=MARK)
+
+
+def test_no_store_shows_the_secret_of_its_client() -> None:
+    stores = list(ready_stores())
+    assert len(stores) == 7
+    for store in stores:
+        text = f"{store!r} {store} {vars(store)!r}"
+        assert MARK not in text
+
+
+class Vault:
+    """A credential that repeats what it was looking for."""
+
+    def get_token(self, *scopes: str, **_: Any) -> Any:
+        raise ValueError(f"the vault has no {SECRETS[0]}")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://app@{}/db", "redis://{}/0", "https://{}/a/container"]
+)
+def test_no_store_shows_a_secret_that_its_credential_repeats(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = importlib.import_module("eventhub_checkpoints").open_store
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+        store = opened(url.format(place), credential=Vault(), operation_timeout=1)
+        text = shown_by(store.list_checkpoints, list(SCOPE), {})
+    assert "Error" in text
+    assert MARK not in text + caplog.text
+
+
+def fail_at_three_depths() -> None:
+    try:
+        try:
+            raise KeyError(SECRETS[0])
+        except KeyError:
+            raise OSError("cannot connect")  # noqa: B904  # as drivers do
+    except OSError as error:
+        raise RuntimeError("no answer") from error
+
+
+@pytest.mark.parametrize("package", ["eventhub_checkpoints", "eventhub_checkpoints.aio"])
+def test_no_error_behind_the_drivers_shows_a_secret(package: str) -> None:
+    kind = importlib.import_module(package).MemoryCheckpointStore
+
+    class Failing(kind):  # type: ignore[misc, valid-type]  # the base is known only here
+        if package.endswith("aio"):
+
+            async def read_checkpoints(self, scope: Scope) -> Any:
+                fail_at_three_depths()
+        else:
+
+            def read_checkpoints(self, scope: Scope) -> Any:
+                fail_at_three_depths()
+
+    text = shown_by(Failing(operation_timeout=1).list_checkpoints, list(SCOPE), {})
+    assert "StoreError: RuntimeError: no answer" in text
+    assert MARK not in text
 
 
 WORDS = {

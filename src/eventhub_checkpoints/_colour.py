@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eventhub_checkpoints._core.settings import kind_of
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -37,7 +38,7 @@ def check_handlers(processor: object) -> None:
     """
     for name in HANDLERS:
         if inspect.iscoroutinefunction(getattr(processor, name, None)):
-            raise _is_async(f"{name} of {processor!r}", "plain methods")
+            raise _is_async(f"{name} of {quoted(processor)}", "plain methods")
 
 
 def check_plain(name: str, function: object) -> None:

@@ -169,6 +169,23 @@ def test_what_is_no_url_is_refused(url) -> None:
         RedisUrl.parse(url)
 
 
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("mysql://u:hush@h/d", "open_store with postgresql://USER:PASSWORD@HOST/DATABASE"),
+        ("postgres://u:hush@h/d", "open_store with postgresql://USER:PASSWORD@HOST/DATABASE"),
+        ("data/checkpoints.db", "open_store with sqlite:///data/checkpoints.db"),
+        ("cache.example.org:6379", "redis://HOST:6379/0"),
+        ("c.example.org:6380,password=hush,ssl=True", "rediss://:PASSWORD@HOST:6380/0"),
+    ],
+)
+def test_a_url_of_another_program_is_answered_with_what_was_meant(url, meant) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        RedisUrl.parse(url)
+    assert str(refused.value).endswith(f"; did you mean {meant}?")
+    assert "hush" not in str(refused.value)
+
+
 def test_the_namespace_is_the_keywords_the_urls_or_the_default() -> None:
     assert checked_namespace("a") == checked_namespace("a", "a") == checked_namespace(None, "a")
     assert checked_namespace(None) == "eventhub-checkpoints"

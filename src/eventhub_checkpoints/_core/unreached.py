@@ -38,13 +38,13 @@ def innermost(error: BaseException) -> BaseException:
     return last
 
 
-def linked(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and those behind it."""
+def linked(error: BaseException, links: tuple[str, ...] = LINKS) -> Iterator[BaseException]:
+    """Yield the error and those behind it, as its attributes name them."""
     seen: list[BaseException] = []
     following: object = error
     while isinstance(following, BaseException) and following not in seen:
         yield following
         seen.append(following)
-        found = (getattr(following, name, None) for name in LINKS)
+        found = (getattr(following, name, None) for name in links)
         args = (one for one in following.args if isinstance(one, BaseException))
         following = next((one for one in (*found, *args) if isinstance(one, BaseException)), None)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from eventhub_checkpoints._core.answers import Conflict, Listing, Lost, Seen, Won, Written
+from eventhub_checkpoints._core.unreached import LINKS, linked
 from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -81,5 +82,6 @@ class Hooks(ABC):
         return kind(f"{type(error).__name__}: {masked(str(error))}")
 
     def hides(self, error: Exception) -> bool:
-        """Whether the driver's error holds a secret, so that it must not be chained."""
-        return masked(str(error)) != str(error)
+        """Whether the driver's error, or one behind it, holds a secret and must not be chained."""
+        chain = linked(error, (*LINKS, "__context__"))
+        return any(masked(str(one)) != str(one) for one in chain)
