@@ -146,6 +146,12 @@ def test_an_unknown_setting_is_refused_with_the_known_ones(open_it: Open) -> Non
 
 
 @pytest.mark.parametrize("open_it", BOTH)
+def test_a_path_is_answered_with_the_url_of_the_file(open_it: Open) -> None:
+    with pytest.raises(ConfigurationError, match=r"did you mean sqlite:///rows.db\?$"):
+        open_it(Path("rows.db"))
+
+
+@pytest.mark.parametrize("open_it", BOTH)
 @pytest.mark.parametrize("url", [None, "", 5, SECRET.encode()])
 def test_a_url_that_is_no_text_asks_for_the_variable(open_it: Open, url: Any) -> None:
     said = "^the store URL is .*; expected a text such as .*environment variable set"

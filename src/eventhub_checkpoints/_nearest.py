@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import PurePath
 
 from eventhub_checkpoints._secrets import holds_secret
 
@@ -46,14 +47,17 @@ PATH = re.compile(r"[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?)", re.IGNORECASE)
 HOST = re.compile(r"[\w.-]+:(?P<port>\d+)(?:/\d*)?")
 
 
-def did_you_mean(url: str, own: tuple[str, ...] = ()) -> str:
+def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
     """Return what to add to a message about a URL that no store takes; `""` where that is unclear.
 
     Args:
-        url: what was passed; only a path without a secret is repeated.
+        url: what was passed, a string or a path; only a path without a secret is repeated.
         own: what the URLs of the store begin with that was called; none: any store's.
     """
-    meant = meant_url(url.strip())
+    if isinstance(url, PurePath):
+        meant: str | None = sqlite_url(str(url))
+    else:
+        meant = meant_url(url.strip()) if isinstance(url, str) else None
     if meant is None:
         return ""
     is_own = not own or meant.startswith(own)

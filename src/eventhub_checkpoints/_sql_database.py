@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from eventhub_checkpoints._compat import completed
 from eventhub_checkpoints._core.unreached import why_unreached
 from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
+from eventhub_checkpoints._nearest import did_you_mean
 from eventhub_checkpoints._sql_calls import wait_for_locks, write_ahead
 from eventhub_checkpoints._sql_engine import (
     COLOUR,
@@ -122,7 +123,7 @@ class SqlDatabase:
         if not isinstance(engine, Engine):
             raise ConfigurationError(
                 f"the first argument is of type {type(engine).__name__}; expected a URL, or an "
-                f"{Engine.__name__} of SQLAlchemy"
+                f"{Engine.__name__} of SQLAlchemy{did_you_mean(engine)}"
             )
         if credential is not None or entra:
             raise ConfigurationError("a ready engine has its own password; leave credential out")

@@ -49,7 +49,7 @@ class InvalidRecordError(CheckpointStoreError, ValueError):
 
     Attributes:
         field: the key of the record that was wrong, for example `"sequence_number"`.
-        value: what it held.
+        value: what it held, a secret included; the message masks one.
     """
 
     def __init__(self, field: str, value: object, expected: str) -> None:

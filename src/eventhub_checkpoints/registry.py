@@ -80,7 +80,7 @@ def opened(
         raise ConfigurationError(
             f"the store URL is {'empty' if url == '' else found_type}; expected a text such as "
             "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
-            "is the environment variable set?"
+            f"is the environment variable set?{did_you_mean(url)}"
         )
     scheme, colon, rest = url.partition(":")
     found = {entry.name: entry for entry in entry_points(group=group)}

@@ -1,5 +1,7 @@
 """What was probably meant by a URL that no store takes."""
 
+from pathlib import PurePosixPath
+
 import pytest
 
 from eventhub_checkpoints._nearest import did_you_mean
@@ -38,6 +40,11 @@ def test_what_was_meant_is_shown_without_a_secret(url: str) -> None:
 @pytest.mark.parametrize("url", NOTHING)
 def test_nothing_is_said_where_it_is_unclear(url: str) -> None:
     assert did_you_mean(url) == ""
+
+
+def test_a_path_is_the_file_of_a_url() -> None:
+    assert did_you_mean(PurePosixPath("/x/rows")) == "; did you mean sqlite:////x/rows?"
+    assert did_you_mean(5) == did_you_mean(None) == ""
 
 
 def test_a_path_with_a_secret_is_not_repeated() -> None:

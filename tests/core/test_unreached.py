@@ -42,7 +42,13 @@ def test_the_reason_is_found(error: Exception, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ConnectionResetError(104, "reset"), TimeoutError(), DriverError("Errno 1111]")]
+    "error",
+    [
+        ConnectionResetError(104, "reset"),
+        TimeoutError(),
+        DriverError("Errno 1111]"),
+        DriverError("connection to server at port 10061 failed: the server closed it"),
+    ],
 )
 def test_any_other_error_has_no_such_reason(error: Exception) -> None:
     assert why_unreached(error) is None

@@ -17,7 +17,8 @@ UNRESOLVED = re.compile(
     "Temporary failure in name resolution"
 )
 REFUSED = re.compile(
-    rf"Connection refused|Errno {errno.ECONNREFUSED}\]|Error {errno.ECONNREFUSED} connecting|10061"
+    rf"Connection refused|Errno {errno.ECONNREFUSED}\]|Error {errno.ECONNREFUSED} connecting|"
+    r"WinError 10061|0x0000274D"
 )
 """The words of libpq, redis-py and asyncio, whose errors do not always keep the system's own."""
 

@@ -71,7 +71,7 @@ def wrong_url(url: object) -> ConfigurationError:
         "this is no URL of a Redis server; expected "
         "redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER OF DATABASE], or rediss:// for TLS; "
         f"characters such as # / ? @ in a password are written as {quote('#/?@', safe='')}"
-        + (did_you_mean(url, ("redis",)) if isinstance(url, str) else "")
+        + did_you_mean(url, ("redis",))
     )
 
 
