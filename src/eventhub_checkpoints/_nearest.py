@@ -44,6 +44,14 @@ PORTS = {
 }
 SQLITE = re.compile(r"sqlite3:///(?P<path>.+)|(?:sqlite3?|file):/{0,2}(?P<file>.+)", re.IGNORECASE)
 PATH = re.compile(r"[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?)", re.IGNORECASE)
+CONNECTION_STRING = re.compile(
+    r"\b(?:(?P<account>AccountName|AccountKey|BlobEndpoint)=|Endpoint=sb:)", re.IGNORECASE
+)
+STORAGE_ACCOUNT = (
+    "; the connection string of a storage account goes to "
+    "BlobCheckpointStore.from_connection_string"
+)
+EVENT_HUB = "; this is the connection string of an event hub, not the URL of a store"
 HOST = re.compile(r"[\w.-]+:(?P<port>\d+)(?:/\d*)?")
 
 
@@ -54,6 +62,8 @@ def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
         url: what was passed, a string or a path; only a path without a secret is repeated.
         own: what the URLs of the store begin with that was called; none: any store's.
     """
+    if isinstance(url, str) and (found := CONNECTION_STRING.search(url)):
+        return STORAGE_ACCOUNT if found["account"] else EVENT_HUB
     if isinstance(url, PurePath):
         meant: str | None = sqlite_url(str(url))
     else:

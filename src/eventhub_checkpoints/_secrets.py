@@ -43,16 +43,16 @@ def quoted(value: object, limit: int = 100) -> str:
         text = repr(value)
     except Exception:  # such as that of an int with more digits than Python writes
         return f"<{type(value).__qualname__}>"
-    user, end = USER.search(text), max(text.rfind("@"), text.rfind("%40"))
-    if user is not None and user.end() <= end:
-        # Up to the last @: a password that is not percent-encoded may hold every other delimiter.
-        text = f"{text[: user.end()]}{MASK}{text[end:]}"
-    found = NAMED_SECRET.search(text)
-    if found is not None:
-        text = text[: found.end()] + MASK
-    bare = BARE_SECRET.search(text)
-    if bare is not None:
-        text = text[: bare.start()] + MASK
+    named, bare, user = NAMED_SECRET.search(text), BARE_SECRET.search(text), USER.search(text)
+    cuts = [found for found in (named and named.end(), bare and bare.start()) if found is not None]
+    cut = min(cuts, default=len(text))
+    # Up to the last @: a password that is not percent-encoded may hold every other delimiter.
+    at = max(text.rfind("@"), text.rfind("%40"))
+    rest = MASK + (text[-1] if text[-1:] in ("'", '"') else "") if cuts else ""
+    if user is not None and user.end() <= min(at, cut):
+        text = text[: user.end()] + (MASK + text[at:cut] + rest if at < cut else rest)
+    else:
+        text = text[:cut] + rest
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

@@ -182,7 +182,7 @@ def shown(url: str | Mapping[str, Any]) -> str:
     start = re.split("[?;=]", url, maxsplit=1)[0]
     scheme, slashes, rest = start.partition("://")
     if not slashes and "@" not in url and holds_secret(url):
-        return quoted(url, sys.maxsize).lstrip("'\"")
+        return quoted(url, sys.maxsize)[1:-1]
     if url.count("@") > rest.count("@"):
         # It is in the query, or the password has what a query begins with: nobody can tell.
         return f"{url.partition(':')[0]}:..."

@@ -29,7 +29,7 @@ MEANT = {
         "https://ACCOUNT.blob.core.windows.net/CONTAINER"
     ),
 }
-NOTHING = ["", ":", "gopher://host/x", "no-module:factory", "host", f"AccountKey={SECRET}", "h:1"]
+NOTHING = ["", ":", "gopher://host/x", "no-module:factory", "host", "h:1"]
 
 
 @pytest.mark.parametrize("url", MEANT)
@@ -40,6 +40,15 @@ def test_what_was_meant_is_shown_without_a_secret(url: str) -> None:
 @pytest.mark.parametrize("url", NOTHING)
 def test_nothing_is_said_where_it_is_unclear(url: str) -> None:
     assert did_you_mean(url) == ""
+
+
+@pytest.mark.parametrize("own", [(), ("redis",)])
+def test_a_connection_string_is_told_from_a_url(own: tuple[str, ...]) -> None:
+    said = did_you_mean(f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET}", own)
+    assert said.endswith("goes to BlobCheckpointStore.from_connection_string")
+    said = did_you_mean(f"Endpoint=sb://ns/;SharedAccessKey={SECRET}", own)
+    assert said.endswith("is the connection string of an event hub, not the URL of a store")
+    assert SECRET not in said
 
 
 def test_a_path_is_the_file_of_a_url() -> None:

@@ -79,8 +79,8 @@ def test_a_secret_is_masked(place: str, wrap: Callable[[str], object]) -> None:
     ],
 )
 def test_a_secret_without_a_name_is_masked(secret: str) -> None:
-    assert quoted(secret) == "'***"
-    assert quoted(f"orders {secret}") == "'orders ***"
+    assert quoted(secret) == "'***'"
+    assert quoted(f"orders {secret}") == "'orders ***'"
 
 
 def test_a_secret_in_a_table_is_masked() -> None:
@@ -91,7 +91,7 @@ def test_what_is_around_a_secret_is_left() -> None:
     url = f"mysql://app:{MARK}@db/checkpoints"
     assert quoted(url) == "'mysql://app:***@db/checkpoints'"
     text = f"Endpoint=sb://ns/;SharedAccessKeyName=root;SharedAccessKey={MARK}"
-    assert quoted(text) == "'Endpoint=sb://ns/;SharedAccessKeyName=root;SharedAccessKey=***"
+    assert quoted(text) == "'Endpoint=sb://ns/;SharedAccessKeyName=root;SharedAccessKey=***'"
 
 
 @pytest.mark.parametrize("value", HARMLESS)
@@ -141,7 +141,11 @@ def test_no_delimiter_in_a_secret_ends_it(place: str, before: str, after: str, l
     assert len(text) <= limit
 
 
-@given(around=anything, place=st.sampled_from(PLACES), rest=anything)
+# Without a scheme, a user and a password are known only where a string begins with them.
+KNOWN_ANYWHERE = [place for place in PLACES if not place.startswith("app:")]
+
+
+@given(around=anything, place=st.sampled_from(KNOWN_ANYWHERE), rest=anything)
 def test_a_secret_is_masked_wherever_it_stands(around: str, place: str, rest: str) -> None:
     assert MARK not in quoted(f"{around} {place.format(MARK)} {rest}", limit=10_000)
 
