@@ -121,7 +121,7 @@ def test_reading_is_a_list_and_one_read_for_each_blob(saved, blob_container, pro
 
 def test_a_missing_container_is_named(blob_container) -> None:
     url = f"{blob_container.url}-not-there"
-    with pytest.raises(StoreNotReadyError, match="not-there' of .* does not exist"):
+    with pytest.raises(StoreNotReadyError, match=r"not-there' of .* does not exist"):
         read_iothub_react_blobs(url, SCOPE)
 
 
