@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from difflib import get_close_matches
-from functools import partial
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._core.settings import StoreSettings
@@ -70,14 +69,14 @@ def check_client(connect: Any, container_client: Any) -> None:
         )
 
 
-def made(make: Callable[..., Client], arguments: dict[str, Any]) -> Client:
-    """The driver's client.
+def made(make: Callable[..., Client], *args: Any, **kwargs: Any) -> Client:
+    """Make the driver's client.
 
     Raises:
         ConfigurationError: it cannot be made of what was passed.
     """
     try:
-        return make(**arguments)
+        return make(*args, **kwargs)
     except (ValueError, TypeError) as error:
         said = masked(str(error))
     # Not chained: the driver's own sentence may repeat a secret.
@@ -108,10 +107,9 @@ def connection_string_for(address: ContainerUrl) -> str | None:
     text = os.environ.get(CONNECTION_STRING)
     if not text:
         return None
-    make = partial(ContainerClient.from_connection_string, text, address.container)
     try:
         checked_connection_string(text)
-        client = made(make, {})
+        client = made(ContainerClient.from_connection_string, text, address.container)
     except ConfigurationError as error:
         raise ConfigurationError(f"{CONNECTION_STRING}: {error}") from None
     with client:

@@ -109,13 +109,14 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
         if secondary_hostname:
             arguments["secondary_hostname"] = secondary_hostname
         make = connect or partial(
+            made,
             ContainerClient,
             checked_account(blob_account_url),
             checked_container(container_name),
             credential,
         )
         self._requests = BlobRequests(
-            lambda: made(make, pooled(self.settings.max_concurrency, arguments)),
+            lambda: make(**pooled(self.settings.max_concurrency, arguments)),
             arguments.get("raw_response_hook"),
         )
         self._owned = [self._requests]
@@ -130,6 +131,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
             ConfigurationError: it is no connection string of a storage account.
         """
         connect = partial(
+            made,
             ContainerClient.from_connection_string,
             checked_connection_string(conn_str),
             checked_container(container_name),

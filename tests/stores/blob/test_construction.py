@@ -379,3 +379,11 @@ def test_a_key_that_cannot_sign_is_named_unseen(colour) -> None:
         in (str(refused.value))
     )
     assert SECRET not in "".join(traceback.format_exception(refused.value))
+
+
+def test_an_error_of_the_callers_own_connect_is_left_as_it_is(colour) -> None:
+    def connect(**kwargs: Any) -> Any:
+        raise TypeError("mine")
+
+    with pytest.raises(TypeError, match=r"^mine$"):
+        colour.store(connect=connect)
