@@ -13,6 +13,7 @@ import socket
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -292,6 +293,32 @@ def test_no_key_of_a_configuration_shows_a_secret(
         for other in planted(mapping, secret):
             text = shown_by(opened, [other], {})
             assert MARK not in text, f"{other} is shown: {text[-1500:]}"
+
+
+URLS = [
+    *("sqlite:///f.db?namespace={}", "sqlite:///f.db?{}=1", "sqlite:///{}.db"),
+    *("postgresql://h/db?schema={}", "postgresql://h/db?{}=1", "postgresql://h:{}/db"),
+    *("postgresql://h/{}", "postgresql://{}/db", "postgresql://h/db?sslmode={}"),
+    *("redis://h?namespace={}", "redis://h?db={}", "redis://h?{}=1", "redis://h/{}", "redis://{}"),
+    *("rediss://h?ssl_ca_certs={}", "rediss://h?ssl_cert_reqs={}", "redis://h?client_name={}"),
+    *("cassandra://h/{}", "cassandra://h/ks?datacenter={}", "cassandra://h:{}/ks"),
+    *("cassandra://h/ks?{}=1", "cassandra://{}/ks", "memory:{}", "memory:x?{}"),
+    *(f"{ACCOUNT}/{{}}", "https://{}.blob.core.windows.net/container", "http://127.0.0.1/{}/c"),
+    *("eventhub_checkpoints.memory:{}", "{}:factory", "{}://host/name", "x{}"),
+]
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("package", ["eventhub_checkpoints", "eventhub_checkpoints.aio"])
+def test_no_part_of_a_url_shows_a_secret(
+    package: str, url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened = importlib.import_module(package).open_store
+    for secret in SECRETS:
+        for spelled in (secret, quote(secret, safe="")):
+            text = shown_by(opened, [url.format(spelled)], {})
+            assert MARK not in text, f"{url.format(spelled)} is shown: {text[-1500:]}"
 
 
 @pytest.mark.parametrize("secret", SECRETS)

@@ -7,6 +7,8 @@ from pathlib import PurePath
 
 from eventhub_checkpoints._secrets import holds_secret
 
+LONGEST_OPTION = 40
+"""A longer name in a URL's query is part of a key or a password, and not shown."""
 ALIKE = 0.5
 """From 0 to 1: how much of a name must be another's for it to be a typing error."""
 

@@ -207,7 +207,8 @@ class OwnRequests(RedisRequests):
                 retry=Retry(NoBackoff(), 0),
             )
         except ValueError as error:
-            raise ConfigurationError(f"an option of the URL cannot be used: {error}") from error
+            # Not chained: the driver's error may repeat the value.
+            raise ConfigurationError(f"an option of the URL cannot be used: {error}") from None
         return Redis(connection_pool=self._pool)
 
     def _login(self) -> Login | None:

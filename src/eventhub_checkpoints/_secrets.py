@@ -20,7 +20,7 @@ NAMED_SECRET = re.compile(
     r"""(?:shared_?access_?(?:key|signature) | (?:account|access|api|storage)[ _-]?key
         | (?<![a-z])sig | pass(?:word|wd|phrase)? | pwd | secret | token | credentials?
         | authorization)
-        [\\"']* \s* (?:=|:|%3D) | \bbearer\b""",
+        [\\"']* \s* (?:=|:|%3D) | bearer(?:\s|%20|\+)""",
     re.IGNORECASE | re.VERBOSE,
 )
 BARE_SECRET = re.compile(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from eventhub_checkpoints._nearest import nearest_first
+from eventhub_checkpoints._nearest import LONGEST_OPTION, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 OURS = ("namespace", "schema")
@@ -34,7 +34,7 @@ def check_options(query: Mapping[str, Any], driver: str) -> None:
     unknown = [name for name in query if name not in known]
     if not unknown:
         return
-    if "@" in str(query):
+    if "@" in str(query) or not all(is_name(name) for name in unknown):
         # An @ and a question mark of the password began host and query; its rest would be shown.
         raise ConfigurationError(
             "the query of the store URL cannot be read; expected names and values, and in the "
@@ -44,6 +44,11 @@ def check_options(query: Mapping[str, Any], driver: str) -> None:
     raise ConfigurationError(
         f"{name} in the store URL is no option of the store or of {driver}; known are {listed}"
     )
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be an option's name, and not a part of a key or a password."""
+    return text.isidentifier() and len(text) <= LONGEST_OPTION
 
 
 def of_psycopg(query: Mapping[str, Any]) -> list[str]:

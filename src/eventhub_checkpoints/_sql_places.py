@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from eventhub_checkpoints._nearest import did_you_mean
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._secrets import holds_secret, quoted
 from eventhub_checkpoints._sql_options import OURS
 from eventhub_checkpoints._wire.sql import Tables
 from eventhub_checkpoints._wire.sql_errors import NO_FILE
@@ -26,10 +26,13 @@ NAMESPACE = "eventhub_checkpoints"
 OWN = ("postgresql", "sqlite")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
 """So short that PostgreSQL cuts off no table's name (63 bytes)."""
-UNREADABLE = (
-    "the store URL cannot be read; expected sqlite:///FILE or "
-    "postgresql://USER:PASSWORD@HOST/DATABASE, special characters percent-encoded"
+FORMS = (
+    "expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE, special characters "
+    "percent-encoded"
 )
+UNREADABLE = f"the store URL cannot be read; {FORMS}"
+OTHER_URL = re.compile("://[^/]*:")
+"""A URL with a password or port, in the place of a part of another one."""
 NO_PORT = (
     "the port in the store URL is no number from 1 to 65535; expected "
     "postgresql://USER:PASSWORD@HOST:5432/DATABASE, special characters percent-encoded"
@@ -55,6 +58,9 @@ def parsed(url: str | URL) -> URL:
     if found.get_backend_name() != "sqlite" and "@" in f"{found.host}{found.database}":
         # A password with a slash ends the host there, and its rest would be shown.
         raise ConfigurationError(UNREADABLE)
+    parts = (found.host, found.database, *found.query)
+    if any(holds_secret(part) or OTHER_URL.search(part) for part in parts if part):
+        raise ConfigurationError(f"a part of the store URL is a secret of something else; {FORMS}")
     if found.get_backend_name() == "sqlite" and found.host:
         raise ConfigurationError(
             f"a SQLite file has no host; expected sqlite:///FILE{did_you_mean(str(url), OWN)}"

@@ -7,7 +7,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from eventhub_checkpoints._nearest import did_you_mean
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 EMULATOR_ACCOUNT = "devstoreaccount1"
@@ -60,6 +60,8 @@ class ContainerUrl:
             raise ConfigurationError(
                 f"no user or password belongs into the URL; expected {EXPECTED}"
             )
+        if is_http and holds_secret(parts.netloc):
+            raise ConfigurationError(f"the URL's host is a secret; expected {EXPECTED}")
         if is_http and not container:
             raise ConfigurationError(f"the URL names no container: expected {EXPECTED}")
         if not is_http:
@@ -148,8 +150,9 @@ def checked_container(name: Any) -> str:
     Source: Azure Storage, "Naming and Referencing Containers, Blobs, and Metadata".
     """
     if not CONTAINER.fullmatch(checked_text("the container name", name)):
+        is_one_word = {*":;=@?%"}.isdisjoint(name)  # else it may be a part of a URL with a password
         raise ConfigurationError(
-            f"{quoted(name)} is no container name: expected 3 to 63 lower-case letters, digits and "
-            "single hyphens, without a path"
+            f"{quoted(name) if is_one_word else 'this'} is no container name: expected 3 to 63 "
+            "lower-case letters, digits and single hyphens, without a path"
         )
     return str(name)

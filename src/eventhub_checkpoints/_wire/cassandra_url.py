@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote
 
-from eventhub_checkpoints._nearest import did_you_mean, nearest_first
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._nearest import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints._secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 EXPECTED = "cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=NAME]"
@@ -118,7 +118,7 @@ def checked_query(query: str) -> dict[str, str]:
     pairs = parse_qsl(query, keep_blank_values=True)
     options = dict(pairs)
     # Values are not shown, nor what is no name: it may be of a password with a ? in it.
-    if not all(name.isidentifier() for name in options):
+    if not all(name.isidentifier() and len(name) <= LONGEST_OPTION for name in options):
         raise ConfigurationError(
             f"the URL's query is none; expected {EXPECTED}, where a ? of a password is written %3F"
         )
@@ -151,7 +151,7 @@ def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
         host, _, number = str(text).partition(":")
     number = number or str(port)
     # int() would take signs, spaces and underscores.
-    is_host = host and {*"=;/@?# "}.isdisjoint(host)
+    is_host = host and {*"=;/@?# "}.isdisjoint(host) and not holds_secret(host)
     if not is_host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
         raise ConfigurationError(f"{quoted(text)} is no host with a port; expected {EXPECTED}")
     return host, int(number)

@@ -6,8 +6,8 @@ import json
 from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
-from eventhub_checkpoints._nearest import did_you_mean
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._nearest import LONGEST_OPTION, did_you_mean
+from eventhub_checkpoints._secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 DEFAULT_NAMESPACE = "eventhub-checkpoints"
@@ -45,8 +45,10 @@ class RedisUrl(NamedTuple):
         is_place = host and not parts.fragment and (not database or database.isdecimal())
         if parts.scheme not in ("redis", "rediss") or not is_place:
             raise wrong_url(url)
-        if not all(key.isidentifier() for key, _ in query):
+        if not all(key.isidentifier() and len(key) <= LONGEST_OPTION for key, _ in query):
             raise wrong_url(url)  # part of a password, where a ? in it was not quoted
+        if holds_secret(host):
+            raise wrong_url(url)
         given = [value for key, value in query if key == "namespace" and value]
         rest = urlencode([pair for pair in query if pair[0] != "namespace"])
         server = f"[{host}]" if ":" in host else host
@@ -92,6 +94,7 @@ def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
         or not chosen.isprintable()
         or not chosen
         or not {*"{}:/ "}.isdisjoint(chosen)
+        or holds_secret(chosen)
     ):
         raise ConfigurationError(
             f"namespace is {quoted(chosen)}; expected a text without braces, colons, slashes and "
