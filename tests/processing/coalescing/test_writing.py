@@ -8,6 +8,7 @@ from eventhub_checkpoints import (
     ConfigurationError,
     InvalidRecordError,
     Position,
+    SequenceOffset,
     StoreUnavailableError,
     every,
     trailing,
@@ -72,6 +73,7 @@ def test_names_are_one_partitions_however_they_are_spelled(kept) -> None:
         ("sequence_number", 2**63),
         ("sequence_number", -(2**63) - 1),
         ("offset", 1.5),
+        ("offset", 5),
         ("offset", "a\nb"),
     ],
 )
@@ -104,7 +106,7 @@ def test_a_field_that_is_missing_is_named(kept, name) -> None:
     assert failure.value.field == name
 
 
-@pytest.mark.parametrize("offset", [None, "", 7])
+@pytest.mark.parametrize("offset", [None, "", SequenceOffset(7)])
 def test_an_offset_that_is_unknown_is_written_as_such(kept, offset) -> None:
     for number in (1, 2):
         kept.update_checkpoint(kept.checkpoint("0", number, offset))
