@@ -51,10 +51,11 @@ class HubBatches:
         """The next batch, of whichever partition comes first.
 
         Raises:
-            ConfigurationError: there is no such hub or partition, or a range ends before it begins.
+            ConfigurationError: there is no such hub, consumer group or partition, access is
+                refused, or a range ends before it begins.
             DataLossError: events that are wanted are not in the hub.
-            HubUnavailableError: the hub did not answer, or did not deliver what it holds.
-            EventHubError: the client gave up after its own retries.
+            HubUnavailableError: the hub did not answer, did not deliver what it holds, or another
+                receiver holds a partition by its owner level.
             StoreError: the checkpoints could not be read.
         """
         source = self._opened()

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints import Scope, aio, arrow, open_store
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive import HubAddress, PartitionProperties
+from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, PartitionProperties
 
 NAMES = ("read-batches", "receive-", "_load_balancing")
 """Of every thread that reading makes; the client's own end in the background."""
@@ -147,7 +146,7 @@ def address(hub: LocalHub, text: str) -> HubAddress:
 
         def ask_properties(self, partition_id: str) -> PartitionProperties:
             if partition_id not in self.ask_partition_ids():
-                raise EventHubError("no such partition")  # the client says it after 14 s
+                raise HubUnavailableError("no such partition")  # the client says it after 14 s
             found = hub.partition_properties(self.eventhub_name, partition_id)
             following = found.last_sequence_number + 1
             newest = datetime.fromtimestamp(found.last_enqueued_time, UTC)

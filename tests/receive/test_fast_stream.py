@@ -13,7 +13,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._amqp.performatives import Disposition, Flow
 from eventhub_checkpoints.localhub import LocalHub, delivery, session
-from eventhub_checkpoints.receive import HubAddress, ReadSettings
+from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
 from eventhub_checkpoints.receive.amqp import opening
 from eventhub_checkpoints.receive.amqp.fast import FastStream
 from eventhub_checkpoints.receive.amqp.opening import Place
@@ -142,7 +142,7 @@ def test_a_server_that_says_nothing_keeps_nobody():
         accepted.close()
 
 
-def test_a_server_that_goes_on_saying_nothing_is_the_clients_error(monkeypatch):
+def test_a_server_that_goes_on_saying_nothing_is_named(monkeypatch):
     monkeypatch.setattr(opening, "OPEN_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = HubAddress.from_connection_string(
@@ -153,7 +153,7 @@ def test_a_server_that_goes_on_saying_nothing_is_the_clients_error(monkeypatch):
         )
         with (
             address.open_stream("0", 0, 1, FAST) as stream,
-            pytest.raises(EventHubError, match=r"no link was attached within 0\.2 s"),
+            pytest.raises(HubUnavailableError, match=r"no link was attached within 0\.2 s"),
         ):
             stream.next(5)
 

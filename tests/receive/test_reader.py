@@ -31,7 +31,7 @@ class ScriptedStream:
     With a number instead it tells that it has reached it, and delivers nothing.
     """
 
-    reached = 0
+    reached, trouble = 0, ""
 
     def __init__(self, script):
         self.script = script

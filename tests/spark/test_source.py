@@ -3,10 +3,11 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PythonException
 
 from eventhub_checkpoints import MemoryCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
+from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, list_partitions
 from eventhub_checkpoints.spark import EventPosition, StartingPositions, starting_positions
 
@@ -193,6 +194,25 @@ def test_a_schema_of_ones_own_is_refused(spark, hub):
     source = spark.read.format("eventhubs").schema("body string")
     with pytest.raises(AnalysisException, match="leave out"):
         source.option("connectionString", hub.connection_string("Orders")).load().collect()
+
+
+def test_a_wrong_consumer_group_ends_in_a_sentence_of_ours(spark):
+    with LocalHub({"Orders": 1}, consumer_groups=["known"]) as hub:
+        hub.publish("Orders", "0", ["event"])
+        options = {"connectionString": hub.connection_string("Orders"), "consumerGroup": "nope"}
+        frame = spark.read.format("eventhubs").options(**options).load()
+        with pytest.raises(PythonException, match="no consumer group 'nope'") as caught:
+            frame.collect()
+    assert "eventhub_checkpoints.errors.ConfigurationError: partition 0 of" in str(caught.value)
+    assert "ConnectionLostError" not in str(caught.value)
+
+
+def test_a_wrong_key_ends_in_a_sentence_of_ours(read, hub):
+    hub.refuse_tokens()
+    with pytest.raises(AnalysisException, match="refuses access to event hub 'Orders'") as caught:
+        read().collect()
+    hub.refuse_tokens(False)
+    assert "AuthenticationError" not in str(caught.value)
 
 
 @pytest.mark.parametrize("path", ["fast", "public"])

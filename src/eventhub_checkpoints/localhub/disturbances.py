@@ -36,6 +36,14 @@ class Disturbances(ABC):
 
         self._call(work)
 
+    def refuse_tokens(self, refuse: bool = True) -> None:
+        """Refuse every token, as the service refuses a wrong key, until called with False."""
+
+        def work(server: Server) -> None:
+            server.faults.refusing_tokens = refuse
+
+        self._call(work)
+
     def delay(self, seconds: float) -> None:
         """Send everything later from now on; 0 ends it.
 

@@ -49,12 +49,14 @@ class Faults:
 
     Attributes:
         refusing: whether new connections are cut off at once.
+        refusing_tokens: whether every token is refused, as the service refuses a wrong key.
         delay: seconds by which everything is sent later.
         refusals: conditions for the next links, one each.
         journal: the links that were refused lately, by a fault or by the rules.
     """
 
     refusing: bool = False
+    refusing_tokens: bool = False
     delay: float = 0.0
     refusals: deque[Error] = field(default_factory=deque)
     journal: deque[RefusedLink] = field(default_factory=lambda: deque(maxlen=JOURNAL_SIZE))

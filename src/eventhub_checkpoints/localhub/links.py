@@ -12,7 +12,7 @@ from .._amqp.types import CodecError
 from .clock import now
 from .conditions import RefusedError, too_large
 from .events import read_events
-from .management import answer
+from .management import CBS, answer, refuse_token
 
 if TYPE_CHECKING:
     from .._amqp.composites import Composite
@@ -172,7 +172,10 @@ class RequestLink(InLink):
         request = decode_message(payload)
         wanted = None if request.properties is None else request.properties.reply_to
         link = self.session.reply_link(self._node, wanted)
-        link.reply(answer(self._node, request, self.session.hubs))
+        if self._node == CBS and self.session.connection.faults.refusing_tokens:
+            link.reply(refuse_token(request))
+        else:
+            link.reply(answer(self._node, request, self.session.hubs))
 
 
 class PublishLink(InLink):

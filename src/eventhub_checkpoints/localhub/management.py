@@ -51,6 +51,12 @@ def _reply(
     )
 
 
+def refuse_token(request: Message) -> Message:
+    """Answer a token as the service answers one that was signed with a wrong key."""
+    text = "InvalidSignature: The token has an invalid signature."
+    return _reply(request, 401, text, "amqp:unauthorized-access")
+
+
 def _put_token(request: Message, asked: dict[str, Any]) -> Message:
     if asked.get("operation") != "put-token":
         return _reply(request, 400, f"operation {quoted(asked.get('operation'))} is not put-token")

@@ -32,8 +32,9 @@ def read_range(
 
     Raises:
         DataLossError: events of the range have expired, or the hub ends before it.
-        HubUnavailableError: the hub has the events, yet delivers none of them.
-        EventHubError: the client gave up after its own retries.
+        ConfigurationError: the hub or consumer group does not exist, or access is refused.
+        HubUnavailableError: the hub has the events, yet delivers none of them, or the client gave
+            up after its own retries.
     """
     with closing(RangeReader(address, wanted, settings).parts()) as parts:
         for columns in in_batches(parts, settings.rows_per_batch, BYTES_PER_BATCH):

@@ -7,8 +7,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TypeVar
 
-from azure.eventhub.exceptions import EventHubError
-
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.properties import PartitionProperties
@@ -23,9 +21,8 @@ def list_partitions(address: Address, *, timeout: float = OPERATION_TIMEOUT) -> 
     """The ids of all partitions of the hub, in numeric order.
 
     Raises:
-        ConfigurationError: the namespace has no such hub.
-        HubUnavailableError: no answer within `timeout` (s).
-        EventHubError: the hub refused.
+        ConfigurationError: the namespace has no such hub, or refuses access.
+        HubUnavailableError: no answer within `timeout` (s), or the client gave up.
     """
     return ask_each([str(address)], lambda _: address.ask_partition_ids(), timeout)[str(address)]
 
@@ -47,9 +44,8 @@ def partition_properties(
         timeout: seconds for everything together.
 
     Raises:
-        ConfigurationError: the namespace has no such hub.
-        HubUnavailableError: no answer within `timeout`.
-        EventHubError: the hub refused.
+        ConfigurationError: the namespace has no such hub, or refuses access.
+        HubUnavailableError: no answer within `timeout`, or the client gave up.
     """
     deadline = time.monotonic() + timeout
     found: dict[str, PartitionProperties] = {}
@@ -75,7 +71,7 @@ def _list_and_ask(
         if name == str(address):
             return address.ask_partition_ids()
         # A hub that was created again may have fewer: that shows in the list.
-        with suppress(EventHubError, ConfigurationError):
+        with suppress(HubUnavailableError, ConfigurationError):
             found[name] = address.ask_properties(name)
         return []
 

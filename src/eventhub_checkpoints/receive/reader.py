@@ -35,6 +35,7 @@ class RangeReader:
         self.next = wanted.from_sequence_number
         self.until = wanted.until_sequence_number
         self._delivered = False
+        self._trouble = ""
         self._gap: int | None = None
         self._gaps_checked = float("-inf")
 
@@ -65,6 +66,7 @@ class RangeReader:
             while not self.is_done:
                 found = stream.next(self.settings.receiver_timeout)
                 if not found and stream.reached <= self.next:
+                    self._trouble = stream.trouble or self._trouble
                     return
                 if found:
                     yield self._within(found)
@@ -136,16 +138,17 @@ class RangeReader:
         newest = found.next_sequence_number - 1
         partition = f"partition {self.partition_id} of {self.address}"
         seconds = self.settings.receiver_timeout
+        trouble = f" (last error: {self._trouble})" if self._trouble else ""
         if not self._delivered:
             return HubUnavailableError(
                 f"{partition} delivered nothing to consumer group "
                 f"{self.address.consumer_group!r} within {2 * seconds:g} s although it holds "
-                f"events up to {newest}: does the group exist, and may it be read?"
+                f"events up to {newest}: does the group exist, and may it be read?{trouble}"
             )
         return HubUnavailableError(
             f"{partition} delivered nothing from sequence number {self.next} on for {seconds:g} s, "
             f"twice, although it holds events up to {newest}; try again, or give a longer "
-            "receiverTimeout"
+            f"receiverTimeout{trouble}"
         )
 
     def _moved_by_loss(self, found: PartitionProperties) -> bool:

@@ -66,6 +66,10 @@ class StoppableStream(Stream):
     def is_over(self) -> bool:
         return self._stream.is_over
 
+    @property
+    def trouble(self) -> str:
+        return self._stream.trouble
+
     def next(self, timeout: float) -> Columns | None:
         """As of any stream.
 

@@ -28,6 +28,11 @@ class Stream(ABC):
         """Whether the transport has told that no more will come; it may take that back."""
         return False
 
+    @property
+    def trouble(self) -> str:
+        """Why nothing comes, as far as the transport knows; empty where it does not."""
+        return ""
+
     def __enter__(self) -> Self:
         return self
 
@@ -42,8 +47,8 @@ class Stream(ABC):
         one that is over.
 
         Raises:
-            EventHubError: the client gave up after its own retries.
-            HubUnavailableError: the same, of a transport without that client.
+            ConfigurationError: the hub or consumer group does not exist, or access is refused.
+            HubUnavailableError: the transport gave up after its own retries.
         """
 
     @abstractmethod

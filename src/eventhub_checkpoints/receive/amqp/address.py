@@ -1,7 +1,6 @@
 """A hub as the official client reaches it."""
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
@@ -16,7 +15,8 @@ from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream
 from eventhub_checkpoints.receive.amqp.opening import Place
 from eventhub_checkpoints.receive.amqp.paths import open_by
-from eventhub_checkpoints.receive.amqp.questions import hub_named, read_properties
+from eventhub_checkpoints.receive.amqp.questions import read_properties
+from eventhub_checkpoints.receive.amqp.refusals import ExplainedStream, explained
 from eventhub_checkpoints.receive.amqp.retries import Retries
 from eventhub_checkpoints.receive.credentials import Credential, credential_of
 from eventhub_checkpoints.receive.properties import PartitionProperties
@@ -116,18 +116,19 @@ class HubAddress(Address):
         return cls(namespace, eventhub_name, group, "", dict(settings), credential)
 
     def ask_partition_ids(self) -> list[str]:
-        with self._named(), self.open_client() as client:
+        with explained(self), self.open_client() as client:
             return sorted(client.get_partition_ids(), key=int)
 
     def ask_properties(self, partition_id: str) -> PartitionProperties:
-        with self._named(), self.open_client() as client:
+        with explained(self), self.open_client() as client:
             return read_properties(partition_id, client.get_partition_properties(partition_id))
 
     def ask_first(
         self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
     ) -> int | None:
         client = self.open_receiving_client(partition_id)
-        with EventStream(client, partition_id, start, inclusive=inclusive, prefetch=1) as stream:
+        receiving = EventStream(client, partition_id, start, inclusive=inclusive, prefetch=1)
+        with explained(self, partition_id), receiving as stream:
             events = stream.next(timeout)
         return events.numbers[0] if events else None
 
@@ -145,7 +146,8 @@ class HubAddress(Address):
             place = Place(self.open_client(), self.consumer_group, partition_id)
             return FastStream(place, at, until, settings, Retries(self.settings))
 
-        return open_by(settings.receive_path, start, fast=fast, public=public)
+        stream = open_by(settings.receive_path, start, fast=fast, public=public)
+        return ExplainedStream(stream, self, partition_id)
 
     def open_client(self) -> EventHubConsumerClient:
         """A client of the hub; whoever asked for it closes it."""
@@ -164,9 +166,6 @@ class HubAddress(Address):
         if "credential" not in settings:
             settings["credential"] = credential_of(self.credential)
         return kind(self.fully_qualified_namespace, consumer_group=self.consumer_group, **settings)
-
-    def _named(self) -> AbstractContextManager[None]:
-        return hub_named(self.fully_qualified_namespace, self.eventhub_name)
 
 
 def read_parts(connection_string: str) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from eventhub_checkpoints.receive.amqp.credit import Credit
 from eventhub_checkpoints.receive.amqp.frames import LinkFrames
 from eventhub_checkpoints.receive.amqp.known_client import FastPathError
 from eventhub_checkpoints.receive.amqp.opening import Opening, Place
+from eventhub_checkpoints.receive.amqp.refusals import is_final, reason
 from eventhub_checkpoints.receive.amqp.retries import Retries
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.stream import Stream
@@ -45,8 +46,13 @@ class FastStream(Stream):
         self._closed = False
         self._not_before = 0.0
         self._failure: Exception | None = None
+        self._trouble = ""
         self._frames: LinkFrames | None = None
         self._opening: Opening | None = self._begun()
+
+    @property
+    def trouble(self) -> str:
+        return self._trouble
 
     def next(self, timeout: float) -> Columns | None:
         deadline = time.monotonic() + timeout
@@ -94,7 +100,9 @@ class FastStream(Stream):
 
     def _failed(self, error: Exception, *, at_once: bool = False) -> None:
         """Give up, or say when to try again; a link that has delivered is replaced at once."""
-        pause = None if isinstance(error, FastPathError) else self._retries.pause()
+        self._trouble = reason(error)
+        is_last = isinstance(error, FastPathError) or is_final(error)
+        pause = None if is_last else self._retries.pause()
         if pause is None:
             self._failure = error
             return

@@ -39,6 +39,10 @@ class EitherStream(Stream):
             say_once(error)
             self._stream = public(start)
 
+    @property
+    def trouble(self) -> str:
+        return self._stream.trouble
+
     def next(self, timeout: float) -> Columns | None:
         try:
             columns = self._stream.next(timeout)

@@ -6,9 +6,10 @@ from typing import TypeGuard
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.amqp.questions import read_properties
+from eventhub_checkpoints.receive.amqp.refusals import explained
 from eventhub_checkpoints.receive.hub import ask_each, list_partitions, partition_properties
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -63,7 +64,8 @@ def ask_partition_ids(hub: Hub, timeout: float = OPERATION_TIMEOUT) -> list[str]
         return list_partitions(address, timeout=timeout)
     assert is_client(hub)
     name = name_of(hub)
-    return ask_each([name], lambda _: sorted(hub.get_partition_ids(), key=int), timeout)[name]
+    with explained(as_named(name)):
+        return ask_each([name], lambda _: sorted(hub.get_partition_ids(), key=int), timeout)[name]
 
 
 def ask_properties(
@@ -76,7 +78,13 @@ def ask_properties(
     assert is_client(hub)
     name = name_of(hub)
     # One after another: the client was made by somebody else, and may be in use.
-    return ask_each([name], lambda _: client_properties(hub), timeout)[name]
+    with explained(as_named(name)):
+        return ask_each([name], lambda _: client_properties(hub), timeout)[name]
+
+
+def as_named(eventhub_name: str) -> HubAddress:
+    """The names in errors about a client's hub; a client does not say its namespace."""
+    return HubAddress("the namespace of the client", eventhub_name, DEFAULT_CONSUMER_GROUP, "")
 
 
 def client_properties(client: EventHubConsumerClient) -> dict[str, PartitionProperties]:

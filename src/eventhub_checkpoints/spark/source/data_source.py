@@ -17,7 +17,7 @@ from eventhub_checkpoints.spark.source.pyspark_api import (
     DataSourceReader,
     InputPartition,
 )
-from eventhub_checkpoints.spark.source.stream import EventHubStreamReader
+from eventhub_checkpoints.spark.source.stream import EventHubStreamReader, RefusedStreamReader
 from eventhub_checkpoints.spark.source.tasks import make_tasks, read_task
 
 if TYPE_CHECKING:
@@ -74,18 +74,21 @@ class EventHubSource(DataSource):
             _LOGGER.warning("%s: meant for streams, without effect on a batch", ", ".join(unused))
         return EventHubBatchReader(self._parsed)
 
-    def streamReader(self, schema: "StructType") -> EventHubStreamReader:  # noqa: N802
+    def streamReader(  # noqa: N802
+        self, schema: "StructType"
+    ) -> EventHubStreamReader | RefusedStreamReader:
         """A reader of a stream.
 
-        Raises:
-            ConfigurationError: a schema of one's own was given, or an end: a stream has none.
+        It does not raise: Spark 4.3 would replace the error by an `UnboundLocalError` of its own.
+        A schema of one's own, or an end, which a stream does not have, is refused by the reader.
+
+        Source: pyspark 4.3.0, `sql/streaming/python_streaming_source_runner.py`, `main`.
         """
-        check_columns(schema)
-        if ends := sorted(self._parsed.names & set(ENDINGS)):
-            raise ConfigurationError(
-                f"{', '.join(ends)}: a stream has no end; read a batch, or leave it out and use "
-                ".trigger(availableNow=True)"
-            )
+        try:
+            check_columns(schema)
+            check_endless(self._parsed)
+        except ConfigurationError as error:
+            return RefusedStreamReader(error)
         return EventHubStreamReader(self._parsed)
 
     def writer(self, schema: "StructType", overwrite: bool) -> NoReturn:
@@ -110,6 +113,19 @@ def check_columns(schema: "StructType") -> None:
     if asked != COLUMNS:
         raise ConfigurationError(
             f"format('eventhubs') has the columns {', '.join(COLUMNS)}; leave out .schema(...)"
+        )
+
+
+def check_endless(options: SourceOptions) -> None:
+    """Refuse the options of a stream that name its end.
+
+    Raises:
+        ConfigurationError: one does.
+    """
+    if ends := sorted(options.names & set(ENDINGS)):
+        raise ConfigurationError(
+            f"{', '.join(ends)}: a stream has no end; read a batch, or leave it out and use "
+            ".trigger(availableNow=True)"
         )
 
 

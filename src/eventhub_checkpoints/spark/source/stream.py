@@ -9,8 +9,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.resolving import resolve
@@ -203,3 +204,30 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """End a pause that is under way; no connection is kept."""
         self._stopped.set()
+
+
+class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream that cannot be read: whatever Spark calls first raises the reason."""
+
+    def __init__(self, error: ConfigurationError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> NoReturn:  # noqa: N802
+        raise self._error
+
+    def latestOffset(  # noqa: N802
+        self, start: Offset | None = None, limit: ReadLimit | None = None
+    ) -> NoReturn:
+        raise self._error
+
+    def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802
+        raise self._error
+
+    def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802
+        raise self._error
+
+    def partitions(self, start: Offset, end: Offset) -> NoReturn:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> NoReturn:
+        raise self._error

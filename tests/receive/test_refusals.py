@@ -1,0 +1,128 @@
+"""What a hub refuses is an error of this package that names the hub, and comes soon."""
+
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.exceptions import EventHubError
+
+from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
+from eventhub_checkpoints.receive import (
+    HubAddress,
+    OffsetRange,
+    ReadSettings,
+    list_partitions,
+    partition_properties,
+)
+from eventhub_checkpoints.receive.batches import read_range
+
+PATHS = ("fast", "public", "auto")
+
+
+def address_of(hub, group="$Default", **settings):
+    return HubAddress.from_connection_string(hub.connection_string("orders"), group, **settings)
+
+
+def refusal(address, expected, path, timeout=20.0):
+    """The error of a read, and how many seconds it took."""
+    settings = ReadSettings(receive_path=path, receiver_timeout=timeout)
+    began = time.monotonic()
+    with pytest.raises(expected) as raised:
+        list(read_range(address, OffsetRange("0", 0, 100), settings))
+    return raised.value, time.monotonic() - began
+
+
+@contextmanager
+def held_by_epoch(hub, level):
+    """Another receiver of partition 0, with an owner level."""
+    client = EventHubConsumerClient.from_connection_string(
+        hub.connection_string("orders"), "$Default"
+    )
+    attached = threading.Event()
+
+    def receive():
+        client.receive_batch(
+            lambda *_: attached.set(),
+            partition_id="0",
+            owner_level=level,
+            starting_position="-1",
+        )
+
+    receiver = threading.Thread(target=receive, daemon=True)
+    receiver.start()
+    assert attached.wait(10)
+    yield
+    client.close()
+    receiver.join(10)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_partition_that_another_receiver_holds_by_epoch_tells_the_epoch_soon(hub, path):
+    with held_by_epoch(hub, 5):
+        error, seconds = refusal(address_of(hub), HubUnavailableError, path)
+    assert str(error).startswith(f"partition 0 of {address_of(hub)} is held by another receiver")
+    assert "higher epoch '5'" in str(error)
+    assert isinstance(error.__cause__, EventHubError)
+    assert seconds < 4
+
+
+@pytest.mark.parametrize("path", ["fast", "auto"])
+def test_a_consumer_group_that_is_not_there_is_named_soon(hub_of_one_group, path):
+    error, seconds = refusal(address_of(hub_of_one_group, "absent"), ConfigurationError, path)
+    assert "no consumer group 'absent'" in str(error)
+    assert seconds < 4
+
+
+@contextmanager
+def five_readers(hub):
+    """As many receivers without an owner level as the service allows."""
+    with ExitStack() as stack:
+        for _ in range(5):
+            stream = address_of(hub).open_stream("0", 0, 100, ReadSettings(receive_path="fast"))
+            stack.enter_context(stream)
+            assert stream.next(10)
+        yield
+
+
+def test_the_last_refusal_explains_a_silence_that_is_shorter_than_the_retries(hub):
+    patient = address_of(hub, retry_total=50, retry_backoff_factor=0.05, retry_backoff_max=0.05)
+    with five_readers(hub):
+        error, _ = refusal(patient, HubUnavailableError, "fast", timeout=0.6)
+    assert "Exceeded the maximum number of allowed receivers" in str(error)
+
+
+def test_a_refusal_that_stays_is_ours_after_the_retries(hub):
+    brief = address_of(hub, retry_total=1, retry_backoff_factor=0.01)
+    with five_readers(hub):
+        error, _ = refusal(brief, HubUnavailableError, "fast")
+    assert str(error).startswith(f"partition 0 of {brief} cannot be read: Exceeded the maximum")
+    assert isinstance(error.__cause__, EventHubError)
+
+
+@pytest.mark.parametrize(
+    "ask", [list_partitions, partition_properties, lambda address: address.ask_properties("0")]
+)
+def test_a_wrong_key_is_named_as_what_it_is(hub, ask):
+    hub.refuse_tokens()
+    address = address_of(hub, retry_total=0)
+    with pytest.raises(ConfigurationError) as raised:
+        ask(address)
+    hub.refuse_tokens(False)
+    assert str(raised.value).startswith(f"{address.fully_qualified_namespace} refuses")
+    assert "'orders'" in str(raised.value)
+    assert "key" in str(raised.value)
+    assert "any-key-will-do" not in str(raised.value)
+
+
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_a_key_that_is_refused_while_reading_is_named_too(hub, path):
+    settings = ReadSettings(receive_path=path)
+    hub.refuse_tokens()
+    with (
+        address_of(hub, retry_total=0).open_stream("0", 0, 100, settings) as stream,
+        pytest.raises(ConfigurationError, match="refuses access to event hub 'orders'"),
+    ):
+        stream.next(10)
+    hub.refuse_tokens(False)
