@@ -1,6 +1,7 @@
 # Derived from aio/_arrow_batches.py by tools/twins.py; edit that file.
 """The batches of a hub, and the commit of what was handed out of them."""
 
+import logging
 import weakref
 from collections.abc import Mapping
 from typing import Any, Self
@@ -9,17 +10,23 @@ import pyarrow as pa
 
 from eventhub_checkpoints._arrow_reading import (
     NO_STORE,
+    NO_STORE_TO_MISS,
+    ONE_TABLE,
     Positions,
     Reading,
     checked_store,
     checkpoint,
     stale_count,
 )
-from eventhub_checkpoints._arrow_source import IS_ASYNC, Source, call
-from eventhub_checkpoints._compat import Lock
-from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError
+from eventhub_checkpoints._arrow_source import IS_ASYNC, Once, Source, call
+from eventhub_checkpoints.abilities import ListsScopes
+from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
+from eventhub_checkpoints.receive.checkpoints import without_checkpoints
 from eventhub_checkpoints.receive.columns import SCHEMA
+from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class HubBatches:
@@ -34,14 +41,17 @@ class HubBatches:
     schema: pa.Schema = SCHEMA
 
     def __init__(self, reading: Reading, store: Any) -> None:
+        if reading.missing == "error" and store is None:
+            raise ConfigurationError(NO_STORE_TO_MISS)
         self._reading = reading
         self._owns_store = isinstance(store, str | Mapping)
         self._store = (
             open_store(store) if self._owns_store else checked_store(store, is_async=IS_ASYNC)
         )
         self._positions = Positions()
-        self._opening = Lock()
+        self._opening: Once[Source] = Once()
         self._source: Source | None = None
+        self._is_taken = False
         self._is_closed = False
 
     def __iter__(self) -> Self:
@@ -103,7 +113,14 @@ class HubBatches:
         return saved
 
     def to_table(self) -> pa.Table:
-        """All batches that follow, at once in memory."""
+        """All batches that follow, at once in memory.
+
+        Raises:
+            ConfigurationError: a table was made of them already: a second one would be empty.
+        """
+        if self._is_taken:
+            raise ConfigurationError(ONE_TABLE)
+        self._is_taken = True
         batches = []
         for batch in self:
             batches.append(batch)
@@ -112,6 +129,7 @@ class HubBatches:
     def close(self) -> None:
         """Stop receiving, and close the store if it was opened here. Nothing is committed."""
         self._is_closed = True
+        self._opening.end()
         if self._source:
             self._source.close()
         if self._owns_store:
@@ -124,21 +142,41 @@ class HubBatches:
         self.close()
 
     def _opened(self) -> Source | None:
-        with self._opening:
-            if self._source is None and not self._is_closed:
-                self._source = self._open()
-                if self._is_closed:
-                    # By somebody who did not wait for the hub's answers, and saw nothing to stop.
-                    self._source.abandon()
-            return None if self._is_closed else self._source
+        """The source, planned and opened at the first call; None once it was closed."""
+        if not self._is_closed:
+            self._opening.result(self._open)
+        return None if self._is_closed else self._source
 
     def _open(self) -> Source:
         reading = self._reading
-        rows = self._store.list_checkpoints(*reading.scope) if self._store is not None else []
-        stored = {row["partition_id"]: row for row in rows}
-        plan = call(reading.wanted.plan, reading.address, stored, reading.settings)
+        stored = self._checkpoints() if self._store is not None else {}
+        needed = reading.scope if reading.missing == "error" else None
+        plan = call(reading.wanted.plan, reading.address, stored, reading.settings, needed)
         self._positions.handed_out.update(plan.passed)
-        source = Source(reading, plan.ranges)
+        source = self._source = Source(reading, plan.ranges)
+        if self._is_closed:
+            # By somebody who did not wait for the hub's answers, and saw nothing to stop.
+            source.abandon()
         # Whoever leaves a loop early and forgets to close leaves no thread behind.
         weakref.finalize(self, source.abandon)
         return source
+
+    def _checkpoints(self) -> dict[str, Any]:
+        """The checkpoints by partition id; where there is none, why that may be."""
+        reading = self._reading
+        rows = self._store.list_checkpoints(*reading.scope)
+        if not rows:
+            sentence = without_checkpoints(reading.scope, self._held_scopes())
+            if reading.missing == "error":
+                raise ConfigurationError(sentence)
+            _LOGGER.warning("%s (its partitions begin as start= says)", sentence)
+        return {row["partition_id"]: row for row in rows}
+
+    def _held_scopes(self) -> list[Scope] | None:
+        """The scopes in the store; None where it cannot list them."""
+        if not isinstance(self._store, ListsScopes):
+            return None
+        try:
+            return self._store.list_scopes()
+        except StoreError:
+            return None

@@ -9,6 +9,7 @@ from eventhub_checkpoints._core.settings import kind_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress, read_parts
+from eventhub_checkpoints.receive.checkpoints import Missing, checked_missing
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.wanted import Place, Wanted, Where, wanted_of
 from eventhub_checkpoints.records import Scope
@@ -20,6 +21,13 @@ DEFAULT_SETTINGS = ReadSettings(rows_per_batch=10_000)
 """Larger batches than a Spark task makes: DuckDB, Polars and Parquet want many rows at once."""
 
 NO_STORE = "there is no store to commit to; give read_batches store="
+
+NO_STORE_TO_MISS = "missing='error' is about checkpoints; give read_batches store= too"
+
+ONE_TABLE = (
+    "the batches were read into a table already, and a second one would be empty: keep the first, "
+    "or call read_batches again, which reads the hub anew"
+)
 
 CLOSE_TIMEOUT = 5.0
 """Seconds that `close` waits for the threads; a hub that hangs keeps no program from ending."""
@@ -34,6 +42,7 @@ class Reading:
     wanted: Wanted
     partitions_at_once: int
     settings: ReadSettings
+    missing: Missing = "start"
 
     @classmethod
     def checked(
@@ -45,6 +54,7 @@ class Reading:
         until: Where | Mapping[str, Where],
         partitions_at_once: int,
         settings: ReadSettings,
+        missing: Missing = "start",
     ) -> Self:
         """Hold the arguments against one another; raises as `read_batches`."""
         address = address_of(hub, scope)
@@ -52,7 +62,8 @@ class Reading:
         is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
         require("partitions_at_once", at_once, is_count, "a whole number, 1 or more")
         wanted = wanted_of(partition_ids, start, until)
-        return cls(address, scope or address.scope(), wanted, at_once, settings)
+        needed = checked_missing("missing", missing)
+        return cls(address, scope or address.scope(), wanted, at_once, settings, needed)
 
 
 def address_of(hub: object, scope: Scope | None) -> Address:

@@ -1,7 +1,8 @@
 """How this colour waits for the threads that read, and asks the hub: it does nothing else."""
 
+import threading
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from eventhub_checkpoints._arrow_reading import CLOSE_TIMEOUT, Reading
 from eventhub_checkpoints.receive.ranges import OffsetRange
@@ -27,6 +28,24 @@ class Source(SideBySide):
         """Have all threads end, and wait for it."""
         self.stop()
         self.join(CLOSE_TIMEOUT)
+
+
+class Once(Generic[T]):
+    """Work that is done once for all threads that wait for it. Work that failed is begun anew."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._result: T | None = None
+
+    def result(self, begin: Callable[[], T]) -> T:
+        """The result of the work, which is begun where it has not been."""
+        with self._lock:
+            if self._result is None:
+                self._result = begin()
+            return self._result
+
+    def end(self) -> None:
+        """Do nothing: the thread that does the work finds out afterwards that nobody wants it."""
 
 
 def call(function: Callable[..., T], *args: object) -> T:

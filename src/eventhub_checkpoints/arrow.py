@@ -17,6 +17,7 @@ from eventhub_checkpoints._arrow_reading import DEFAULT_SETTINGS, Reading
 from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.checkpoints import Missing
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.wanted import Where
@@ -42,6 +43,7 @@ def read_batches(
     until: Where | Mapping[str, Where] = "latest",
     partitions_at_once: int = 4,
     settings: ReadSettings = DEFAULT_SETTINGS,
+    missing: Missing = "start",
 ) -> "Batches":
     """Read a hub from where the checkpoints say, or `start`, until where it ends now.
 
@@ -67,11 +69,16 @@ def read_batches(
             for each.
         settings: how each partition is read. `fail_on_data_loss=False` goes on after a warning
             where events have expired.
+        missing: `"error"` refuses a partition that has had events and has no checkpoint, which may
+            be a misspelt `scope`. By default it begins at `start`; where the store has no
+            checkpoint of the scope at all, a warning is logged.
 
     Raises:
         ConfigurationError: an argument is unusable. No message shows a connection string.
     """
-    reading = Reading.checked(hub, scope, partition_ids, start, until, partitions_at_once, settings)
+    reading = Reading.checked(
+        hub, scope, partition_ids, start, until, partitions_at_once, settings, missing
+    )
     return Batches(reading, store)
 
 

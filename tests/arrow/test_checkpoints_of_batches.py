@@ -240,3 +240,44 @@ def test_a_store_whose_tables_are_missing_says_what_creates_them(colour, address
         next(batches)
     with open_store(url) as store:
         store.create()
+
+
+def test_a_scope_without_checkpoints_is_said_once_with_those_that_have_some(
+    colour, address, kept, scope, caplog
+):
+    kept.save("0", 9)
+    wrong = scope._replace(consumer_group="nope")
+    with colour.read_batches(address, wrong, kept.url) as batches:
+        assert batches.to_table().num_rows == 210
+    [record] = [one for one in caplog.records if "arrow" in one.name]
+    assert record.levelname == "WARNING"
+    assert f"no checkpoint of '{wrong}'; it holds '{scope}'".lower() in record.getMessage().lower()
+    with (
+        colour.read_batches(address, wrong, kept.url, missing="error") as batches,
+        pytest.raises(ConfigurationError, match=r"no checkpoint of .*; it holds "),
+    ):
+        next(batches)
+
+
+def test_missing_error_refuses_partitions_without_a_checkpoint(colour, hub, address, kept):
+    kept.save("0", 9)
+    with (
+        colour.read_batches(address, store=kept.url, missing="error") as batches,
+        pytest.raises(ConfigurationError, match="for partition 1, 2, and missing='error'"),
+    ):
+        next(batches)
+    kept.save("1", 9)
+    hub.recreate("orders", 3)
+    hub.publish("orders", "0", ["event"] * 20)
+    hub.publish("orders", "1", ["event"] * 20)
+    with colour.read_batches(address, store=kept.url, missing="error") as batches:
+        # Partition 2 has never had an event.
+        assert batches.to_table().num_rows == 20
+
+
+@pytest.mark.parametrize("missing", ["earliest", "raise", None])
+def test_missing_is_start_or_error(colour, address, kept, missing):
+    with pytest.raises(ConfigurationError, match=r"missing is .*; expected 'start' or 'error'"):
+        colour.read_batches(address, store=kept.url, missing=missing)
+    with pytest.raises(ConfigurationError, match="give read_batches store="):
+        colour.read_batches(address, missing="error")

@@ -211,6 +211,16 @@ def test_a_group_that_may_not_read_is_an_error_in_time(colour):
         wait_until(lambda: not reading_threads())
 
 
+def test_a_second_table_is_refused_and_not_empty(colour, address):
+    with colour.read_batches(address) as batches:
+        assert batches.to_table().num_rows == 210
+        with pytest.raises(ConfigurationError, match="into a table already"):
+            batches.to_table()
+    with colour.read_batches(address) as batches:
+        first = next(batches).num_rows
+        assert batches.to_table().num_rows == 210 - first
+
+
 # What cannot be meant
 
 

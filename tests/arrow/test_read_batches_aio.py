@@ -4,7 +4,9 @@ import asyncio
 import threading
 import time
 
-from eventhub_checkpoints import Scope
+import pytest
+
+from eventhub_checkpoints import HubUnavailableError, Scope
 from eventhub_checkpoints.aio._arrow_source import call
 from eventhub_checkpoints.aio.arrow import ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
@@ -30,8 +32,8 @@ def test_a_task_that_is_cancelled_while_it_waits_loses_no_batch(address):
                 try:
                     batch = await waiting
                 except asyncio.CancelledError:
-                    # Else the batches' own opening would begin anew for ever.
-                    batch = await anext(batches, None)
+                    await asyncio.sleep(0.001)
+                    continue
                 if batch is None:
                     return found, cancelled
                 found += batch["sequenceNumber"].to_pylist()
@@ -39,6 +41,80 @@ def test_a_task_that_is_cancelled_while_it_waits_loses_no_batch(address):
     found, cancelled = asyncio.run(read())
     assert found == [*range(100)]
     assert cancelled
+
+
+def asked_slowly(address, seconds):
+    """The address, which takes so long to say its partitions; and how often it was asked."""
+    asked, ask = [], type(address).ask_partition_ids
+
+    def ask_partition_ids(self):
+        asked.append(self)
+        time.sleep(seconds)
+        return ask(self)
+
+    type(address).ask_partition_ids = ask_partition_ids
+    return asked
+
+
+def test_a_wait_that_is_cut_off_does_not_start_the_planning_anew(address):
+    asked = asked_slowly(address, 0.5)
+
+    async def read():
+        polls = 0
+        async with read_batches(address, partition_ids=["0"], settings=TENS) as batches:
+            while polls < 100:
+                polls += 1
+                try:
+                    batch = await asyncio.wait_for(anext(batches), 0.1)
+                except TimeoutError:
+                    continue
+                return polls, batch.num_rows
+        return polls, 0
+
+    polls, rows = asyncio.run(read())
+    assert rows == 10
+    assert polls > 1
+    # Once for the partitions, and once within the question about the one that is read.
+    assert len(asked) == 2
+
+
+def test_planning_that_failed_begins_anew_and_its_error_is_not_lost(address):
+    ask, failures = type(address).ask_partition_ids, [HubUnavailableError("not yet")]
+
+    def ask_partition_ids(self):
+        time.sleep(0.2)
+        if failures:
+            raise failures.pop()
+        return ask(self)
+
+    type(address).ask_partition_ids = ask_partition_ids
+
+    async def read():
+        async with read_batches(address, partition_ids=["0"], settings=TENS) as batches:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(batches), 0.05)
+            await asyncio.sleep(0.4)
+            with pytest.raises(HubUnavailableError, match="not yet"):
+                await anext(batches)
+            return await numbers(batches)
+
+    assert asyncio.run(read()) == [*range(100)]
+
+
+def test_closing_while_the_hub_is_asked_ends_the_wait_at_once(address):
+    asked_slowly(address, 3)
+
+    async def read():
+        batches = read_batches(address)
+        waiting = asyncio.create_task(anext(batches, "the end"))
+        await asyncio.sleep(0.2)
+        began = time.monotonic()
+        await batches.close()
+        return await waiting, time.monotonic() - began
+
+    found, seconds = asyncio.run(read())
+    assert found == "the end"
+    assert seconds < 2
 
 
 def test_the_loop_goes_on_while_a_hub_is_silent_and_ends_at_once():

@@ -126,3 +126,43 @@ def test_a_key_that_is_refused_while_reading_is_named_too(hub, path):
     ):
         stream.next(10)
     hub.refuse_tokens(False)
+
+
+# An event that nobody can decode
+
+
+def spoil(hub, number):
+    """Put an event into partition 0 whose body has a constructor that AMQP does not know."""
+
+    def work(server):
+        log = server.find("orders").partition("0")
+        payload = log.payloads[number]
+        data = payload.index(b"\x00\x53\x75")
+        log.payloads[number] = payload[:data] + b"\x00\x53\x75\x3f"
+
+    hub._call(work)
+
+
+@pytest.mark.parametrize("path", ["fast", "auto"])
+def test_an_event_that_no_decoder_takes_is_named_and_not_the_group(hub, path):
+    spoil(hub, 50)
+    settings = ReadSettings(receive_path=path, receiver_timeout=1.0, rows_per_batch=10)
+    found = []
+
+    def read():
+        for batch in read_range(address_of(hub), OffsetRange("0", 0, 100), settings):
+            found.extend(batch["sequenceNumber"].to_pylist())
+
+    with pytest.raises((ConfigurationError, HubUnavailableError)) as raised:
+        read()
+    assert found == [*range(50)]
+    assert "event 50 of partition 0" in str(raised.value)
+    assert "cannot be decoded" in str(raised.value)
+    assert "group" not in str(raised.value)
+
+
+def test_a_client_that_repeats_events_for_ever_is_silence(hub):
+    spoil(hub, 50)
+    error, seconds = refusal(address_of(hub), HubUnavailableError, "public", timeout=1.0)
+    assert "sequence number 50" in str(error) or "nothing to consumer group" in str(error)
+    assert seconds < 15

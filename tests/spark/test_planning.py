@@ -1,8 +1,9 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eventhub_checkpoints import ConfigurationError, open_store
+from eventhub_checkpoints import ConfigurationError, Scope, open_store
 from eventhub_checkpoints.receive import (
     DataLossError,
     HubAddress,
@@ -92,16 +93,54 @@ def test_a_range_that_ends_before_it_begins_names_the_partition():
         plan(150, 120)
 
 
-def test_a_store_that_has_no_checkpoint_of_the_group_is_said(tmp_path, caplog):
+STRING = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with a checkpoint of group `billing`, which names its URL."""
     url = f"sqlite:///{tmp_path}/positions.db"
-    address = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
-    options = SourceOptions.parse({"connectionString": address, "checkpointStore": url})
-    with open_store(url, create_tables=True) as store:
+    with open_store(url) as store:
         store.create()
-        assert where_to_start(options, {"3": HELD}) == {"3": EventPosition.from_start_of_stream()}
-        assert "the store has no checkpoint of ns/orders/$Default" in caplog.text
-        caplog.clear()
         row = {"partition_id": "3", "offset": "9800", "sequence_number": 150}
-        store.update_checkpoint(options.address.scope().as_dict() | row)
+        store.update_checkpoint(Scope("ns", "orders", "billing").as_dict() | row)
+    return url
+
+
+def options_of(**options):
+    return SourceOptions.parse({"connectionString": STRING, **options})
+
+
+def test_checkpoints_of_the_group_decide_and_nothing_is_said(store, caplog):
+    options = options_of(checkpointStore=store, checkpointConsumerGroup="billing")
     assert where_to_start(options, {"3": HELD}) == {"3": EventPosition.from_sequence_number(150)}
     assert not caplog.text
+
+
+def test_a_group_without_checkpoints_is_said_once_with_those_that_have_some(store, caplog):
+    options = options_of(checkpointStore=store, checkpointConsumerGroup="biling")
+    found = {"3": HELD, "4": HELD}
+    assert set(where_to_start(options, found).values()) == {EventPosition.from_start_of_stream()}
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert "no checkpoint of 'ns/orders/biling'; it holds 'ns/orders/billing'" in caplog.text
+
+
+@pytest.mark.parametrize("group", ["biling", "billing"])
+def test_missing_error_refuses_a_partition_without_a_checkpoint(store, caplog, group):
+    options = options_of(checkpointStore=store, checkpointConsumerGroup=group, missing="error")
+    found = {"3": HELD, "4": replace(HELD, partition_id="4")}
+    with pytest.raises(ConfigurationError) as raised:
+        where_to_start(options, found)
+    assert f"'ns/orders/{group}'" in str(raised.value)
+    assert ("it holds 'ns/orders/billing'" in str(raised.value)) == (group == "biling")
+    assert ("partition 4" in str(raised.value)) == (group == "billing")
+
+
+def test_missing_error_lets_a_partition_be_that_never_had_an_event(store):
+    options = options_of(checkpointStore=store, checkpointConsumerGroup="billing", missing="error")
+    unused = PartitionProperties("4", 0, 0, "", None)
+    assert where_to_start(options, {"3": HELD, "4": unused}) == {
+        "3": EventPosition.from_sequence_number(150),
+        "4": EventPosition.from_start_of_stream(),
+    }

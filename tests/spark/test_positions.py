@@ -146,3 +146,22 @@ def test_positions_need_neither_pyspark_nor_pyarrow():
     code = "import sys, eventhub_checkpoints.spark;print({'pyspark', 'pyarrow'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
+
+
+def test_a_namespace_without_checkpoints_is_said_once_with_the_scopes_that_have_some(store, caplog):
+    wrong = SCOPE._replace(fully_qualified_namespace="other")
+    starting_positions(store, wrong, ["0", "1"])
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert "no checkpoint of 'other/Orders/$Default'; it holds 'ns.service" in record.getMessage()
+    with pytest.raises(ConfigurationError, match=r"it holds 'ns\.servicebus"):
+        starting_positions(store, wrong, ["0", "1"], missing="error")
+    with pytest.raises(ConfigurationError, match=r"it holds 'ns\.servicebus"):
+        starting_positions(store, wrong, ["0", "1"], missing={"0": "earliest"})
+
+
+def test_a_store_that_cannot_list_its_scopes_names_the_one_that_was_asked_for(
+    foreign_store, caplog
+):
+    starting_positions(foreign_store(), SCOPE, ["0"])
+    assert f"no checkpoint of '{SCOPE}' (its partitions" in caplog.text

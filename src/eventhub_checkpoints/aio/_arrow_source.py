@@ -2,9 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eventhub_checkpoints._arrow_reading import CLOSE_TIMEOUT, Reading
 from eventhub_checkpoints.receive.ranges import OffsetRange
@@ -46,6 +46,39 @@ class Source:
         self._news.set()
         self._threads.stop()
         await call(self._threads.join, CLOSE_TIMEOUT)
+
+
+class Once(Generic[T]):
+    """Work that is done once for all tasks that wait for it.
+
+    A task that is cancelled ends only its own wait: the work goes on, and the next task that
+    waits has its result. Work that failed is begun anew.
+    """
+
+    def __init__(self) -> None:
+        self._work: asyncio.Task[T] | None = None
+
+    async def result(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+        """The result of the work, which is begun where it has not been; None once it was ended."""
+        if self._work is None:
+            self._work = asyncio.create_task(begin())
+        work = self._work
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if work.cancelled() and not (task and task.cancelling()):
+                return None
+            raise
+        finally:
+            if work is self._work and work.done() and (work.cancelled() or work.exception()):
+                self._work = None
+
+    async def end(self) -> None:
+        """Cut the work off if it is under way, and wait until it has ended."""
+        if self._work is not None and not self._work.done():
+            self._work.cancel()
+            await asyncio.wait([self._work])
 
 
 def telling(news: asyncio.Event) -> Callable[[], None]:

@@ -19,6 +19,7 @@ from eventhub_checkpoints._arrow_reading import DEFAULT_SETTINGS, Reading
 from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.checkpoints import Missing
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.wanted import Where
@@ -42,12 +43,15 @@ def read_batches(
     until: Where | Mapping[str, Where] = "latest",
     partitions_at_once: int = 4,
     settings: ReadSettings = DEFAULT_SETTINGS,
+    missing: Missing = "start",
 ) -> "Batches":
     """Read a hub from where the checkpoints say, or `start`, until where it ends now.
 
     All is as with `eventhub_checkpoints.arrow.read_batches`; a store is of the asynchronous kind.
     """
-    reading = Reading.checked(hub, scope, partition_ids, start, until, partitions_at_once, settings)
+    reading = Reading.checked(
+        hub, scope, partition_ids, start, until, partitions_at_once, settings, missing
+    )
     return Batches(reading, store)
 
 

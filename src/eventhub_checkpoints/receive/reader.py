@@ -62,11 +62,16 @@ class RangeReader:
         self._check_gap(now=float("inf"))
 
     def _until_silent(self) -> Iterator[Columns]:
+        patience = self.settings.receiver_timeout
         with self._open() as stream:
+            begin, moved = self.next, time.monotonic()
             while not self.is_done:
-                found = stream.next(self.settings.receiver_timeout)
-                if not found and stream.reached <= self.next:
-                    self._trouble = stream.trouble or self._trouble
+                found = stream.next(patience)
+                if self.next > begin:
+                    begin, moved = self.next, time.monotonic()
+                is_stuck = time.monotonic() > moved + patience and repeats(found, begin)
+                if is_stuck or (not found and stream.reached <= self.next):
+                    self._trouble = stream.trouble
                     return
                 if found:
                     yield self._within(found)
@@ -138,17 +143,21 @@ class RangeReader:
         newest = found.next_sequence_number - 1
         partition = f"partition {self.partition_id} of {self.address}"
         seconds = self.settings.receiver_timeout
-        trouble = f" (last error: {self._trouble})" if self._trouble else ""
+        if self._trouble:
+            return HubUnavailableError(
+                f"{partition} delivered nothing from sequence number {self.next} on although it "
+                f"holds events up to {newest}: {self._trouble}"
+            )
         if not self._delivered:
             return HubUnavailableError(
                 f"{partition} delivered nothing to consumer group "
                 f"{self.address.consumer_group!r} within {2 * seconds:g} s although it holds "
-                f"events up to {newest}: does the group exist, and may it be read?{trouble}"
+                f"events up to {newest}: does the group exist, and may it be read?"
             )
         return HubUnavailableError(
             f"{partition} delivered nothing from sequence number {self.next} on for {seconds:g} s, "
             f"twice, although it holds events up to {newest}; try again, or give a longer "
-            f"receiverTimeout{trouble}"
+            "receiverTimeout"
         )
 
     def _moved_by_loss(self, found: PartitionProperties) -> bool:
@@ -172,6 +181,15 @@ class RangeReader:
         if self.settings.fail_on_data_loss:
             raise loss
         _LOGGER.warning("%s", loss)
+
+
+def repeats(found: Columns | None, begin: int) -> bool:
+    """Whether there are events, and all of them are before one that is wanted.
+
+    A client that cannot decode an event opens its receiver anew again and again, and repeats
+    those before it each time.
+    """
+    return bool(found) and found is not None and max(found.numbers) < begin
 
 
 def stretches(places: Sequence[int]) -> Iterator[tuple[int, int]]:

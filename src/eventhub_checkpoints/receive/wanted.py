@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 from eventhub_checkpoints._fields import whole_number
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.checkpoints import require_checkpoints
 from eventhub_checkpoints.receive.hub import list_partitions, partition_properties
 from eventhub_checkpoints.receive.loss import partition_gone
 from eventhub_checkpoints.receive.position import (
@@ -21,6 +22,7 @@ from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.resolving import resolve
 from eventhub_checkpoints.receive.retained import report, retained
+from eventhub_checkpoints.records import Scope
 
 Where = str | int | datetime | EventPosition
 """`"earliest"`, `"latest"`, a time, an `EventPosition`, or the sequence number of an event: the
@@ -122,7 +124,11 @@ class Wanted:
     until: Places
 
     def plan(
-        self, address: Address, stored: Mapping[str, Mapping[str, Any]], settings: ReadSettings
+        self,
+        address: Address,
+        stored: Mapping[str, Mapping[str, Any]],
+        settings: ReadSettings,
+        needed: Scope | None = None,
     ) -> Plan:
         """Ask the hub for everything that moves, once.
 
@@ -130,16 +136,19 @@ class Wanted:
             address: the hub.
             stored: checkpoints by partition id, which win over `start`.
             settings: how the ranges are going to be read.
+            needed: the scope whose checkpoints every partition must have; None: none must.
 
         Raises:
-            ConfigurationError: the hub, or a partition, is not there, or a range ends before it
-                begins.
+            ConfigurationError: the hub, or a partition, is not there, a checkpoint that is needed
+                is missing, or a range ends before it begins.
             DataLossError: a range begins before the first retained event or behind the end, or a
                 partition that has a checkpoint is gone.
             HubUnavailableError: the hub did not answer in time.
         """
         timeout = settings.operation_timeout
         found = self._found(address, stored, timeout)
+        if needed is not None:
+            require_checkpoints(needed, stored, found)
         if self.partition_ids is None:
             report_gone(address, stored, found, settings)
         begins = {

@@ -6,7 +6,7 @@ import time
 from eventhub_checkpoints._decoder import Columns
 from eventhub_checkpoints.receive.amqp.credit import Credit
 from eventhub_checkpoints.receive.amqp.frames import LinkFrames
-from eventhub_checkpoints.receive.amqp.known_client import FastPathError
+from eventhub_checkpoints.receive.amqp.known_client import FastPathError, UnreadableFrameError
 from eventhub_checkpoints.receive.amqp.opening import Opening, Place
 from eventhub_checkpoints.receive.amqp.refusals import is_final, reason
 from eventhub_checkpoints.receive.amqp.retries import Retries
@@ -95,7 +95,15 @@ class FastStream(Stream):
         columns = frames.take()
         if frames.has_delivered:
             self._retries.succeeded()
-        self._failed(frames.ended_by(error), at_once=frames.has_delivered)
+        ended = frames.ended_by(error)
+        if isinstance(ended, UnreadableFrameError):
+            number = columns.numbers[-1] + 1 if columns else self._next
+            partition = self._place.partition_id
+            ended = UnreadableFrameError(
+                f"event {number} of partition {partition}, or the next one, cannot be decoded: "
+                f"{ended}"
+            )
+        self._failed(ended, at_once=frames.has_delivered)
         return columns
 
     def _failed(self, error: Exception, *, at_once: bool = False) -> None:

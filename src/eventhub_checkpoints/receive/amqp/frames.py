@@ -9,7 +9,7 @@ from eventhub_checkpoints._amqp.performatives import RECEIVER, Disposition
 from eventhub_checkpoints._amqp.types import CodecError
 from eventhub_checkpoints._decoder import Columns, Deliveries
 from eventhub_checkpoints.receive.amqp.credit import Credit
-from eventhub_checkpoints.receive.amqp.known_client import FastPathError
+from eventhub_checkpoints.receive.amqp.known_client import UnreadableFrameError
 from eventhub_checkpoints.receive.amqp.private_parts import READ_SIZE, OfficialLink
 
 
@@ -49,7 +49,7 @@ class LinkFrames:
         """Wait once for bytes, then take what lies ready, up to so many rows or bytes of bodies.
 
         Raises:
-            FastPathError: a frame cannot be read; what came before it can be taken.
+            UnreadableFrameError: a frame cannot be read; what came before it can be taken.
             Exception: whatever ended link or connection.
         """
         deliveries = self._deliveries
@@ -76,7 +76,8 @@ class LinkFrames:
         self._link.work()
         if self._broken is not None:
             # Noted and not raised where it happened: the client swallows some errors there.
-            raise FastPathError(f"a frame cannot be read: {self._broken}") from self._broken
+            text = f"a frame cannot be read: {self._broken}"
+            raise UnreadableFrameError(text) from self._broken
 
     def _grant(self) -> None:
         granted = self._credit.grant(self._deliveries.rows, urgent=self._link.window_is_low)

@@ -14,6 +14,10 @@ class FastPathError(ConfigurationError):
     """The fast path cannot be taken, or cannot go on: says why."""
 
 
+class UnreadableFrameError(FastPathError):
+    """A frame of the hub cannot be decoded."""
+
+
 def check_version(version: str = VERSION) -> None:
     """See that the client is of the major version whose parts are known.
 

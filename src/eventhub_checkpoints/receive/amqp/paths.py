@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from eventhub_checkpoints._decoder import Columns
-from eventhub_checkpoints.receive.amqp.known_client import FastPathError
+from eventhub_checkpoints.receive.amqp.known_client import FastPathError, UnreadableFrameError
 from eventhub_checkpoints.receive.ranges import ReceivePath
 from eventhub_checkpoints.receive.stream import Stream
 
@@ -33,6 +33,7 @@ class EitherStream(Stream):
 
     def __init__(self, start: int, fast: OpenAt, public: OpenAt) -> None:
         self._next, self._public = start, public
+        self._unreadable = ""
         try:
             self._stream = fast(start)
         except FastPathError as error:
@@ -41,18 +42,21 @@ class EitherStream(Stream):
 
     @property
     def trouble(self) -> str:
-        return self._stream.trouble
+        return self._stream.trouble or self._unreadable
 
     def next(self, timeout: float) -> Columns | None:
         try:
             columns = self._stream.next(timeout)
         except FastPathError as error:
             say_once(error)
+            if isinstance(error, UnreadableFrameError):
+                # The client may not be able to either, and says nothing of it.
+                self._unreadable = str(error)
             self._stream.close()
             self._stream = self._public(self._next)
             columns = self._stream.next(timeout)
-        if columns:
-            self._next = columns.numbers[-1] + 1
+        if columns and columns.numbers[-1] >= self._next:
+            self._next, self._unreadable = columns.numbers[-1] + 1, ""
         return columns
 
     def close(self) -> None:

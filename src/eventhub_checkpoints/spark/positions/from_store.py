@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.checkpoints import SHOWN_LENGTH, without_checkpoints
 from eventhub_checkpoints.receive.position import EventPosition, after, checked_partitions
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
@@ -20,6 +22,8 @@ from eventhub_checkpoints.spark.positions.stored import (
     Missing,
     checkpoints_by_partition,
     for_missing,
+    held_scopes,
+    lacks_position,
     opened,
 )
 
@@ -133,11 +137,16 @@ class Asked:
         """The position behind each checkpoint, or what stands for a missing one."""
         with opened(store_or_url) as store:
             stored = checkpoints_by_partition(store, self.scope)
+            if not stored:
+                sentence = without_checkpoints(self.scope, held_scopes(store))
+                if lacks_position(self.partition_ids, missing):
+                    raise ConfigurationError(sentence)
+                _LOGGER.warning("%s (its partitions are placed as missing= says)", sentence)
         _compare(self.scope, self.partition_ids, stored, missing)
         return {
             partition: after(partition, stored[partition])
             if partition in stored
-            else for_missing(partition, missing)
+            else for_missing(partition, missing, self.scope)
             for partition in self.partition_ids
         }
 
@@ -163,4 +172,5 @@ def _compare(scope: Scope, wanted: list[str], stored: Mapping[str, Any], missing
         )
     absent = ", ".join(partition for partition in wanted if partition not in stored)
     if absent and isinstance(missing, str) and missing == "error":
-        raise ConfigurationError(f"{scope} has no checkpoint of partition {absent}")
+        named = quoted(str(scope), SHOWN_LENGTH)
+        raise ConfigurationError(f"{named} has no checkpoint of partition {absent}")

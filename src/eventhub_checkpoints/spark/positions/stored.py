@@ -1,11 +1,13 @@
 """What a store has, partition by partition, and what stands for a checkpoint that it lacks."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints.abilities import ListsScopes
+from eventhub_checkpoints.errors import ConfigurationError, StoreError
 from eventhub_checkpoints.receive.position import EventPosition, position_of
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
@@ -49,7 +51,24 @@ def checkpoints_by_partition(store: Any, scope: Scope) -> dict[str, Mapping[str,
     return {row["partition_id"]: row for row in store.list_checkpoints(*scope)}
 
 
-def for_missing(partition: str, missing: Missing) -> EventPosition:
+def held_scopes(store: Any) -> Sequence[Scope] | None:
+    """The scopes in a store; None where it cannot list them."""
+    if not isinstance(store, ListsScopes):
+        return None
+    try:
+        return store.list_scopes()
+    except StoreError:
+        return None
+
+
+def lacks_position(partition_ids: Iterable[str], missing: Missing) -> bool:
+    """Whether some of these partitions, none of which has a checkpoint, have no position."""
+    if isinstance(missing, Mapping):
+        return not {str(key) for key in missing}.issuperset(partition_ids)
+    return isinstance(missing, str) and missing == "error"
+
+
+def for_missing(partition: str, missing: Missing, scope: Scope) -> EventPosition:
     """Where a partition without a checkpoint begins.
 
     Raises:
@@ -59,7 +78,8 @@ def for_missing(partition: str, missing: Missing) -> EventPosition:
         named = {str(key): value for key, value in missing.items()}
         if partition not in named:
             raise ConfigurationError(
-                f"partition {partition} has no checkpoint, and missing= does not name it"
+                f"partition {partition} has no checkpoint in {quoted(str(scope))}, and missing "
+                "names no position for it"
             )
         return position_of(named[partition])
     if callable(missing):

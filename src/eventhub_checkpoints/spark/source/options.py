@@ -12,6 +12,7 @@ from eventhub_checkpoints._nearest import nearest
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.checkpoints import Missing, checked_missing
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import (
     OPERATION_TIMEOUT,
@@ -51,6 +52,7 @@ NAMES = (
     *ENDINGS,
     "checkpointStore",
     "checkpointConsumerGroup",
+    "missing",
     *LIMITS,
     "partitionsPerTask",
     "parallelism",
@@ -76,6 +78,7 @@ class SourceOptions:
         ending_positions: by partition id.
         checkpoint_store: URL of the store whose checkpoints decide first; "" for none.
         checkpoint_group: whose checkpoints.
+        missing: what becomes of a partition without a checkpoint.
         limits: how much of a stream comes into one batch.
         task_size: how many partitions one task reads.
         reading: how a range is read.
@@ -89,6 +92,7 @@ class SourceOptions:
     ending_positions: Mapping[str, EventPosition]
     checkpoint_store: str = field(repr=False)
     checkpoint_group: str
+    missing: Missing
     limits: Limits
     task_size: TaskSize
     reading: ReadSettings
@@ -113,6 +117,7 @@ class SourceOptions:
             ending_positions=read_by_partition(given, "endingPositions", hub),
             checkpoint_store=from_environment("checkpointStore", store),
             checkpoint_group=read_group(given, "checkpointConsumerGroup", address.consumer_group),
+            missing=read_missing(given),
             limits=Limits(
                 read_limit(given, "maxEventsPerTrigger"),
                 read_limit(given, "maxRatePerPartition"),
@@ -200,6 +205,18 @@ def read_hub(given: Mapping[str, str]) -> HubAddress:
     namespace, hub, credential = (given[name] for name in wanted)
     secret = from_environment("credential", credential)
     return HubAddress.from_credential(namespace, hub, secret, group)
+
+
+def read_missing(given: Mapping[str, str]) -> Missing:
+    """What becomes of a partition without a checkpoint: `start` or `error`.
+
+    Raises:
+        ConfigurationError: it is neither, or there is no store that could have a checkpoint.
+    """
+    missing = checked_missing("missing", given.get("missing", "start").strip().lower())
+    if missing == "error" and not given.get("checkpointStore"):
+        raise ConfigurationError("missing=error is about checkpoints; give checkpointStore too")
+    return missing
 
 
 def read_task_size(given: Mapping[str, str]) -> TaskSize:

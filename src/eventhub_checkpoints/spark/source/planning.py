@@ -4,7 +4,6 @@ A task that is run again must read the same events, so `earliest`, `latest`, tim
 become sequence numbers before the first task starts.
 """
 
-import logging
 from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
@@ -16,8 +15,6 @@ from eventhub_checkpoints.receive.resolving import resolve
 from eventhub_checkpoints.receive.retained import retained
 from eventhub_checkpoints.spark.positions.from_store import starting_positions
 from eventhub_checkpoints.spark.source.options import SourceOptions
-
-_LOGGER = logging.getLogger(__name__)
 
 
 def plan_ranges(options: SourceOptions) -> list[OffsetRange]:
@@ -50,16 +47,10 @@ def where_to_start(
     if not options.checkpoint_store:
         return given
     scope = options.address.scope(options.checkpoint_group)
-    lacking: list[str] = []
-
-    def begin(partition: str) -> EventPosition:
-        lacking.append(partition)
-        return given[partition]
-
-    positions = starting_positions(options.checkpoint_store, scope, list(found), missing=begin)
-    if len(lacking) == len(found):
-        # Perhaps as it should be; or the group is misspelt, or the namespace another one.
-        _LOGGER.warning("the store has no checkpoint of %s: all begin as the options say", scope)
+    if options.missing == "error":
+        # Of a partition that never had an event nothing can be lost.
+        given = {one: given[one] for one, held in found.items() if not held.next_sequence_number}
+    positions = starting_positions(options.checkpoint_store, scope, list(found), missing=given)
     return dict(positions.positions)
 
 
