@@ -85,9 +85,12 @@ FORGETFUL = (
     "kafka",
     "localhub",
     "processing",
+    "arrow/test_read_batches.py",
+    "arrow/test_read_batches_aio.py",
     "receive/test_batches.py",
     "receive/test_fast_websocket.py",
     "receive/test_hub.py",
+    "receive/test_refusals.py",
     "sdk/test_client_internals.py",
 )
 """Tests that use a library which leaves sockets to the garbage collector.

@@ -6,6 +6,7 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Self
 
 from eventhub_checkpoints._core.settings import kind_of, require
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress, read_parts
@@ -85,8 +86,8 @@ def address_of(hub: object, scope: Scope | None) -> Address:
         )
     if scope is not None and hub.eventhub_name.casefold() != scope.eventhub_name.casefold():
         raise ConfigurationError(
-            f"the checkpoints are those of hub {scope.eventhub_name!r}, and hub is "
-            f"{hub.eventhub_name!r}"
+            f"the checkpoints are those of hub {quoted(scope.eventhub_name)}, and hub is "
+            f"{quoted(hub.eventhub_name)}"
         )
     return hub
 

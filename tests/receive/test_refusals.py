@@ -68,6 +68,20 @@ def test_a_partition_that_another_receiver_holds_by_epoch_tells_the_epoch_soon(h
     assert seconds < 4
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_a_reader_that_is_displaced_by_epoch_tells_it_soon(hub, path):
+    settings = ReadSettings(receive_path=path, rows_per_batch=10, prefetch=10)
+    with address_of(hub).open_stream("0", 0, 10_000, settings) as stream:
+        assert stream.next(10)
+        assert hub.detach_receivers(
+            "orders", condition="amqp:link:stolen", description="a newcomer has epoch '7'"
+        )
+        began = time.monotonic()
+        with pytest.raises(HubUnavailableError, match=r"held by another receiver .*epoch '7'"):
+            list(iter(lambda: stream.next(10), None))
+    assert time.monotonic() - began < 5
+
+
 @pytest.mark.parametrize("path", ["fast", "auto"])
 def test_a_consumer_group_that_is_not_there_is_named_soon(hub_of_one_group, path):
     error, seconds = refusal(address_of(hub_of_one_group, "absent"), ConfigurationError, path)

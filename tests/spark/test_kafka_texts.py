@@ -21,7 +21,7 @@ def test_kafkas_numbers_and_its_two_words_are_read():
     [
         ("{", "startingPositions is no JSON"),
         ("[]", "no JSON object"),
-        ('{"My-Hub":{"0":1}}', "names no topic 'my-hub'; it names My-Hub"),
+        ('{"My-Hub":{"0":1}}', "names no topic 'my-hub'; it names 'My-Hub'"),
         ('{"my-hub":5}', "names no topic 'my-hub'"),
         ('{"my-hub":{"0":-3}}', "-3 is no offset"),
         ('{"my-hub":{"0":"5"}}', "'5' is no offset"),

@@ -130,7 +130,7 @@ def test_a_sequence_number_that_no_event_has_is_refused(number):
     ],
 )
 def test_fields_that_are_no_position_lead_to_the_constructors(fields):
-    with pytest.raises(ConfigurationError, match="is no position; make one with from_sequence"):
+    with pytest.raises(ConfigurationError, match="is not a position; make one with from_sequence"):
         EventPosition(**fields)
 
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
+from eventhub_checkpoints._secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import ReadSettings
@@ -78,11 +79,25 @@ def checked_group(name: str, consumer_group: object) -> str:
     """The name of a consumer group, as it was given.
 
     Raises:
-        ConfigurationError: it is empty or no text; `name` says which setting that was.
+        ConfigurationError: it cannot be a name; `name` says which setting that was.
     """
-    if isinstance(consumer_group, str) and consumer_group.strip():
-        return consumer_group
-    raise ConfigurationError(
-        f"{name} is {consumer_group!r}; expected a consumer group of the hub, such as "
-        f"{DEFAULT_CONSUMER_GROUP}"
+    return checked_name(
+        name, consumer_group, f"a consumer group of the hub, such as {DEFAULT_CONSUMER_GROUP}"
     )
+
+
+def checked_name(name: str, value: object, expected: str) -> str:
+    """A name that stands in every message about the hub, as it was given.
+
+    Args:
+        name: which setting this is.
+        value: what it holds.
+        expected: what it should.
+
+    Raises:
+        ConfigurationError: it is not a non-empty string, or it holds a secret, such as a
+            connection string that belongs into another setting.
+    """
+    if isinstance(value, str) and value.strip() and not holds_secret(value):
+        return value
+    raise ConfigurationError(f"{name} is {quoted(value)}; expected {expected}")

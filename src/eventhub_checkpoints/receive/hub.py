@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TypeVar
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.properties import PartitionProperties
@@ -91,7 +92,7 @@ def first_event(
     number = address.ask_first(partition_id, start, inclusive, timeout)
     if number is None:
         raise HubUnavailableError(
-            f"partition {partition_id} of {address} delivered no event at {start!r} within "
+            f"partition {partition_id} of {address} delivered no event at {quoted(start)} within "
             f"{timeout:g} s. Does consumer group {address.consumer_group!r} exist? If the hub was "
             "deleted and created again, its checkpoints belong to the old one: reset them, or "
             "start from 'earliest'"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from eventhub_checkpoints._fields import MOST_INT64, whole_number
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 START_OF_STREAM = "-1"
@@ -48,8 +49,9 @@ class EventPosition:
             or is_utc(self.enqueued_time)
         ):
             raise ConfigurationError(
-                f"EventPosition of {given} is no position; make one with from_sequence_number, "
-                "from_offset, from_enqueued_time, from_start_of_stream or from_end_of_stream"
+                f"EventPosition of {quoted(given)} is not a position; make one with "
+                "from_sequence_number, from_offset, from_enqueued_time, from_start_of_stream or "
+                "from_end_of_stream"
             )
 
     @classmethod
@@ -67,7 +69,7 @@ class EventPosition:
         first = -1 if number is None else number + (not inclusive)
         if number is None or number < 0 or first > MOST_INT64:
             raise ConfigurationError(
-                f"sequence_number is {sequence_number!r}; expected an int from 0 to 2**63 - 1"
+                f"sequence_number is {quoted(sequence_number)}; expected an int from 0 to 2**63 - 1"
             )
         return cls(sequence_number=first)
 
@@ -82,7 +84,7 @@ class EventPosition:
             ConfigurationError: the offset is no text, or empty.
         """
         if not isinstance(offset, str) or not offset:
-            raise ConfigurationError(f"offset is {offset!r}; expected a text that is not empty")
+            raise ConfigurationError(f"offset is {quoted(offset)}; expected a non-empty string")
         if offset == START_OF_STREAM:
             return cls.from_start_of_stream()
         if offset == END_OF_STREAM:
@@ -100,7 +102,7 @@ class EventPosition:
         """
         if not isinstance(enqueued_time, datetime) or enqueued_time.utcoffset() is None:
             raise ConfigurationError(
-                f"enqueued_time is {enqueued_time!r}; expected a datetime with a time zone, "
+                f"enqueued_time is {quoted(enqueued_time)}; expected a datetime with a time zone, "
                 "for example datetime(2026, 11, 21, 10, tzinfo=timezone.utc)"
             )
         moment = enqueued_time.astimezone(UTC)
@@ -134,7 +136,7 @@ class EventPosition:
             return f"time {self.enqueued_time.isoformat()}"
         if self.is_start_of_stream or self.is_end_of_stream:
             return "start of stream" if self.is_start_of_stream else "end of stream"
-        return f"{'at' if self.inclusive else 'after'} offset {self.offset!r}"
+        return f"{'at' if self.inclusive else 'after'} offset {quoted(self.offset)}"
 
 
 def is_sequence_number(value: object) -> bool:
@@ -159,12 +161,12 @@ def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
     given = list(partition_ids) if several else []
     if not given:
         raise ConfigurationError(
-            f"partition_ids is {partition_ids!r}; expected a list of them, such as ['0', '1']"
+            f"partition_ids is {quoted(partition_ids)}; expected a list of them, such as ['0', '1']"
         )
     texts = {str(partition) for partition in given}
     odd = sorted(text for text in texts if not is_partition_id(text))
     if odd:
-        raise ConfigurationError(f"partition_ids holds {odd[0]!r}; expected decimal numbers")
+        raise ConfigurationError(f"partition_ids holds {quoted(odd[0])}; expected decimal numbers")
     return sorted(texts, key=int)
 
 
@@ -191,7 +193,7 @@ def position_of(value: Any, expected: str = POSITIONS) -> EventPosition:
         return EventPosition.from_start_of_stream()
     if value == "latest":
         return EventPosition.from_end_of_stream()
-    raise ConfigurationError(f"{value!r} is no position; expected {expected}")
+    raise ConfigurationError(f"{quoted(value)} is no position; expected {expected}")
 
 
 def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 ROWS_PER_BATCH = 2000
@@ -31,8 +32,8 @@ class OffsetRange:
             type(number) is int and number >= 0 for number in numbers
         ):
             raise ConfigurationError(
-                f"{self} is no range; expected a partition id, such as '0', and two sequence "
-                "numbers, of which the smallest is 0"
+                f"{quoted(self)} is not a range; expected a partition id, such as '0', and two "
+                "sequence numbers, of which the smallest is 0"
             )
         if self.from_sequence_number > self.until_sequence_number:
             raise ConfigurationError(

@@ -9,7 +9,12 @@ from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address, checked_group
+from eventhub_checkpoints.receive.address import (
+    DEFAULT_CONSUMER_GROUP,
+    Address,
+    checked_group,
+    checked_name,
+)
 from eventhub_checkpoints.receive.amqp.client import OnePartitionClient
 from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream
@@ -26,6 +31,9 @@ from eventhub_checkpoints.receive.stream import Stream
 STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
 """With a partition named there is nothing to balance, and the client's balancing thread sleeps
 this long (s) after it was told to stop."""
+
+HUB_NAME = "the name of an event hub, such as orders"
+NAMESPACE = "the host name of a namespace, such as NAMESPACE.servicebus.windows.net"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,7 @@ class HubAddress(Address):
             raise ConfigurationError(
                 f"the connection string of {namespace} names no hub; add ;EntityPath=HUB to it"
             )
+        checked_name("eventhub_name", hub, HUB_NAME)
         group = checked_group("consumer_group", consumer_group)
         return cls(namespace, hub, group, connection_string, dict(settings))
 
@@ -105,9 +114,8 @@ class HubAddress(Address):
         Raises:
             ConfigurationError: a name is empty, or the credential is none.
         """
-        for what, text in (("namespace", fully_qualified_namespace), ("hub", eventhub_name)):
-            if not text.strip():
-                raise ConfigurationError(f"the name of the {what} is empty")
+        checked_name("fully_qualified_namespace", fully_qualified_namespace, NAMESPACE)
+        checked_name("eventhub_name", eventhub_name, HUB_NAME)
         group = checked_group("consumer_group", consumer_group)
         namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
         if not isinstance(credential, str):

@@ -9,8 +9,14 @@ from typing import Self, TypeVar
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from confluent_kafka import Consumer, TopicPartition
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address, checked_group
+from eventhub_checkpoints.receive.address import (
+    DEFAULT_CONSUMER_GROUP,
+    Address,
+    checked_group,
+    checked_name,
+)
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.credentials import Credential
 from eventhub_checkpoints.receive.kafka.asking import (
@@ -120,6 +126,8 @@ class KafkaAddress(Address):
                 "a topic over Kafka needs its name and kafka.bootstrap.servers, such as "
                 "broker.example.net:9092"
             )
+        checked_name("topic", topic, "the name of a topic")
+        checked_name("namespace", name, "the name of the cluster, such as broker.example.net")
         group = checked_group("consumer_group", consumer_group)
         return cls(name, topic, group, checked(settings), headers=headers)
 
@@ -135,8 +143,8 @@ class KafkaAddress(Address):
     ) -> int | None:
         if isinstance(start, str):
             raise ConfigurationError(
-                f"partition {partition_id} of {self}: the offset {start!r} cannot be looked up "
-                "over Kafka, whose offsets are sequence numbers; give a sequence number (a "
+                f"partition {partition_id} of {self}: the offset {quoted(start)} cannot be looked "
+                "up over Kafka, whose offsets are sequence numbers; give a sequence number (a "
                 "checkpoint has one), or use transport=amqp"
             )
         time = start.timestamp() * 1000

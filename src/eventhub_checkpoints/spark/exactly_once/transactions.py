@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.abilities import WritesInTransaction
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.registry import open_store
@@ -33,7 +34,7 @@ def open_sql_store(target: Any) -> "SqlCheckpointStore":
         store = open_store(SQL_STORE, url_or_engine=target)
     if not isinstance(store, WritesInTransaction) or not hasattr(store, "database"):
         raise ConfigurationError(
-            f"{store!r} cannot write inside of a transaction; expected sqlite:///FILE, "
+            f"{quoted(store)} cannot write inside of a transaction; expected sqlite:///FILE, "
             "postgresql://USER:PASSWORD@HOST/DATABASE, an engine of SQLAlchemy, or an "
             "SqlCheckpointStore"
         )

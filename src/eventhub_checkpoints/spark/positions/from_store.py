@@ -160,7 +160,8 @@ def same_hub(scope: Scope, hub: Hub) -> str:
     name = name_of(hub)
     if name.casefold() != scope.eventhub_name.casefold():
         raise ConfigurationError(
-            f"the checkpoints are those of hub {scope.eventhub_name!r}, and hub= is {name!r}"
+            f"the checkpoints are those of hub {quoted(scope.eventhub_name)}, and hub= is "
+            f"{quoted(name)}"
         )
     return name
 

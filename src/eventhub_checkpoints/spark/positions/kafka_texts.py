@@ -10,6 +10,7 @@ Azure/azure-event-hubs-for-kafka#130 (offsets are sequence numbers).
 
 from collections.abc import Mapping
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, is_partition_id
 from eventhub_checkpoints.spark.positions.texts import compact, read_object
@@ -79,16 +80,22 @@ def kafka_positions(text: str, topic: str, what: str) -> dict[str, EventPosition
     topics = read_object(text, what)
     numbers = topics.get(topic)
     if not isinstance(numbers, dict):
-        raise ConfigurationError(f"{what} names no topic {topic!r}; it names {', '.join(topics)}")
+        raise ConfigurationError(
+            f"{what} names no topic {quoted(topic)}; it names {quoted(', '.join(topics))}"
+        )
     if odd := [partition for partition in numbers if not is_partition_id(partition)]:
-        raise ConfigurationError(f"{what}: {odd[0]!r} is no partition; expected decimal numbers")
+        raise ConfigurationError(
+            f"{what}: {quoted(odd[0])} is no partition; expected decimal numbers"
+        )
     return {partition: kafka_position(numbers[partition], what) for partition in numbers}
 
 
 def kafka_position(number: object, what: str) -> EventPosition:
     """The position that one of Kafka's numbers stands for."""
     if type(number) is not int or number < KAFKA_EARLIEST:
-        raise ConfigurationError(f"{what}: {number!r} is no offset; expected -2, -1, 0, 1, ...")
+        raise ConfigurationError(
+            f"{what}: {quoted(number)} is no offset; expected -2, -1, 0, 1, ..."
+        )
     if number < 0:
         return EARLIEST if number == KAFKA_EARLIEST else LATEST
     return EventPosition.from_sequence_number(number, inclusive=True)

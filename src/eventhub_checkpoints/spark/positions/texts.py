@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition
 
@@ -104,10 +105,10 @@ def read_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPos
     """
     try:
         return EventPosition.from_enqueued_time(datetime.fromisoformat(text) + after)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError):
         raise ConfigurationError(
-            f"{what}: {text!r} is no time with a zone, such as 2026-11-21T10:00:00.123Z"
-        ) from error
+            f"{what}: {quoted(text)} is no time with a zone, such as 2026-11-21T10:00:00.123Z"
+        ) from None  # Python's own sentence shows the whole text
 
 
 def read_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
@@ -118,19 +119,21 @@ def read_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
             ignore that entry without a word.
     """
     return {
-        read_key(key, hub, what): read_position(fields, f"{what}, entry {key}")
+        read_key(key, hub, what): read_position(fields, f"{what}, entry {quoted(key)}")
         for key, fields in read_object(text, what).items()
     }
 
 
 def read_key(key: str, hub: str, what: str) -> str:
     """The partition id in a key such as `{"ehName":"hub","partitionId":0}`."""
-    named = read_object(key, f"{what}, key {key!r}")
+    named = read_object(key, f"{what}, key {quoted(key)}")
     partition = named.get("partitionId")
     if type(partition) is not int:
-        raise ConfigurationError(f"{what}, key {key!r}: partitionId must be a number")
+        raise ConfigurationError(f"{what}, key {quoted(key)}: partitionId must be a number")
     if named.get("ehName") != hub:
-        raise ConfigurationError(f"{what}, key {key!r}: ehName must be {hub!r}, case included")
+        raise ConfigurationError(
+            f"{what}, key {quoted(key)}: ehName must be {quoted(hub)}, case included"
+        )
     return str(partition)
 
 
@@ -139,7 +142,8 @@ def read_object(text: str, what: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"{what} is no JSON: {error}") from error
+        # Not chained: the error holds the text.
+        raise ConfigurationError(f"{what} is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise ConfigurationError(f"{what} is no JSON object")
     return value

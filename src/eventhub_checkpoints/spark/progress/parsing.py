@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark.given import require_kind
 from eventhub_checkpoints.spark.progress.offsets import (
@@ -77,7 +78,7 @@ def index_of(offsets: Sequence[object], hub: str | None, source: int | None = No
     if source is not None:
         if not (isinstance(source, int) and 0 <= source < len(offsets)):
             raise ConfigurationError(
-                f"source is {source!r}; the query has {len(offsets)}, counted from 0"
+                f"source is {quoted(source)}; the query has {len(offsets)}, counted from 0"
             )
         return source
     found = [by_hub(offset) for offset in offsets]
@@ -85,13 +86,13 @@ def index_of(offsets: Sequence[object], hub: str | None, source: int | None = No
     if len(several) > 1:
         raise ConfigurationError(
             f"sources {', '.join(map(str, several))} of the query all read "
-            f"{'a hub' if hub is None else f'hub {hub!r}'}; say which one is meant, for example "
-            f"source={several[0]}"
+            f"{'a hub' if hub is None else f'hub {quoted(hub)}'}; say which one is meant, for "
+            f"example source={several[0]}"
         )
     if several or any(offset is None for offset in offsets):
         return several[0] if several else None
     raise ConfigurationError(
-        f"no source of the query reads {'a hub' if hub is None else f'hub {hub!r}'}; "
+        f"no source of the query reads {'a hub' if hub is None else f'hub {quoted(hub)}'}; "
         f"its {len(offsets)} read {told(name for hubs in found for name in hubs)}"
     )
 

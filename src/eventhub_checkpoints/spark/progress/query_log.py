@@ -5,6 +5,7 @@ Source: Spark 4.3.0, `execution/streaming/checkpointing/OffsetSeqLog`, `HDFSMeta
 
 from collections.abc import Mapping
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark.progress.offsets import decoded, in_order, is_numbers
 from eventhub_checkpoints.spark.progress.stream_offset import FROM
@@ -28,7 +29,7 @@ def read_offsets(text: str, what: str) -> list[tuple[str, object]]:
         named = [line.partition(":") for line in lines[1:]]
         pairs = sorted(((name, line) for name, _, line in named), key=place)
     else:
-        raise ConfigurationError(f"{what} begins with {version!r}; known are v1 and v2")
+        raise ConfigurationError(f"{what} begins with {quoted(version)}; known are v1 and v2")
     return [(name, None if line == VOID else decoded(line)) for name, line in pairs]
 
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 FROM = "_from"
@@ -53,14 +54,14 @@ class StreamOffset:
         told = str(found.get(HUB, hub))
         if told.lower() != hub.lower():
             raise ConfigurationError(
-                f"the query's checkpoint belongs to hub {told!r}, and the options name {hub!r}; "
-                "give a query on another hub a checkpointLocation of its own"
+                f"the query's checkpoint belongs to hub {quoted(told)}, and the options name "
+                f"{quoted(hub)}; give a query on another hub a checkpointLocation of its own"
             )
         numbers = {key: number for key, number in found.items() if not key.startswith("_")}
         if odd := [key for key, number in numbers.items() if type(number) is not int]:
             raise ConfigurationError(
-                f"the query's checkpoint was written by another source (it has {odd[0]!r}); give "
-                "the query a new checkpointLocation, and begin where the old one stopped by "
+                f"the query's checkpoint was written by another source (it has {quoted(odd[0])}); "
+                "give the query a new checkpointLocation, and begin where the old one stopped by "
                 "read_spark_checkpoint"
             )
         return cls(hub, numbers, found.get(FROM, {}), found.get(LOST, {}), bool(found.get(INITIAL)))

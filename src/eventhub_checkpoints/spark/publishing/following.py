@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark.given import require_kind
 from eventhub_checkpoints.spark.progress.offsets import by_hub
@@ -60,7 +61,7 @@ class Following:
 
         if self._session is not None:
             raise ConfigurationError(
-                f"this publisher of hub {self._hub!r} is attached to a session already; one "
+                f"this publisher of hub {quoted(self._hub)} is attached to a session already; one "
                 "publisher follows one query"
             )
         require_kind("spark", spark, hasattr(spark, "streams"), "a SparkSession")

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 
@@ -72,7 +73,7 @@ class Runs:
         with self._changed:
             if self._seen and not any(self.is_wanted(*one) for one in self._seen.items()):
                 raise ConfigurationError(
-                    f"no query is named {self._wanted!r}; there was "
+                    f"no query is named {quoted(self._wanted)}; there was "
                     f"{', '.join(map(self._told, self._seen))}"
                 )
 

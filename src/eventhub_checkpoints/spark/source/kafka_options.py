@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import cast, get_args
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
@@ -44,6 +45,6 @@ def read_headers(given: Mapping[str, str], default: HeaderForm) -> HeaderForm:
     text = given.get("kafkaHeaders", default).strip().lower()
     if text not in get_args(HeaderForm):
         raise ConfigurationError(
-            f"kafkaHeaders is {text!r}; expected one of {', '.join(get_args(HeaderForm))}"
+            f"kafkaHeaders is {quoted(text)}; expected one of {', '.join(get_args(HeaderForm))}"
         )
     return cast("HeaderForm", text)

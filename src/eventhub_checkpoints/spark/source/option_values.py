@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
+from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import checked_group
 from eventhub_checkpoints.receive.position import EventPosition, position_of
@@ -42,8 +43,8 @@ def from_environment(name: str, value: str) -> str:
     secret = os.environ.get(variable)
     if not secret:
         raise ConfigurationError(
-            f"the option {name} names the environment variable {variable}, which Spark's driver "
-            "does not have; set it before the session is started"
+            f"the option {name} names the environment variable {quoted(variable)}, which Spark's "
+            "driver does not have; set it before the session is started"
         )
     return secret
 
@@ -61,13 +62,15 @@ def read_word(given: Given, name: str, default: str) -> EventPosition:
     if text in ("earliest", "latest"):
         return position_of(text)
     if text in CLIENTS_WORDS:
-        raise ConfigurationError(f"{name} is {text!r}, which is called {CLIENTS_WORDS[text]} here")
+        raise ConfigurationError(
+            f"{name} is {quoted(text)}, which is called {CLIENTS_WORDS[text]} here"
+        )
     try:
         return read_time(text, name)
     except ConfigurationError as error:
         raise ConfigurationError(
             f"{error}; or give earliest, latest or the connector's JSON"
-        ) from error
+        ) from None
 
 
 def read_by_partition(given: Given, name: str, hub: str) -> dict[str, EventPosition]:
@@ -90,7 +93,7 @@ def read_seconds(given: Given, name: str, default: float) -> float:
         except ValueError:
             total = 0.0
     if not 0 < total < float("inf"):
-        raise ConfigurationError(f"{name} is {text!r}; expected seconds, or such as PT1M30S")
+        raise ConfigurationError(f"{name} is {quoted(text)}; expected seconds, or such as PT1M30S")
     return total
 
 
@@ -98,7 +101,7 @@ def read_count(given: Given, name: str, default: int) -> int:
     """A whole number of at least 1."""
     text = given.get(name, str(default)).strip()
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise ConfigurationError(f"{name} is {text!r}; expected a whole number of at least 1")
+        raise ConfigurationError(f"{name} is {quoted(text)}; expected a whole number of at least 1")
     return int(text)
 
 
@@ -122,7 +125,7 @@ def read_limits(given: Given, name: str, hub: str) -> dict[str, int]:
     for key, count in limits.values():
         if type(count) is not int or count < 1:
             raise ConfigurationError(
-                f"{name}, entry {key}: {count!r} is no whole number of at least 1"
+                f"{name}, entry {quoted(key)}: {quoted(count)} is no whole number of at least 1"
             )
     return {partition: count for partition, (_, count) in limits.items()}
 
@@ -131,7 +134,7 @@ def read_flag(given: Given, name: str, default: bool) -> bool:
     """`true` or `false`, in any case."""
     text = given.get(name, str(default)).strip().lower()
     if text not in ("true", "false"):
-        raise ConfigurationError(f"{name} is {text!r}; expected true or false")
+        raise ConfigurationError(f"{name} is {quoted(text)}; expected true or false")
     return text == "true"
 
 
@@ -142,4 +145,6 @@ def read_path(given: Given, name: str) -> ReceivePath:
     for path in paths:
         if text == path:
             return path
-    raise ConfigurationError(f"{name} is {text!r}; expected {', '.join(paths[:-1])} or {paths[-1]}")
+    raise ConfigurationError(
+        f"{name} is {quoted(text)}; expected {', '.join(paths[:-1])} or {paths[-1]}"
+    )

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from eventhub_checkpoints._nearest import nearest
+from eventhub_checkpoints._secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
-from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address, checked_name
+from eventhub_checkpoints.receive.amqp.address import HUB_NAME, NAMESPACE, HubAddress
 from eventhub_checkpoints.receive.checkpoints import Missing, checked_missing
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import (
@@ -147,13 +148,18 @@ def known(options: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def shown_name(option: str) -> str:
+    """The name of an option, without a secret that somebody has put there."""
+    return quoted(option) if holds_secret(option) else option
+
+
 def unknown(given: str) -> str:
     """The sentence about an option that does not exist."""
     if given.lower() == "checkpointlocation":
         return "the option checkpointLocation belongs to writeStream, not to readStream"
     meant = nearest(given.lower().removeprefix(PREFIX), NAMES)
     hint = f"did you mean {meant}?" if meant else f"known are {', '.join(NAMES)}"
-    return f"the option {given} is not known to format('eventhubs'); {hint}"
+    return f"the option {shown_name(given)} is not known to format('eventhubs'); {hint}"
 
 
 def read_address(given: Mapping[str, str]) -> Address:
@@ -168,7 +174,7 @@ def read_address(given: Mapping[str, str]) -> Address:
 
         return read_kafka_address(given, read_hub)
     if transport != "amqp":
-        raise ConfigurationError(f"transport is {transport!r}; expected amqp or kafka")
+        raise ConfigurationError(f"transport is {quoted(transport)}; expected amqp or kafka")
     if unused := [name for name in given if name.lower().startswith("kafka")]:
         raise ConfigurationError(f"the option {unused[0]} needs transport=kafka")
     return read_hub(given)
@@ -181,6 +187,9 @@ def read_hub(given: Mapping[str, str]) -> HubAddress:
         ConfigurationError: neither or both are given, or one is malformed.
     """
     group = read_group(given, "consumerGroup", DEFAULT_CONSUMER_GROUP)
+    for option, expected in (("fullyQualifiedNamespace", NAMESPACE), ("eventHubName", HUB_NAME)):
+        if given.get(option):
+            checked_name(option, given[option], expected)
     connection_string = given.get("connectionString")
     by_name = [name for name in ("fullyQualifiedNamespace", "credential") if name in given]
     if connection_string and not by_name:

@@ -1,0 +1,66 @@
+"""A secret that was passed to the wrong argument of `read_batches` comes back in no message."""
+
+import traceback
+
+import pytest
+
+from eventhub_checkpoints import Scope
+from eventhub_checkpoints.arrow import EventPosition, HubAddress, ReadSettings
+
+HIDDEN = "aGlkZGVuIGtleQhiddenaGlkZGVuIGtleQhiddenaGk="
+STRING = f"Endpoint=sb://ns/;SharedAccessKeyName=name;SharedAccessKey={HIDDEN};EntityPath=orders"
+PLANTED = (
+    STRING,
+    f"SharedAccessSignature sr=sb%3A%2F%2Fns&sig={HIDDEN}&se=1&skn=name",
+    f"postgresql://user:{HIDDEN}@host/database",
+    f"Bearer {HIDDEN}",
+)
+
+
+def arguments(secret, scope):
+    yield {"hub": secret.replace("Endpoint", "endpont")}
+    yield {"hub": {secret: secret}}
+    yield {"hub": STRING, "scope": secret}
+    for name in scope._fields:
+        yield {"scope": scope._replace(**{name: secret})}
+    yield {"store": [secret]}
+    yield {"store": secret.replace("postgresql", "postgrsql")}
+    for places in (secret, {secret: 1}, {"0": secret}, EventPosition.from_offset(secret)):
+        yield {"start": places}
+        yield {"until": places}
+    yield {"partition_ids": secret}
+    yield {"partition_ids": [secret]}
+    yield {"partitions_at_once": secret}
+    yield {"missing": secret}
+    yield {"settings": ReadSettings(receive_path="fast", rows_per_batch=10), "missing": [secret]}
+
+
+@pytest.mark.parametrize("secret", PLANTED)
+def test_no_argument_is_echoed_with_a_secret(colour, address, scope, secret, caplog, tmp_path):
+    for given in arguments(secret, scope):
+        quick = {"settings": ReadSettings(operation_timeout=2, receiver_timeout=1)}
+        try:
+            with colour.read_batches(**{"hub": address, **quick, **given}) as batches:
+                batches.to_table()
+        except Exception as error:
+            lines = traceback.TracebackException.from_exception(error).format()
+            text = "\n".join(one for one in lines if "File " not in one)
+            assert "hidden" not in text, given
+    assert "hidden" not in caplog.text
+
+
+@pytest.mark.parametrize("secret", PLANTED)
+def test_a_scope_that_holds_a_secret_is_masked_in_the_warning(
+    colour, address, kept, scope, secret, caplog
+):
+    wrong = Scope(scope.fully_qualified_namespace, "orders", secret.replace("/", "-"))
+    with colour.read_batches(address, wrong, kept.url) as batches:
+        assert batches.to_table().num_rows == 210
+    assert "no checkpoint of" in caplog.text
+    assert "hidden" not in caplog.text
+
+
+def test_a_hub_of_which_a_name_holds_a_secret_is_refused(colour):
+    for names in ((STRING, "orders"), ("ns", STRING)):
+        with pytest.raises(ValueError, match=r"SharedAccessKey=\*\*\*; expected the"):
+            HubAddress.from_credential(*names, "DefaultAzureCredential")

@@ -1,0 +1,143 @@
+"""A secret that was pasted into the wrong option or argument comes back in no message."""
+
+import traceback
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from eventhub_checkpoints import CheckpointStoreError, MemoryCheckpointStore, Scope
+from eventhub_checkpoints.receive import HubAddress, OffsetRange, PartitionProperties
+from eventhub_checkpoints.receive.kafka.address import KafkaAddress
+from eventhub_checkpoints.spark import (
+    EndingPositions,
+    EventPosition,
+    HubRanges,
+    StartingPositions,
+    ending_positions,
+    gap_report,
+    parse_progress,
+    starting_positions,
+)
+from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
+from eventhub_checkpoints.spark.source.options import NAMES, SourceOptions
+from eventhub_checkpoints.spark.source.planning import where_to_start
+
+HIDDEN = "aGlkZGVuIGtleQhiddenaGlkZGVuIGtleQhiddenaGk="
+STRING = f"Endpoint=sb://ns/;SharedAccessKeyName=name;SharedAccessKey={HIDDEN};EntityPath=orders"
+PLANTED = {
+    "connection string": STRING,
+    "signature": f"SharedAccessSignature sr=sb%3A%2F%2Fns&sig={HIDDEN}&se=1&skn=name",
+    "sas": f"?sv=2022-11-02&ss=b&sig={HIDDEN}",
+    "url": f"postgresql://user:{HIDDEN}@host/database",
+    "token": f"Bearer {HIDDEN}",
+    "json": f'{{"password": "{HIDDEN}"}}',
+    "list": f'["{STRING}"]',
+    "variable": f"env:{STRING}",
+}
+GOOD = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
+SCOPE = Scope("ns", "orders", "$Default")
+HELD = PartitionProperties("0", 0, 10, "9", None)
+
+planted = pytest.mark.parametrize("secret", PLANTED.values(), ids=PLANTED.keys())
+
+
+def shown(act, *args, **kwargs):
+    """What a call shows of what it was given: its error with all causes, or its result."""
+    try:
+        result = act(*args, **kwargs)
+    except Exception as error:
+        lines = traceback.TracebackException.from_exception(error)
+        return type(error), "\n".join(one for one in lines.format() if "File " not in one)
+    return None, f"{result} {result!r}"
+
+
+@planted
+@pytest.mark.parametrize(
+    "name", [*NAMES, "kafka.bootstrap.servers", "kafka.group.id", "kafka.socket.timeout.ms"]
+)
+@pytest.mark.parametrize("transport", ["amqp", "kafka"])
+def test_no_option_of_the_source_is_echoed_with_a_secret(name, secret, transport):
+    def plan():
+        given = {"connectionString": GOOD, "transport": transport, name: secret}
+        options = SourceOptions.parse(given)
+        return options, str(options.address), where_to_start(options, {"0": HELD})
+
+    kind, text = shown(plan)
+    assert "hidden" not in text
+    assert kind is None or issubclass(kind, CheckpointStoreError)
+
+
+@planted
+def test_no_name_of_an_option_is_echoed_with_a_secret(secret):
+    for name in (secret, f"startingPosition{secret}"):
+        _, text = shown(SourceOptions.parse, {"connectionString": GOOD, name: "x"})
+        assert "hidden" not in text.lower()
+
+
+@planted
+def test_no_argument_of_positions_is_echoed_with_a_secret(secret, caplog):
+    store = MemoryCheckpointStore()
+    bare = secret.replace('"', "")
+    json = f'{{"{bare}": 1}}'
+    keyed = f'{{"{{\\"ehName\\":\\"{bare}\\",\\"partitionId\\":0}}":{{}}}}'
+    calls = [
+        (EventPosition.from_sequence_number, (secret,)),
+        (EventPosition.from_enqueued_time, (secret,)),
+        (EventPosition.from_offset, ([secret],)),
+        (str, (EventPosition.from_offset(secret),)),
+        (EventPosition, (secret, secret, secret)),
+        (HubAddress.from_connection_string, (secret,)),
+        (HubAddress.from_connection_string, (GOOD, secret)),
+        (HubAddress.from_credential, (secret, "orders", "DefaultAzureCredential")),
+        (HubAddress.from_credential, ("ns", secret, "DefaultAzureCredential")),
+        (HubAddress.from_credential, ("ns", "orders", secret)),
+        (HubAddress.from_credential, ("ns", "orders", "DefaultAzureCredential", secret)),
+        (KafkaAddress.of_topic, (secret, {"bootstrap.servers": "host:9092"})),
+        (KafkaAddress.of_topic, ("orders", {"bootstrap.servers": "host:9092"}, secret)),
+        (OffsetRange, ("0", secret, secret)),
+        (starting_positions, (store, SCOPE, secret)),
+        (starting_positions, (store, SCOPE, [secret])),
+        (starting_positions, (store, secret, ["0"])),
+        (starting_positions, (secret, SCOPE, ["0"])),
+        (starting_positions, (store, SCOPE, ["0"], secret)),
+        (starting_positions, (store, SCOPE, ["0"], {"1": secret})),
+        (starting_positions, (store, SCOPE, ["0"], {"0": secret})),
+        (starting_positions, (store, SCOPE._replace(consumer_group=secret), ["0"])),
+        (starting_positions, (store, SCOPE._replace(eventhub_name=secret), ["0"], "error")),
+        (starting_positions, (store, SCOPE._replace(fully_qualified_namespace=secret), ["0"])),
+        (ending_positions, (store, SCOPE, ["0"], secret)),
+        (StartingPositions.from_connector, (secret, "orders")),
+        (StartingPositions.from_connector, (keyed, "orders")),
+        (StartingPositions.from_connector, (keyed, secret)),
+        (StartingPositions.from_kafka, (secret, "orders")),
+        (StartingPositions.from_kafka, (json, "orders")),
+        (StartingPositions.from_kafka, (json, secret)),
+        (StartingPositions, ("orders", {"0": secret})),
+        (StartingPositions.after, ("orders", {"0": secret}, ["0"])),
+        (StartingPositions.after, ("orders", {"0": 1}, [secret])),
+        (EndingPositions, (secret, secret)),
+        (HubRanges, ("orders", [secret])),
+        (gap_report, ({"0": secret}, secret)),
+        (parse_progress, (secret,)),
+        (parse_progress, ({"sources": []}, secret)),
+        (StreamOffset.from_json, ({"_hub": secret, "0": 1}, "orders")),
+        (StreamOffset.from_json, ({secret: secret}, "orders")),
+    ]
+    for act, args in calls:
+        _, text = shown(act, *args)
+        assert "hidden" not in text, (act, args)
+    place = EventPosition.from_offset(secret)
+    for act in (place.__str__, StartingPositions("orders", {"0": place}).to_kafka):
+        assert "hidden" not in shown(act)[1]
+    assert "hidden" not in caplog.text
+
+
+def test_no_error_of_spark_shows_a_planted_secret(spark, hub):
+    good = hub.connection_string("Orders")
+    planted = good.replace("any-key-will-do", HIDDEN)
+    for name in ("startingPosition", "eventHubName", "consumerGroup", "prefetchCount"):
+        source = spark.read.format("eventhubs").option("connectionString", good)
+        with pytest.raises(AnalysisException) as caught:
+            source.option(name, planted).load()
+        assert name in str(caught.value)
+        assert "hidden" not in str(caught.value)
