@@ -82,6 +82,54 @@ def _publish_when_all_are_attached(hub, reading, partition_ids):
     reading.wait(before + len(partition_ids))
 
 
+def test_a_partition_whose_events_have_expired_may_report_no_offset(hub, read):
+    hub.publish("orders", "0", [b"one", b"two"])
+    last = hub.partition_properties("orders", "0").last_offset
+    hub.trim("orders", "0", before=1, forget_offset=True)
+    assert hub.partition_properties("orders", "0").last_offset == last, "one event is left"
+    hub.trim("orders", "0", forget_offset=True)
+    emptied = hub.partition_properties("orders", "0")
+    assert (emptied.last_sequence_number, emptied.last_offset) == (1, "-1")
+    reading = read(hub, partition_id="0", starting_position=1)
+    reading.wait_for(lambda: hub.receivers("orders"), "a receiver")
+    hub.publish("orders", "0", [b"three"])
+    assert reading.wait(1)[0].sequence_number == 2
+    assert int(hub.partition_properties("orders", "0").last_offset) > int(last)
+
+
+@pytest.mark.parametrize("start", ["-1", "@latest", "offset", 0, LONG_AGO])
+def test_a_geo_replicated_hub_has_opaque_offsets_before_and_after(hub, read, start):
+    hub.publish("orders", "0", [b"one", b"two"], properties={"a": 1}, partition_key="key")
+    first = hub.publish("orders", "1", [b"one"])
+    hub.replicate("orders")
+    hub.publish("orders", "0", [b"three"])
+    last = hub.partition_properties("orders", "0").last_offset
+    assert not last.isdecimal()
+    before = [] if start in ("@latest", "offset") else [0, 1, 2][start == 0 :]
+    begin = last if start == "offset" else start
+    reading = read(hub, starting_position={"0": begin, "1": begin if begin != last else "-1"})
+    reading.wait_for(lambda: len(hub.receivers("orders")) == 2, "receivers")
+    reading.wait(len(before))
+    hub.publish("orders", "0", [b"four"])
+    reading.wait_for(lambda: reading.numbers() == [*before, 3], "the event that follows")
+    assert first == range(1)
+    events = [event for where, event in reading.events if where == "0"]
+    assert not any(event.offset.isdecimal() for event in events)
+    if start == "-1":
+        assert (events[0].partition_key, events[0].properties) == (b"key", {b"a": 1})
+
+
+@pytest.mark.parametrize("offset", ["0", "4984"])
+def test_a_geo_replicated_hub_refuses_a_decimal_offset(hub, read, offset):
+    hub.publish("orders", "0", [b"one", b"two"])
+    hub.replicate("orders")
+    reading = read(hub, partition_id="0", starting_position=offset)
+    reading.wait_for(hub.refused_links, "a refused link")
+    refused = hub.refused_links()[0]
+    assert refused.condition == "com.microsoft:georeplication:invalid-offset"
+    assert f"'{offset}'" in refused.description
+
+
 def test_what_the_aio_client_keeps_to_itself_is_in_the_journal(hub, read_aio):
     reading = read_aio(hub, client={"consumer_group": "nobody"})
     reading.wait_for(hub.refused_links, "a refused link")

@@ -45,6 +45,17 @@ def bad_offset(offset: str, last: str) -> Error:
     )
 
 
+def foreign_offset(offset: str, last: str) -> Error:
+    """An offset from before the hub was geo-replicated."""
+    return Error(
+        condition="com.microsoft:georeplication:invalid-offset",
+        description=(
+            f"The supplied offset '{offset}' is not an offset of a namespace with "
+            f"geo-replication. The last offset in the system is '{last}'"
+        ),
+    )
+
+
 def bad_sequence_number(number: int, last: int) -> Error:
     """The same for a sequence number."""
     return Error(

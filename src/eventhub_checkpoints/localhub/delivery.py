@@ -123,7 +123,7 @@ class EventLink(OutLink):
             DELIVERY_ANNOTATIONS,
             {
                 Symbol("last_enqueued_sequence_number"): log.end - 1,
-                Symbol("last_enqueued_offset"): str(log.last_offset),
+                Symbol("last_enqueued_offset"): log.last_offset,
                 Symbol("last_enqueued_time_utc"): Timestamp(log.last_time),
                 Symbol("runtime_info_retrieval_time_utc"): now(),
             },

@@ -56,6 +56,7 @@ class Hub:
         self.publishers: set[Publisher] = set()
         self._groups = None if groups is None else {g.lower() for g in (*groups, DEFAULT_GROUP)}
         self._turn = itertools.count()
+        self._is_replicated = False
         self.add_partitions(partitions)
 
     @property
@@ -72,8 +73,14 @@ class Hub:
                 f"hub {quoted(self.name)} has {before} partitions and cannot get {count} more: "
                 f"it holds at most {MAX_PARTITIONS}"
             )
-        self.partitions.extend(PartitionLog() for _ in range(count))
+        self.partitions.extend(PartitionLog(self._is_replicated) for _ in range(count))
         return self.partition_ids[before:]
+
+    def replicate(self) -> None:
+        """Spell the offsets of all partitions as a hub with geo-replication does."""
+        self._is_replicated = True
+        for log in self.partitions:
+            log.replicate()
 
     def partition(self, partition_id: str) -> PartitionLog:
         """Find a partition.

@@ -97,7 +97,7 @@ def _about_partition(hub: Hub, partition_id: str, log: PartitionLog) -> dict[str
         "partition": partition_id,
         "begin_sequence_number": log.first,
         "last_enqueued_sequence_number": log.end - 1,
-        "last_enqueued_offset": str(log.last_offset),
+        "last_enqueued_offset": log.last_offset,
         "last_enqueued_time_utc": Timestamp(log.last_time) if log.end else _NEVER,
         "is_partition_empty": log.first == log.end,
     }

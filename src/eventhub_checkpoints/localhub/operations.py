@@ -30,7 +30,7 @@ class PartitionProperties:
         partition_id: which partition.
         first_sequence_number: of the oldest event retained; of the next one if there is none.
         last_sequence_number: of the newest event ever, -1 before the first.
-        last_offset: of the same event, "-1" before the first.
+        last_offset: of the same event, "-1" before the first and where it is not known.
         last_enqueued_time: of the same event, in float seconds since the epoch; 0 before it.
         is_empty: whether no event is retained.
     """
@@ -138,13 +138,22 @@ class Operations(ABC):
         """Tell what a partition holds."""
         return self._call(lambda server: _properties(partition_id, server.log(hub, partition_id)))
 
-    def trim(self, hub: str, partition_id: str | None = None, before: int | None = None) -> int:
+    def trim(
+        self,
+        hub: str,
+        partition_id: str | None = None,
+        before: int | None = None,
+        *,
+        forget_offset: bool = False,
+    ) -> int:
         """Drop old events, as the service does when they are older than its retention.
 
         Args:
             hub: the hub's name.
             partition_id: where; None means in every partition.
             before: sequence number of the first event to keep; None drops all.
+            forget_offset: a partition without events reports the last offset "-1", as the service
+                may; the last sequence number stays.
 
         Returns:
             How many events were dropped.
@@ -156,9 +165,19 @@ class Operations(ABC):
             found = server.find(hub)
             ids = found.partition_ids if partition_id is None else [partition_id]
             logs = [server.log(hub, number) for number in ids]
-            return sum(log.trim(log.end if before is None else before) for log in logs)
+            return sum(
+                log.trim(log.end if before is None else before, forget_offset) for log in logs
+            )
 
         return self._call(work)
+
+    def replicate(self, hub: str) -> None:
+        """Have a hub's offsets be those of a namespace with geo-replication, for ever.
+
+        They are opaque strings, and a decimal offset from before is refused with
+        `com.microsoft:georeplication:invalid-offset`. Sequence numbers stay.
+        """
+        self._call(lambda server: server.find(hub).replicate())
 
     def create(self, hub: str, partitions: int) -> None:
         """Make another hub.
@@ -196,7 +215,7 @@ def _properties(partition_id: str, log: PartitionLog) -> PartitionProperties:
         partition_id=partition_id,
         first_sequence_number=log.first,
         last_sequence_number=log.end - 1,
-        last_offset=str(log.last_offset),
+        last_offset=log.last_offset,
         last_enqueued_time=log.last_time / 1000,
         is_empty=log.first == log.end,
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .._amqp.types import Described
-from .conditions import RefusedError, bad_filter, bad_offset, bad_sequence_number
+from .conditions import RefusedError, bad_filter, bad_offset, bad_sequence_number, foreign_offset
 
 if TYPE_CHECKING:
     from .log import PartitionLog
@@ -54,11 +54,12 @@ class Position:
         if self.value == "@latest":
             return max(log.first, log.end - 1) if self.inclusive else log.end
         try:
-            offset = int(self.value)
+            offset = log.read_offset(self.value)
         except ValueError:
-            raise RefusedError(bad_offset(self.value, str(log.last_offset))) from None
-        if offset > log.last_offset:
-            raise RefusedError(bad_offset(self.value, str(log.last_offset)))
+            refusal = foreign_offset if log.is_replicated else bad_offset
+            raise RefusedError(refusal(self.value, log.last_offset)) from None
+        if offset is None:
+            raise RefusedError(bad_offset(self.value, log.last_offset))
         return log.at_offset(offset, self.inclusive)
 
 
