@@ -2,6 +2,7 @@
 """How far a partition was processed: lists, and writes that do not go back."""
 
 import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from eventhub_checkpoints._asking import Asking, fresh_etag, log
 from eventhub_checkpoints._compat import holding, sleep, uninterrupted
 from eventhub_checkpoints._core.answers import ABSENT, FORCE, Conflict, Seen, Written
+from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.forward import is_same_write
 from eventhub_checkpoints._core.ledger import Partition
 from eventhub_checkpoints._core.retry import pause
@@ -19,9 +21,12 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
 
 TRIES_AFTER_CONFLICT = 3
+LIVE_SECONDS = 60.0
+"""Since its last renewal that an owner counts as live."""
+RECIPE = "to rewind: stop the consumer group, rewind, and start it"
 
 
 class Checkpointing(Asking):
@@ -87,7 +92,9 @@ class Checkpointing(Asking):
             checkpoint: as the SDK builds it; neither kept nor edited. An `offset` that is not
                 known is None, or the sequence number as an int, as `list_checkpoints` gives it;
                 any other int is refused, for it may be an offset, which is a string.
-            force: go back on purpose, whatever is stored.
+            force: go back on purpose, whatever is stored. A warning names the owner of the
+                partition where another one's ownership was renewed within the last minute: its
+                next checkpoint undoes the rewind, so stop the group first.
             on_stale: for this write, in the place of what the store was made with.
 
         Raises:
@@ -98,8 +105,24 @@ class Checkpointing(Asking):
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
+        update = self._rewind if force else self._update
+        uninterrupted(self.settings.write_timeout, update, record, on_stale)
+
+    def _rewind(self, record: Checkpoint, on_stale: Literal["log", "raise"] | None = None) -> None:
+        self._update(record, on_stale, force=True)
+        self._warn_of_owner(record)
+
+    def _update(
+        self,
+        record: Checkpoint,
+        on_stale: Literal["log", "raise"] | None = None,
+        *,
+        force: bool = False,
+    ) -> None:
+        self._ready()
         try:
-            uninterrupted(self.settings.write_timeout, self._write_in_turn, record, force)
+            with holding(self._write_lock(record), seconds_left()):
+                self._write(record, force)
         except StaleCheckpointError as error:
             self.counters["stale_checkpoints"] += 1
             log.warning("%s", error)
@@ -109,11 +132,6 @@ class Checkpointing(Asking):
             raise StoreUnavailableError(
                 f"a checkpoint of partition {record.partition_id!r} is still being written"
             ) from error
-
-    def _write_in_turn(self, record: Checkpoint, force: bool) -> None:
-        self._ready()
-        with holding(self._write_lock(record), seconds_left()):
-            self._write(record, force)
 
     def _write(self, record: Checkpoint, force: bool) -> None:
         with self._guard:
@@ -126,22 +144,63 @@ class Checkpointing(Asking):
 
     def _write_forward(self, known: Partition, record: Checkpoint, force: bool) -> None:
         seen: str | Seen = FORCE if force else known.track.base
+        rewound: Checkpoint | None = None
         for _ in range(1 + TRIES_AFTER_CONFLICT):
             self._refuse_stale(known, record, force)
             answer = self._store(known, record, seen)
             with self._guard:
                 version = confirmed_version(known, record, answer)
                 if version is not None:
-                    known.write(known.track.written(version, force))
-                    return
+                    known.write(known.track.written(version, force, record.sequence_number))
+                    break
                 stored = answer.stored if isinstance(answer, Conflict) else None
+                if known.track.was_rewound(stored):
+                    rewound = stored
                 known.write(known.track.shown(stored))
             if not force:
                 seen = stored.version if stored else ABSENT
-        raise StoreUnavailableError(
-            f"checkpoint of partition {record.partition_id!r}: the stored row changed "
-            f"{1 + TRIES_AFTER_CONFLICT} times while it was written; try again"
-        )
+        else:
+            raise StoreUnavailableError(
+                f"checkpoint of partition {record.partition_id!r}: the stored row changed "
+                f"{1 + TRIES_AFTER_CONFLICT} times while it was written; try again"
+            )
+        if rewound is not None and not force:
+            log.warning(
+                "partition %r of %s: another writer rewound the checkpoint to %s, and this "
+                "consumer has stored %s over it; %s",
+                record.partition_id,
+                record.scope,
+                rewound.sequence_number,
+                record.sequence_number,
+                RECIPE,
+            )
+
+    def _warn_of_owner(self, record: Checkpoint) -> None:
+        """Name the live owner of a partition whose checkpoint was written by force."""
+        try:
+            asked = self.settings.write_timeout
+            listing = self._attempt(asked, self.read_ownerships, record.scope)
+        except Exception as error:
+            # It is stored: what a look at the owner meets does not fail the write.
+            log.debug("partition %r: its owner is not known: %s", record.partition_id, error)
+            return
+        with self._guard:
+            known = self._ledger.partition(self.identity(record.scope), record.partition_id)
+        now = time.time()
+        for row in on_local_clock(listing, now):
+            age = now - row.last_modified_time
+            is_other = row.owner_id not in (RELEASED, known.hold.owner_id)
+            if row.partition_id == record.partition_id and is_other and age < LIVE_SECONDS:
+                log.warning(
+                    "partition %r of %s: checkpoint %s was stored by force while %r owns the "
+                    "partition, renewed %.0f s ago; the owner's next checkpoint undoes this; %s",
+                    record.partition_id,
+                    record.scope,
+                    record.sequence_number,
+                    row.owner_id,
+                    age,
+                    RECIPE,
+                )
 
     def _refuse_stale(self, known: Partition, record: Checkpoint, force: bool) -> None:
         sequence_number = record.sequence_number or 0

@@ -102,7 +102,10 @@ class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
         rows = self.list_ownership(*PROBE)
         self._probe(rows[0]["etag"] if rows else None)
         self.list_checkpoints(*PROBE)
-        self.update_checkpoint(PROBE_CHECKPOINT, force=True)
+        version = "" if self.makes_own_etags else fresh_etag()
+        record = Checkpoint.from_dict(PROBE_CHECKPOINT, version)
+        seconds = self.settings.write_timeout
+        uninterrupted(seconds, self._update, record, force=True)
 
     def _probe(self, etag: str | None) -> None:
         probe = Proposal(PROBE, PROBE_PARTITION, RELEASED, etag, fresh_etag())

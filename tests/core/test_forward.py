@@ -89,6 +89,23 @@ def test_without_a_version_of_ours_a_lost_answer_is_recognised_by_its_position()
     assert track.shown(row("chosen by the server", 100, "other offset")).base == "old"
 
 
+def test_a_row_below_the_base_is_a_rewind_of_another_writer() -> None:
+    for track in (
+        Track().adopted(row("mine", 100)),
+        Track().written("mine", forced=False, sequence_number=100),
+        Track("old").unsure(row("mine", 100)).shown(row("mine", 100)),
+    ):
+        assert track.was_rewound(row("theirs", 99))
+        assert not track.was_rewound(row("theirs", 100))
+        assert not track.was_rewound(row("theirs", None))
+        assert not track.was_rewound(row("mine", 99))
+        assert not track.was_rewound(None)
+        assert not track.unsure(row("mine, unanswered", 99)).was_rewound(
+            row("mine, unanswered", 99)
+        )
+    assert not Track().adopted(None).was_rewound(row("theirs", 0))
+
+
 def test_an_attempt_that_is_repeated_is_remembered_once() -> None:
     assert Track().unsure(row("mine")).unsure(row("mine")).unanswered == (row("mine"),)
 

@@ -42,7 +42,9 @@ def refuses_an_equal_number(track: Track, sequence_number: int) -> bool:
     return track.floor is not None and sequence_number <= track.floor
 
 
-def keeps_the_floor_even_if_forced(track: Track, version: str, forced: bool) -> Track:
+def keeps_the_floor_even_if_forced(
+    track: Track, version: str, forced: bool, sequence_number: int | None
+) -> Track:
     return Track(version, track.floor)
 
 

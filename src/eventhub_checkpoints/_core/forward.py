@@ -8,7 +8,7 @@ Rule 3: a write whose answer was lost is recognised when a read shows it, and is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from eventhub_checkpoints._core.answers import Seen
 from eventhub_checkpoints.records import Checkpoint
@@ -25,11 +25,13 @@ class Track:
         floor: the highest sequence number met in a row of another writer.
         unanswered: own writes whose outcome is not known. Those of a backend that makes its own
             versions have none, and are recognised by their position.
+        reached: the sequence number of the base's row; for the log, no decision depends on it.
     """
 
     base: str | Seen = Seen.UNKNOWN
     floor: int | None = None
     unanswered: tuple[Checkpoint, ...] = ()
+    reached: int | None = field(default=None, compare=False)
 
     def refuses(self, sequence_number: int) -> bool:
         """Whether a write of this sequence number would go back."""
@@ -37,23 +39,33 @@ class Track:
 
     def adopted(self, row: Checkpoint | None) -> "Track":
         """A list decides anew where the partition stands."""
-        return replace(self, base=row.version if row else Seen.ABSENT, floor=None)
+        base = row.version if row else Seen.ABSENT
+        return replace(self, base=base, floor=None, reached=row.sequence_number if row else None)
 
     def shown(self, row: Checkpoint | None) -> "Track":
         """A list or a conflict showed what is stored."""
         if row is None or row.version == self.base:
             return self
         if self.wrote(row):
-            return replace(self, base=row.version, unanswered=())
+            reached = row.sequence_number
+            return replace(self, base=row.version, unanswered=(), reached=reached)
         return replace(self, floor=highest([self.floor, row.sequence_number]))
 
     def wrote(self, row: Checkpoint) -> bool:
         """Whether the row is an own write whose answer was lost."""
         return any(is_same_write(write, row) for write in self.unanswered)
 
-    def written(self, version: str, forced: bool) -> "Track":
-        """A write was confirmed; on purpose means that the floor is gone."""
-        return Track(version, None if forced else self.floor)
+    def was_rewound(self, row: Checkpoint | None) -> bool:
+        """Whether another writer moved the stored row below the base."""
+        if row is None or row.version == self.base or self.wrote(row):
+            return False
+        reached, stored = self.reached, row.sequence_number
+        return reached is not None and stored is not None and stored < reached
+
+    def written(self, version: str, forced: bool, sequence_number: int | None = None) -> "Track":
+        """A write was confirmed; a forced one also clears the floor."""
+        floor = None if forced else self.floor
+        return Track(version, floor, reached=sequence_number)
 
     def unsure(self, checkpoint: Checkpoint) -> "Track":
         """A write ended without an answer."""

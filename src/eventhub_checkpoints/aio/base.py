@@ -101,7 +101,10 @@ class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
         rows = await self.list_ownership(*PROBE)
         await self._probe(rows[0]["etag"] if rows else None)
         await self.list_checkpoints(*PROBE)
-        await self.update_checkpoint(PROBE_CHECKPOINT, force=True)
+        version = "" if self.makes_own_etags else fresh_etag()
+        record = Checkpoint.from_dict(PROBE_CHECKPOINT, version)
+        seconds = self.settings.write_timeout
+        await uninterrupted(seconds, self._update, record, force=True)
 
     async def _probe(self, etag: str | None) -> None:
         probe = Proposal(PROBE, PROBE_PARTITION, RELEASED, etag, fresh_etag())

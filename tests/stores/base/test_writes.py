@@ -330,3 +330,51 @@ def test_a_row_that_cannot_be_read_is_skipped_and_reported_once(store, caplog) -
     levels = [record.levelname for record in caplog.records if record.message.startswith("'0' in")]
     assert levels == ["WARNING", "DEBUG", "DEBUG"]
     assert store.store.counters["skipped_rows"] == 3
+
+
+def test_a_forced_checkpoint_costs_one_look_at_the_owner_and_a_plain_one_none(store) -> None:
+    store.update(100)
+    store.update(10, force=True)
+    store.update(11)
+    assert store.faults.calls == [
+        *["open", "write_checkpoint"],
+        *["write_checkpoint", "read_ownerships"],
+        "write_checkpoint",
+    ]
+
+
+@pytest.mark.parametrize("error", [NO_ANSWER, StoreAccessError("no right to list"), KeyError("?")])
+def test_a_forced_checkpoint_is_stored_whatever_the_look_at_the_owner_meets(
+    store, make_fault, caplog, error
+) -> None:
+    store.faults.always["read_ownerships"] = make_fault(error=error)
+    store.update(10, force=True)
+    assert store.stored() == 10
+    assert caplog.text == ""
+
+
+def test_a_look_at_the_owner_that_hangs_ends_with_the_time_of_the_write(make, make_fault) -> None:
+    store = make(write_timeout=0.3)
+    store.faults.always["read_ownerships"] = make_fault(hangs=True)
+    began = time.monotonic()
+    store.update(10, force=True)
+    assert time.monotonic() - began < 2
+    assert store.stored() == 10
+
+
+@pytest.mark.parametrize(("age", "warns"), [(50, True), (70, False)])
+def test_an_owner_that_has_not_renewed_for_a_minute_is_not_live(
+    make, caplog, age: float, warns: bool
+) -> None:
+    another, store = make(), make()
+    another.take("0", "another")
+    store.rows.clock_shift = age
+    store.update(10, force=True)
+    assert ("while 'another' owns the partition" in caplog.text) == warns
+
+
+def test_a_checkpoint_of_a_stranger_that_is_passed_from_below_is_no_rewind(store, caplog) -> None:
+    store.update(100)
+    store.official_write(105)
+    store.update(110)
+    assert caplog.text == ""

@@ -165,17 +165,17 @@ def test_a_checkpoint_that_always_meets_a_changed_row_ends_after_8_requests(watc
     assert sent(proxy) == [SET_METADATA, READ] * 4
 
 
-def test_a_rewind_on_purpose_is_one_request(watched, proxy) -> None:
+def test_a_rewind_on_purpose_is_one_request_and_a_look_at_the_owner(watched, proxy) -> None:
     watched.save("0", 9)
     proxy.forget()
     watched.save("0", 3, force=True)
-    assert sent(proxy) == [SET_METADATA]
+    assert sent(proxy) == [SET_METADATA, LIST]
     assert watched.position("0") == 3
 
 
 def test_a_rewind_of_what_is_not_there_creates_it(watched, proxy) -> None:
     watched.save("0", 3, force=True)
-    assert sent(proxy) == [SET_METADATA, PUT_BLOB]
+    assert sent(proxy) == [SET_METADATA, PUT_BLOB, LIST]
     assert watched.position("0") == 3
 
 
