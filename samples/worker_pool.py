@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints import Checkpointer, every, open_store
+from eventhub_checkpoints.checkpointer import Ticket
 
 IDLE_SECONDS = 5.0
 THREADS = 8
@@ -55,20 +56,21 @@ def main() -> None:
     with store, checkpointer, ThreadPoolExecutor(THREADS) as pool:
         store.create()
 
-        def on_event(context: PartitionContext, event: EventData) -> None:
-            ticket = checkpointer.track(context, event)  # waits while 200 are in work
-            if context.partition_id not in began:
-                print(f"partition {context.partition_id}: began at {event.sequence_number}")
-                began.add(context.partition_id)
+        def finish(ticket: Ticket, partition_id: str, event: EventData) -> None:
+            with ticket:
+                work.process(partition_id, event)
 
-            def finish() -> None:
-                with ticket:
-                    work.process(context.partition_id, event)
+        # A batch: `receive` hands out one event of each partition in turn, and waits at idle ones.
+        def on_batch(context: PartitionContext, events: list[EventData]) -> None:
+            for event in events:
+                ticket = checkpointer.track(context, event)  # waits while 200 are in work
+                if context.partition_id not in began:
+                    print(f"partition {context.partition_id}: began at {event.sequence_number}")
+                    began.add(context.partition_id)
+                pool.submit(finish, ticket, context.partition_id, event)
 
-            pool.submit(finish)
-
-        handlers = {**checkpointer.handlers, "starting_position": "-1"}
-        receiving = threading.Thread(target=client.receive, args=(on_event,), kwargs=handlers)
+        options = {**checkpointer.handlers, "starting_position": "-1", "prefetch": 20}
+        receiving = threading.Thread(target=client.receive_batch, args=(on_batch,), kwargs=options)
         receiving.start()
         while work.news.wait(IDLE_SECONDS):
             work.news.clear()

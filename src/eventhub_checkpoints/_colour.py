@@ -8,6 +8,16 @@ from eventhub_checkpoints._core.settings import kind_of
 from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
+PREFETCH = 20
+"""Events of one partition that a sync client asks for at a time, unless the user says otherwise.
+
+The client stays with a partition until so many have arrived, or none for `socket_timeout`, before
+it turns to the next: at 50 events a second 300 take 6 s, for each of the partitions.
+
+Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`, and
+`_pyamqp/_connection.py`, `Connection.listen`.
+"""
+
 
 def check_store(store: object) -> None:
     """Refuse what is no store for a sync client; nobody would wait for what it does.

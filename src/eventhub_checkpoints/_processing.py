@@ -27,7 +27,7 @@ from eventhub_checkpoints._saving import Saver
 from eventhub_checkpoints._session import Session
 from eventhub_checkpoints._starts import Starts
 from eventhub_checkpoints._steering import SteeringStore
-from eventhub_checkpoints._vetting import Vetting
+from eventhub_checkpoints._vetting import AT_START, Vetting
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     HubUnavailableError,
@@ -330,11 +330,11 @@ class Processing:
     def _said_so(self, partition_id: str, said: str) -> None:
         session = self._sessions.get(partition_id)
         has_moved = session is not None and session.has_begun
-        self._refused(partition_id, said, partition_id in self._steering.at_start and not has_moved)
+        is_start = partition_id in self._steering.at_start and not has_moved
+        self._refused(partition_id, said, AT_START if is_start else None)
 
-    def _refused(self, partition_id: str, said: str, is_start: bool) -> None:
-        if is_start:
-            way_out = "starting_position says to start there"
+    def _refused(self, partition_id: str, said: str, way_out: str | None) -> None:
+        if way_out is not None:
             self.fail(InvalidCheckpointError(partition_id, said, way_out))
         elif self._options.on_invalid_checkpoint == "restart":
             self._steering.refuse(partition_id)

@@ -6,7 +6,7 @@ from typing import Any
 
 from eventhub_checkpoints._colour import called
 from eventhub_checkpoints._core.options import Options, require_start
-from eventhub_checkpoints._core.start import BEGINNING
+from eventhub_checkpoints._core.start import client_position
 from eventhub_checkpoints._secrets import quoted
 
 
@@ -38,7 +38,7 @@ class Starts:
         """
         given = self._options.starting_position
         if not callable(given) and not isinstance(given, Mapping):
-            return BEGINNING if given is None else given
+            return client_position(given)
         partition_ids = client.get_partition_ids()
         self._options.check_partitions(partition_ids)
         for partition_id in partition_ids:
@@ -48,4 +48,4 @@ class Starts:
                 found = called(given, partition_id)
             require_start(f"starting_position of partition {quoted(partition_id)}", found)
             self._asked[partition_id] = found
-        return {key: BEGINNING if one is None else one for key, one in self._asked.items()}
+        return {key: client_position(start) for key, start in self._asked.items()}

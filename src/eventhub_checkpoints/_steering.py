@@ -176,8 +176,11 @@ def place_of(row: Mapping[str, Any]) -> Place:
 
 
 def row_of(names: Mapping[str, str], place: Place) -> dict[str, Any]:
-    """A row as a client reads it; without an offset it goes on by the sequence number."""
+    """Return a row as a client reads it, which resumes by the sequence number where it is known.
+
+    An offset may mean nothing any more: a hub that became geo-replicated refuses a decimal one.
+    """
     sequence_number, offset = place
-    if not offset and isinstance(sequence_number, int):
+    if isinstance(sequence_number, int) and sequence_number >= 0:
         offset = SequenceOffset(sequence_number)
     return {**names, "sequence_number": sequence_number, "offset": offset}

@@ -14,7 +14,13 @@ from typing import Any, Literal, Self
 from azure.eventhub import CheckpointStore, EventData, EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints._client_internals import UNKNOWN, store_of
-from eventhub_checkpoints._colour import called, check_handlers, check_plain, check_store
+from eventhub_checkpoints._colour import (
+    PREFETCH,
+    called,
+    check_handlers,
+    check_plain,
+    check_store,
+)
 from eventhub_checkpoints._core.given import (
     no_client,
     require_made,
@@ -65,9 +71,10 @@ class EventProcessor:
             client's partition context and a `CheckpointManager` for each claim of a partition.
         store: where positions and ownership live; it is not closed.
         starting_position: where a partition starts of which nothing is saved: an offset, a
-            sequence number (the events behind it) or a time; a mapping by partition id; or a
-            callable that is given the partition id. None, and what a mapping does not name, is
-            the beginning. (The client's own default is the end.)
+            sequence number (the events behind it) or a datetime with a time zone (the events
+            enqueued then or later); a mapping by partition id; or a callable that is given the
+            partition id. None, and what a mapping does not name, is the beginning. (The client's
+            own default is the end.)
         from_saved: whether a saved position comes first. With False it does so only where
             positions are saved and a start position is given.
         save: whether positions are saved.
@@ -76,7 +83,9 @@ class EventProcessor:
         max_wait_time: seconds without an event after which it is given none; None: it never is.
             A sync client waits that long for a batch to become full.
         owner_level: as the client's.
-        prefetch: as the client's.
+        prefetch: events of a partition that are asked for at a time: 300 in an aio client. In a
+            sync one 20, because it stays with a partition until so many have arrived; more are
+            faster where a backlog is read, and later where events come in one by one.
         max_pending: events of a partition that may be unfinished after `process_events` has
             returned; see `CheckpointManager.track`.
         attempts: how often events are given whose handler raises.
@@ -109,7 +118,7 @@ class EventProcessor:
         max_batch_size: int = 300,
         max_wait_time: float | None = None,
         owner_level: int | None = None,
-        prefetch: int = 300,
+        prefetch: int = PREFETCH,
         max_pending: int = 10_000,
         attempts: int = 5,
         on_poison: (
@@ -181,7 +190,7 @@ class EventProcessor:
             client = called(partial(client, checkpoint_store=processing.store))
             require_made(client, EventHubConsumerClient)
         processing.vetting.client = client
-        processing.is_ready = self._is_ready
+        processing.is_ready = processing.vetting.goes_by_offset = self._is_ready
         processing.is_compared = self._is_compared
         try:
             position = processing.starts.ask(client)

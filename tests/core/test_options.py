@@ -51,6 +51,7 @@ BAD = [
     *[("on_invalid_checkpoint", value) for value in (None, "stop", True)],
     *[("on_error", value) for value in (3, "log", coroutine)],
     *[("starting_position", value) for value in (1.5, True, b"0", "", "begin", "latest", ["0"])],
+    ("starting_position", datetime(2026, 1, 1)),
 ]
 
 

@@ -77,7 +77,8 @@ def test_the_error_says_what_to_do_and_survives_pickling() -> None:
         ((97, "4984"), "sequence number 97 is beyond the last, 96"),
         ((97, ""), "sequence number 97 is beyond the last, 96"),
         ((97, None), "sequence number 97 is beyond the last, 96"),
-        ((96, "4985"), "offset 4985 is beyond the last, 4984"),
+        ((96, "4985"), None),
+        ((-1, "4985"), "offset 4985 is beyond the last, 4984"),
         ((None, "4985"), "offset 4985 is beyond the last, 4984"),
         ((None, "4984"), None),
         ((None, "-1"), None),
@@ -97,11 +98,29 @@ def test_a_hub_with_opaque_offsets_is_compared_by_numbers_only() -> None:
     properties = {"last_enqueued_sequence_number": 96, "last_enqueued_offset": "opaque"}
     assert beyond((96, "4985"), properties) is None
     assert beyond((97, "opaque"), properties) == "sequence number 97 is beyond the last, 96"
+    assert beyond((None, "another"), properties) is None
+
+
+@pytest.mark.parametrize("offset", ["0", "4985"])
+def test_a_decimal_offset_is_refused_by_a_hub_with_opaque_ones(offset: str) -> None:
+    properties = {"last_enqueued_sequence_number": 96, "last_enqueued_offset": "opaque"}
+    said = f"offset {offset} is decimal, and those of the hub are not: it is geo-replicated now"
+    assert beyond((None, offset), properties) == said
+    for start in ("-1", "@latest"):
+        assert beyond((None, start), properties) is None
+
+
+def test_where_all_events_have_expired_only_numbers_are_known() -> None:
+    properties = {"last_enqueued_sequence_number": 96, "last_enqueued_offset": "-1"}
+    assert beyond((96, "4984"), properties) is None
+    assert beyond((None, "4984"), properties) is None
+    assert beyond((97, "4984"), properties) == "sequence number 97 is beyond the last, 96"
 
 
 def test_every_position_is_beyond_an_empty_hub() -> None:
     properties = {"last_enqueued_sequence_number": -1, "last_enqueued_offset": "-1"}
     assert beyond((0, "0"), properties) == "sequence number 0 is beyond the last, -1"
+    assert beyond((None, "24"), properties) == "offset 24 is beyond the last, -1"
     assert beyond((None, "-1"), properties) is None
     assert beyond((-1, None), properties) is None
 

@@ -1,10 +1,11 @@
 """Where a stream starts: the eight rows, each with and without `from_saved`."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from eventhub_checkpoints._core.start import BEGINNING, resolve_start
+from eventhub_checkpoints._core.start import BEGINNING, client_position, resolve_start
 
 START = 0
 """A start point that is false, for no test of it may be by its truth."""
@@ -58,3 +59,28 @@ def test_the_stream_starts_as_the_table_says(
 
 def test_the_beginning_is_what_the_client_takes_for_it() -> None:
     assert BEGINNING == "-1"
+
+
+MOMENT = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("microseconds", [0, 1, 999])
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-3))])
+def test_the_client_is_given_the_millisecond_before_a_time(
+    microseconds: int, zone: timezone
+) -> None:
+    start = (MOMENT + timedelta(microseconds=microseconds)).astimezone(zone)
+    assert client_position(start) == MOMENT - timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    "zone", [UTC, timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))]
+)
+def test_a_time_before_there_were_events_is_the_beginning(zone: timezone) -> None:
+    assert client_position(datetime.min.replace(tzinfo=zone)) == BEGINNING
+
+
+def test_other_start_points_are_given_to_the_client_as_they_are() -> None:
+    assert client_position(None) == BEGINNING
+    for start in ("-1", "@latest", "4984", 0, 7):
+        assert client_position(start) is start

@@ -100,7 +100,11 @@ def require_start(name: str, value: object) -> None:
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
     # The hub would take a word such as "latest" for an offset, and refuse it without end.
     is_position = is_position and not (isinstance(value, str) and value.isalpha())
-    expected = 'an offset as text, "-1", "@latest", a sequence number or a datetime'
+    # The client would take it for UTC, whatever zone was meant.
+    is_position = is_position and not (isinstance(value, datetime) and value.tzinfo is None)
+    expected = (
+        'an offset as a string, "-1", "@latest", a sequence number or a datetime with a time zone'
+    )
     require(name, value, value is None or is_position, expected)
 
 

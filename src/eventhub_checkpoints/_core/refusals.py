@@ -29,22 +29,38 @@ def refused_position(error: BaseException) -> str | None:
 
 
 def beyond(place: tuple[object, object], properties: Mapping[str, Any]) -> str | None:
-    """What is wrong with a position that lies behind the last event; None where it does not.
+    """Say what is wrong with a position that the partition does not have; None if it has it.
+
+    Where the sequence number is known, it alone decides: the offset of a partition whose events
+    have all expired may be reported as "-1", and a hub that became geo-replicated has other ones.
 
     Args:
         place: its sequence number and its offset, as far as they are known.
-        properties: what the client says of the partition.
+        properties: the partition's, as the client returns them.
     """
     number, offset = place
     last = properties["last_enqueued_sequence_number"]
-    if isinstance(number, int) and number > last:
-        return f"sequence number {number} is beyond the last, {last}"
+    if isinstance(number, int) and number >= 0:
+        return f"sequence number {number} is beyond the last, {last}" if number > last else None
+    return foreign(offset, properties) or behind_last_offset(str(offset), properties)
+
+
+def foreign(offset: object, properties: Mapping[str, Any]) -> str | None:
+    """Say that an offset is from before the hub was geo-replicated; None if it is not."""
     end = str(properties["last_enqueued_offset"])
-    # An offset is opaque: only where both are numbers can they be of the same kind.
-    are_numbers = DECIMAL.fullmatch(str(offset)) and DECIMAL.fullmatch(end)
-    if are_numbers and int(str(offset)) > int(end):
-        return f"offset {offset} is beyond the last, {end}"
-    return None
+    is_decimal = isinstance(offset, str) and offset != BEGINNING and DECIMAL.fullmatch(offset)
+    if not is_decimal or DECIMAL.fullmatch(end):
+        return None
+    return f"offset {offset} is decimal, and those of the hub are not: it is geo-replicated now"
+
+
+def behind_last_offset(offset: str, properties: Mapping[str, Any]) -> str | None:
+    """Say that an offset lies behind the last one; None if it does not, or both are opaque."""
+    end = str(properties["last_enqueued_offset"])
+    is_forgotten = end == BEGINNING and properties["last_enqueued_sequence_number"] >= 0
+    if is_forgotten or not (DECIMAL.fullmatch(offset) and DECIMAL.fullmatch(end)):
+        return None
+    return f"offset {offset} is beyond the last, {end}" if int(offset) > int(end) else None
 
 
 def has_events_behind(start: object, properties: Mapping[str, Any]) -> bool:

@@ -9,6 +9,9 @@ from azure.eventhub.aio import CheckpointStore
 from eventhub_checkpoints._core.settings import kind_of, name_of
 from eventhub_checkpoints.errors import ConfigurationError
 
+PREFETCH = 300
+"""Events of one partition that an aio client asks for at a time, as it does by itself."""
+
 
 def check_store(store: object) -> None:
     """Refuse what is no store for an aio client; what it answers would be lost.

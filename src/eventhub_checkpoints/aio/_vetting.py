@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from eventhub_checkpoints._core.refusals import beyond, has_events_behind
+from eventhub_checkpoints._core.refusals import beyond, foreign, has_events_behind
 from eventhub_checkpoints._core.steering import Place, Steering
 from eventhub_checkpoints.aio._compat import for_each, sleep
 from eventhub_checkpoints.aio._runner import to_the_end
@@ -25,6 +25,11 @@ ENDING = 5.0
 AGAIN = 1.0
 """Seconds after which the hub is asked again, before it is believed to lack a position."""
 
+AT_START = "starting_position says to start there"
+BY_NUMBER = (
+    "pass a callable that makes the client, and the partition goes on by its sequence number"
+)
+
 
 class Vetting:
     """Finds positions that the hub does not have.
@@ -34,10 +39,13 @@ class Vetting:
         start_of: the start position that was given for a partition, or None.
         reached: the number of the last event that a partition has received, or that it began
             behind; None: it is not known.
-        refused: is told of a partition, of what is wrong, and whether its start position is.
+        refused: called with a partition, what is wrong, and what to do about it; None: what
+            `on_invalid_checkpoint` says.
 
     Attributes:
         client: whose hub it is.
+        goes_by_offset: whether the client resumes by the stored offset although the number is
+            known: one that is ready reads the store itself.
     """
 
     def __init__(
@@ -45,9 +53,10 @@ class Vetting:
         steering: Steering,
         start_of: Callable[[str], Any],
         reached: Callable[[str], int | None],
-        refused: Callable[[str, str, bool], None],
+        refused: Callable[[str, str, str | None], None],
     ) -> None:
         self.client: Any = None
+        self.goes_by_offset = False
         self._steering = steering
         self._start_of = start_of
         self._reached = reached
@@ -64,13 +73,15 @@ class Vetting:
         if shown is not None:
             said = await self._lack(partition_id, shown)
             if said is not None:
-                self._refused(partition_id, said, False)
+                self._refused(partition_id, said, None)
+            elif self.goes_by_offset and (said := await self._foreign(partition_id, shown)):
+                self._refused(partition_id, said, BY_NUMBER)
             if partition_id not in self._steering.refused:
                 return
         start = place_of_start(self._start_of(partition_id))
         said = start and await self._lack(partition_id, start)
         if said:
-            self._refused(partition_id, said, True)
+            self._refused(partition_id, said, AT_START)
 
     async def idle(self, partition_ids: Collection[str]) -> set[str]:
         """Ask for one of the open partitions that receive nothing, and for all if it is lost.
@@ -104,8 +115,15 @@ class Vetting:
     async def _is_there(self, partition_id: str) -> bool:
         said = await self._lack(partition_id, (self._reached(partition_id), None))
         if said is not None:
-            self._refused(partition_id, said, False)
+            self._refused(partition_id, said, None)
         return said is None
+
+    async def _foreign(self, partition_id: str, place: Place) -> str | None:
+        try:
+            return foreign(place[1], await self._properties(partition_id))
+        except Exception as error:
+            log.debug("partition %s: the hub was not asked: %r", partition_id, error)
+            return None
 
     async def _lack(self, partition_id: str, place: Place) -> str | None:
         """What is wrong with a position; None where nothing is, or the hub does not answer."""

@@ -236,6 +236,77 @@ def test_a_client_that_is_ready_is_looked_after_too(runs: Any, wanted: str) -> N
         runs.make(store, runs.ready(store)).run()
 
 
+@pytest.mark.parametrize("kind", ["callable", "ready"])
+def test_a_partition_whose_events_have_all_expired_is_gone_on_with(
+    runs: Any, wait: Any, kind: str
+) -> None:
+    store = runs.stage.store()
+    offset = runs.publish(5)
+    # A client that is ready starts at the offset, which this hub would refuse.
+    runs.save(store, 4, offset if kind == "callable" else "")
+    runs.hub.trim("orders", "0", forget_offset=True)
+    run = runs.start(store, runs.ready(store) if kind == "ready" else None)
+    wait(lambda: run.seen.opened == ["0"])
+    wait(lambda: runs.hub.receivers("orders"))
+    runs.publish(1)
+    wait(lambda: run.seen.events["0"] == [5])
+    assert run.processor.healthy()
+
+
+def geo_replicate(runs: Any) -> str:
+    """Have the hub geo-replicated after three events, and two follow; the offset of the third."""
+    offset = str(runs.publish(3))
+    runs.hub.replicate("orders")
+    runs.publish(2)
+    return offset
+
+
+def test_a_hub_that_became_geo_replicated_is_gone_on_with_by_the_number(
+    runs: Any, wait: Any
+) -> None:
+    store = runs.stage.store()
+    runs.save(store, 2, geo_replicate(runs))
+    run = runs.start(store)
+    wait(lambda: runs.saved(store) == {"0": 4})
+    run.stop()
+    assert run.seen.events["0"] == [3, 4]
+    runs.publish(1)
+    run.start()
+    wait(lambda: run.seen.events["0"] == [3, 4, 5])
+    assert run.processor.healthy()
+
+
+@pytest.mark.parametrize("wanted", ["raise", "restart"])
+def test_an_offset_without_a_number_is_invalid_on_a_hub_that_became_geo_replicated(
+    runs: Any, wait: Any, wanted: str
+) -> None:
+    store = runs.stage.foreign_store()
+    runs.save(store, None, geo_replicate(runs))
+    run = runs.make(store, on_invalid_checkpoint=wanted)
+    if wanted == "restart":
+        run.start()
+        wait(lambda: run.seen.events["0"] == [0, 1, 2, 3, 4])
+        return
+    with pytest.raises(InvalidCheckpointError, match="it is geo-replicated now"):
+        run.run()
+
+
+def test_a_client_that_is_ready_cannot_go_on_by_the_number_and_that_is_an_error(runs: Any) -> None:
+    store = runs.stage.store()
+    runs.save(store, 2, geo_replicate(runs))
+    with pytest.raises(InvalidCheckpointError, match="it is geo-replicated now") as failure:
+        runs.make(store, runs.ready(store)).run()
+    assert str(failure.value).endswith(
+        "; pass a callable that makes the client, and the partition goes on by its sequence number"
+    )
+
+
+def test_a_start_at_an_offset_is_wrong_on_a_hub_that_became_geo_replicated(runs: Any) -> None:
+    run = runs.make(runs.stage.store(), starting_position=geo_replicate(runs))
+    with pytest.raises(InvalidCheckpointError, match=r"; starting_position says to start there$"):
+        run.run()
+
+
 def test_a_hub_that_is_not_asked_about_is_believed(runs: Any, wait: Any) -> None:
     class Silent(runs.client_kind):  # type: ignore[misc,name-defined]
         def get_partition_properties(self, partition_id: str, **kwargs: Any) -> Any:
@@ -254,9 +325,9 @@ def test_a_hub_that_is_not_asked_about_is_believed(runs: Any, wait: Any) -> None
 def test_what_a_client_without_retries_is_told_by_the_hub_counts(
     runs: Any, wait: Any, wanted: str
 ) -> None:
-    store = runs.stage.store()
+    store = runs.stage.foreign_store()
     runs.publish(5)
-    runs.save(store, 2, "0:replica:17")
+    runs.save(store, None, "0:replica:17")
     run = runs.start(store, runs.maker(retry_total=0), on_invalid_checkpoint=wanted)
     if wanted == "restart":
         wait(lambda: runs.saved(store) == {"0": 4})

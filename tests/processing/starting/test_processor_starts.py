@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -88,6 +89,33 @@ def test_a_start_position_is_whatever_the_client_takes(runs: Any, wait: Any, kin
     runs.publish(1)
     wait(lambda: run.seen.has(6))
     assert run.seen.events["0"][0] == first
+
+
+@pytest.mark.parametrize("kind", ["value", "mapping", "function"])
+def test_a_start_at_a_time_begins_with_the_events_of_that_time(
+    runs: Any, wait: Any, kind: str
+) -> None:
+    moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for milliseconds in (-1, 0, 1):
+        time = moment + timedelta(milliseconds=milliseconds)
+        runs.hub.publish("orders", "0", ["event"], enqueued_time=time)
+    start = {"value": moment, "mapping": {"0": moment}, "function": lambda partition_id: moment}
+    run = runs.start(runs.stage.store(), starting_position=start[kind])
+    wait(lambda: run.seen.has(2))
+    assert run.seen.events["0"] == [1, 2]
+
+
+def test_events_that_come_one_by_one_are_not_held_back_until_there_are_many(
+    runs: Any, wait: Any
+) -> None:
+    run = runs.start(runs.stage.store(), runs.maker(socket_timeout=1.0))
+    wait(lambda: runs.hub.receivers("orders"))
+    published = 0
+    while not run.seen.events["0"]:
+        assert published < 150
+        runs.publish(1)
+        published += 1
+        time.sleep(0.01)  # a rate at which a sync client goes on reading
 
 
 def test_who_gives_no_start_position_gets_every_event_there_is(runs: Any, wait: Any) -> None:
