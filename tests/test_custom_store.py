@@ -1,12 +1,17 @@
 """The backend of `docs/custom-store.md`, taken from the page, certified in both colours."""
 
+import importlib
 import re
+import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import pytest
 
 from eventhub_checkpoints.conformance import CheckpointStoreConformance
+from eventhub_checkpoints.conformance.__main__ import main
 from page_blocks import blocks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,12 +21,22 @@ STORE, ASYNC_STORE, *_ = [
 LACKING = ("put_raw", "stall", "shift_clock")
 
 
+FACTORY = """
+def make_store():
+    return JsonCheckpointStore({folder!r})
+"""
+
+
 @pytest.fixture(scope="module")
-def page() -> dict[str, Any]:
-    namespace: dict[str, Any] = {"__name__": "custom_store"}
-    exec(STORE, namespace)
-    exec(ASYNC_STORE, namespace)
-    return namespace
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The page's stores as a module, which processes that race can import."""
+    folder = tmp_path_factory.mktemp("page")
+    parts = [STORE, ASYNC_STORE, FACTORY.format(folder=str(folder / "checkpoints"))]
+    (folder / "store_of_the_page.py").write_text("\n".join(parts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield importlib.import_module("store_of_the_page")
+        del sys.modules["store_of_the_page"]
 
 
 class TestThePagesStore(CheckpointStoreConformance):
@@ -29,7 +44,7 @@ class TestThePagesStore(CheckpointStoreConformance):
 
     @pytest.fixture
     def make_store(self, page, tmp_path):
-        return lambda: page["JsonCheckpointStore"](tmp_path)
+        return partial(page.JsonCheckpointStore, tmp_path)
 
 
 class TestThePagesAsyncStore(CheckpointStoreConformance):
@@ -37,7 +52,14 @@ class TestThePagesAsyncStore(CheckpointStoreConformance):
 
     @pytest.fixture
     def make_store(self, page, tmp_path):
-        return lambda: page["AsyncJsonCheckpointStore"](tmp_path)
+        return partial(page.AsyncJsonCheckpointStore, tmp_path)
+
+
+def test_the_command_certifies_the_pages_store(
+    page: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([f"{page.__name__}:make_store"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "certified"
 
 
 def code_of(text: str) -> str:

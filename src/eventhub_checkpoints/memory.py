@@ -20,6 +20,8 @@ class MemoryCheckpointStore(FullCheckpointStore):
         **settings: see `BaseCheckpointStore`.
     """
 
+    for_one_process = True
+
     def __init__(self, rows: MemoryRows | None = None, **settings: Unpack[StoreSettings]) -> None:
         super().__init__(**settings)
         self.rows = rows if rows is not None else MemoryRows()

@@ -14,6 +14,7 @@ from functools import partial
 
 import mutants_of_checkpoints
 import mutants_of_claims
+import mutants_of_processes
 import mutants_of_progress
 import mutants_of_reading
 import mutants_of_records
@@ -25,6 +26,7 @@ from eventhub_checkpoints.conformance import CHECKS, Check, Outcome, Report, cer
 
 GALLERY = (
     mutants_of_claims,
+    mutants_of_processes,
     mutants_of_checkpoints,
     mutants_of_progress,
     mutants_of_writes,

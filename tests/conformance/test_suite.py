@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 AUTHORS = """
+from functools import partial
 import pytest
 from eventhub_checkpoints import MemoryCheckpointStore
 from eventhub_checkpoints._memory import MemoryRows
@@ -20,6 +21,21 @@ class TestMine(CheckpointStoreConformance):
         rows = MemoryRows()
         return lambda: MemoryCheckpointStore(rows)
 """
+RACED = """
+from eventhub_checkpoints.sql import SqlCheckpointStore
+
+class TestMine(TestMine):
+    @pytest.fixture
+    def make_store(self, tmp_path):
+        url = f"sqlite:///{tmp_path}/checkpoints.db"
+        with SqlCheckpointStore(url) as store:
+            store.create()
+        return FACTORY
+"""
+LAMBDA, PARTIAL = (
+    RACED.replace("FACTORY", factory)
+    for factory in ("lambda: SqlCheckpointStore(url)", "partial(SqlCheckpointStore, url)")
+)
 ACCESSORS = """
     @pytest.fixture
     def accessors(self):
@@ -60,3 +76,34 @@ def test_a_declaration_that_is_not_true_fails(ran: str) -> None:
 def test_accessors_of_the_class_take_the_place_of_the_stores_own(ran: str) -> None:
     assert "2 skipped" in ran
     assert "needs put_raw" in ran
+
+
+@pytest.mark.parametrize("ran", [((), PARTIAL, "processes")], indirect=True)
+def test_processes_race_a_store_by_its_factory(ran: str) -> None:
+    assert "2 passed" in ran
+
+
+@pytest.mark.parametrize("ran", [((), LAMBDA, "processes")], indirect=True)
+def test_a_factory_that_no_process_can_import_fails(ran: str) -> None:
+    assert "2 failed" in ran
+    assert "the store is not certified: the factory cannot be passed to another process" in ran
+
+
+@pytest.mark.parametrize(
+    "ran", [(("processes", "put_raw"), LAMBDA, "processes or lacking")], indirect=True
+)
+def test_that_processes_cannot_race_may_be_declared(ran: str) -> None:
+    assert "1 passed" in ran
+    assert "failed" not in ran
+
+
+@pytest.mark.parametrize("ran", [(("processes",), PARTIAL, "lacking")], indirect=True)
+def test_processes_that_can_race_must_not_be_left_out(ran: str) -> None:
+    assert "1 failed" in ran
+    assert "`lacks` leaves out what could be shown" in ran
+
+
+@pytest.mark.parametrize("ran", [((), "", "processes")], indirect=True)
+def test_a_store_for_one_process_is_raced_by_none(ran: str) -> None:
+    assert "2 skipped" in ran
+    assert "the store declares that it is for one process" in ran

@@ -20,6 +20,11 @@ class Hooks(ABC):
 
     makes_own_etags: ClassVar[bool] = False
     """Whether the server chooses etags and versions, so that those proposed are ignored."""
+    for_one_process: ClassVar[bool] = False
+    """Whether the rows cannot be reached by another process, so that G1 and G3 end with this one.
+
+    The conformance suite then races no processes, and certifies the store within one process.
+    """
 
     @abstractmethod
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:

@@ -81,6 +81,11 @@ class CoalescingCheckpointStore(CheckpointStore):
         """Whether the store below refuses a checkpoint that is below another writer's."""
         return self._keeper.goes_forward_only
 
+    @property
+    def for_one_process(self) -> bool:
+        """Whether the rows of the store below cannot be reached by another process."""
+        return getattr(self.store, "for_one_process", False) is True
+
     async def list_ownership(
         self,
         fully_qualified_namespace: str,

@@ -6,19 +6,22 @@
 
 Each check is a function whose docstring is a sentence of the contract. There are three levels:
 what any store shows from outside; faults between our base class and the hooks of a store on it;
-and what only the store's author can cause, with `Accessors`. What could not be shown is said.
+and what only the store's author can cause, with `Accessors`. What could not be shown is reported. A
+store is certified if no check failed and processes could race it, or within one process if it
+declares `for_one_process`.
 """
 
 from eventhub_checkpoints.conformance.accessors import Accessors
 from eventhub_checkpoints.conformance.certify import Certifier, certify
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.contract import Check, NotShown
-from eventhub_checkpoints.conformance.report import Outcome, Report, Verdict
+from eventhub_checkpoints.conformance.report import Certificate, Outcome, Report, Verdict
 from eventhub_checkpoints.conformance.suite import CheckpointStoreConformance
 
 __all__ = [
     "CHECKS",
     "Accessors",
+    "Certificate",
     "Certifier",
     "Check",
     "CheckpointStoreConformance",

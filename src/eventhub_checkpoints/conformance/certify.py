@@ -7,8 +7,16 @@ from typing import Any, Self
 from eventhub_checkpoints.conformance.accessors import Given
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.clients import Loop
-from eventhub_checkpoints.conformance.contract import BASE, Check, NotShown
+from eventhub_checkpoints.conformance.contract import (
+    BASE,
+    ONE_PROCESS,
+    PROCESSES,
+    Check,
+    NotRaced,
+    NotShown,
+)
 from eventhub_checkpoints.conformance.harness import Subject
+from eventhub_checkpoints.conformance.processes import Racers
 from eventhub_checkpoints.conformance.report import Outcome, Report, Verdict
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -20,12 +28,15 @@ class Certifier:
 
     Args:
         make_store: makes a store object of either colour, without arguments; each call one more
-            object over the same backend. It may be a coroutine function.
+            object over the same backend. It may be a coroutine function. Two spawned processes
+            unpickle and call it too, so it must be importable there: a function of a module, a
+            class, or a `functools.partial` of one.
         accessors: what the author gives beyond, or a function that is given a store and makes
             them; by default what the store offers itself, by a method `conformance_accessors`.
 
     Raises:
-        ConfigurationError: this Python leaves assertions out, so that every store would pass.
+        ConfigurationError: this Python leaves assertions out, so that every store would pass; or
+            the main module calls this when it is imported.
     """
 
     def __init__(self, make_store: MakeStore, accessors: Given = None) -> None:
@@ -37,29 +48,35 @@ class Certifier:
         self._make_store = make_store
         self._accessors = accessors
         self._loop = Loop()
+        self._racers = Racers(make_store)
 
     def __enter__(self) -> Self:
         self._loop.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._loop.__exit__(*error)
+        try:
+            self._racers.stop()
+        finally:
+            self._loop.__exit__(*error)
 
     def subject(self) -> Subject:
         """The store, with fresh names, as a check is given it."""
-        return Subject(self._make_store, self._accessors, self._loop)
+        return Subject(self._make_store, self._accessors, self._loop, self._racers)
 
     def run(self, check: Check) -> None:
         """Try one check.
 
         Raises:
+            NotRaced: it races processes, and they cannot open the store.
             NotShown: it says nothing about this store.
             AssertionError: it failed; any other error is a failure too.
         """
         with self.subject() as subject:
             reason = why_not_shown(check, subject)
             if reason:
-                raise NotShown(reason)
+                was_to_race = PROCESSES in check.needs and reason != ONE_PROCESS
+                raise (NotRaced if was_to_race else NotShown)(reason)
             check.function(subject)
 
     def outcome(self, check: Check) -> Outcome:
@@ -81,8 +98,21 @@ def why_not_shown(check: Check, subject: Subject) -> str:
     """Why a check says nothing about a store; `""` if it can be tried."""
     if BASE in check.needs and not subject.client.is_on_base:
         return "the store is not on our base class"
+    if PROCESSES in check.needs:
+        return why_not_raced(subject)
     missing = [one for one in check.needs if one != BASE and one not in subject.accessors.given]
     return f"needs {' and '.join(missing)}" if missing else ""
+
+
+def why_not_raced(subject: Subject) -> str:
+    """Why no processes can race a store; `""` if they can, and they are started then."""
+    if subject.client.is_for_one_process:
+        return ONE_PROCESS
+    try:
+        subject.racers.start()
+    except NotRaced as why:
+        return str(why)
+    return ""
 
 
 def certify(

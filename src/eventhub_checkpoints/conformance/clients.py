@@ -71,6 +71,11 @@ class Client:
         """Whether the store fills in the hooks of our base class."""
         return isinstance(self.store, (BaseCheckpointStore, AioBaseCheckpointStore))
 
+    @property
+    def is_for_one_process(self) -> bool:
+        """Whether the store declares that no other process reaches its rows."""
+        return getattr(self.store, "for_one_process", False) is True
+
     def within(self, scope: Scope) -> "Client":
         """The same store object, asked about another scope."""
         return Client(self.store, scope, self._loop, self._settle)

@@ -30,10 +30,18 @@ LEVELS = {
 }
 BASE = "base"
 """The need of a check that is about a store on our base class."""
+PROCESSES = "processes"
+"""The need of a check that races processes; without it a store is not certified."""
+ONE_PROCESS = "the store declares that it is for one process"
+"""Why processes cannot race a store that has `for_one_process`."""
 
 
 class NotShown(unittest.SkipTest):
     """A check that says nothing about this store, and why; unittest and pytest call it a skip."""
+
+
+class NotRaced(NotShown):
+    """No processes could race the store, which does not declare that it is for one process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ class Check:
         name: the function's name; it says what holds.
         guarantees: numbers of the guarantees that it belongs to; the first one files it.
         habits: the client's habits that it comes from, numbered as in `docs/guarantees.md`.
-        needs: `"base"`, or names of accessors, without which it cannot be shown.
+        needs: `"base"`, `"processes"`, or names of accessors, without which it cannot be shown.
         sentence: the contract's words.
     """
 
@@ -58,9 +66,9 @@ class Check:
     @property
     def level(self) -> int:
         """Which of the `LEVELS` it is of."""
-        if set(self.needs) - {BASE}:
+        if set(self.needs) - {BASE, PROCESSES}:
             return 3
-        return 2 if self.needs else 1
+        return 2 if BASE in self.needs else 1
 
 
 CHECKS: list[Check] = []

@@ -11,6 +11,7 @@ from eventhub_checkpoints.conformance.accessors import Given, made
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.conformance.contract import NotShown
 from eventhub_checkpoints.conformance.faults import Faults
+from eventhub_checkpoints.conformance.processes import Racers, Racing
 from eventhub_checkpoints.records import Scope
 
 Result = TypeVar("Result")
@@ -53,12 +54,16 @@ class Subject:
             backend.
         given: the accessors of the store's author; by default what the store itself offers.
         loop: where aio stores run.
+        racers: the processes that race for the backend.
     """
 
-    def __init__(self, make_store: Callable[[], Any], given: Given, loop: Loop) -> None:
+    def __init__(
+        self, make_store: Callable[[], Any], given: Given, loop: Loop, racers: Racers
+    ) -> None:
         self.scope = fresh_scope()
         self._make_store = make_store
         self._loop = loop
+        self.racers = racers
         self._opened = ExitStack()
         store = self._opened_store()
         self.accessors = made(given, store)
@@ -77,6 +82,11 @@ class Subject:
     def others(self, count: int) -> list[Client]:
         """So many more store objects."""
         return [self.another() for _ in range(count)]
+
+    def race_processes(self, racing: Sequence[Racing[Result]]) -> list[Result]:
+        """Let each of several processes do its part, with a store of its own; their results."""
+        self.racers.start()
+        return self.racers.race(racing, self.scope)
 
     def _opened_store(self) -> Any:
         return self._loop.finished(self._make_store())

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from eventhub_checkpoints.conformance.contract import GUARANTEES, LEVELS, Check
+from eventhub_checkpoints.conformance.contract import (
+    CHECKS,
+    GUARANTEES,
+    LEVELS,
+    ONE_PROCESS,
+    PROCESSES,
+    Check,
+)
 
 
 class Verdict(Enum):
@@ -15,6 +22,14 @@ class Verdict(Enum):
     PASSED = "passed"
     FAILED = "FAILED"
     NOT_SHOWN = "not shown"
+
+
+class Certificate(Enum):
+    """What a report comes to."""
+
+    CERTIFIED = "certified"
+    WITHIN_ONE_PROCESS = "certified within one process"
+    NOT_CERTIFIED = "not certified"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +66,43 @@ class Report:
         """The checks that failed: none, where the store keeps all that could be shown."""
         return [one for one in self.outcomes if one.verdict is Verdict.FAILED]
 
+    @property
+    def why_not_raced(self) -> str:
+        """Why processes could not race a store that does not declare to be for one process.
+
+        `""` where they could, or where no check that races them was tried.
+        """
+        reasons = {
+            one.reason
+            for one in self.outcomes
+            if PROCESSES in one.check.needs and one.verdict is Verdict.NOT_SHOWN
+        }
+        return next(iter(reasons - {ONE_PROCESS}), "")
+
+    @property
+    def why_not_certified(self) -> str:
+        """Why the store is not certified; `""` where it is, be it within one process."""
+        if self.failed:
+            names = ", ".join(one.check.name for one in self.failed[:3])
+            more = ", ..." if len(self.failed) > 3 else ""
+            return f"{len(self.failed)} of {len(self.outcomes)} checks failed: {names}{more}"
+        if self.why_not_raced:
+            return f"processes could not race the store: {self.why_not_raced}"
+        if len(self.outcomes) < len(CHECKS):
+            return f"only {len(self.outcomes)} of {len(CHECKS)} checks were tried"
+        return ""
+
+    @property
+    def certificate(self) -> Certificate:
+        """Whether the store is certified, and whether for several processes."""
+        if self.why_not_certified:
+            return Certificate.NOT_CERTIFIED
+        if any(one.reason == ONE_PROCESS for one in self.outcomes):
+            return Certificate.WITHIN_ONE_PROCESS
+        return Certificate.CERTIFIED
+
     def text(self, every_check: bool = False) -> str:
-        """The report as people read it.
+        """The report as people read it; the last line is the certificate.
 
         Args:
             every_check: also name the checks that passed.
@@ -64,7 +114,9 @@ class Report:
                 lines += ["", f"level {level}, {title}: {totals(here)}"]
                 lines += self._by_guarantee(here, every_check)
         seconds = sum(one.seconds for one in self.outcomes)
-        return "\n".join([*lines, "", f"{totals(self.outcomes)} in {seconds:.1f} s"])
+        why = f": {self.why_not_certified}" if self.why_not_certified else ""
+        ending = [f"{totals(self.outcomes)} in {seconds:.1f} s", f"{self.certificate.value}{why}"]
+        return "\n".join([*lines, "", *ending])
 
     @staticmethod
     def _by_guarantee(outcomes: Sequence[Outcome], every_check: bool) -> Iterator[str]:
@@ -82,11 +134,13 @@ class Report:
             yield from not_shown(here)
 
     def json(self) -> str:
-        """The report as JSON: the store, totals, and every check with its verdict."""
+        """The report as JSON: store, certificate, totals, and every check with its verdict."""
         counts = Counter(one.verdict for one in self.outcomes)
         return json.dumps(
             {
                 "store": self.store,
+                "certificate": self.certificate.value,
+                "why_not_certified": self.why_not_certified,
                 "totals": {one.value.lower(): counts[one] for one in Verdict},
                 "checks": [
                     {

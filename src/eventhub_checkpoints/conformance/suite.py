@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from eventhub_checkpoints.conformance.certify import Certifier, MakeStore, why_not_shown
 from eventhub_checkpoints.conformance.checks import CHECKS
-from eventhub_checkpoints.conformance.contract import Check
+from eventhub_checkpoints.conformance.contract import Check, NotRaced
 
 
 class CheckpointStoreConformance:
@@ -20,8 +20,12 @@ class CheckpointStoreConformance:
     ```
 
     `make_store` is a fixture that gives a factory without arguments, of stores of either colour
-    over one backend. A fixture `accessors` of the class may give `Accessors`; without one the
-    store's own method `conformance_accessors` is asked.
+    over one backend. Spawned processes call it too, so it has to be picklable: a function of a
+    module, a class, or a `functools.partial` of one; a lambda is not, and fails the checks that
+    race processes. A store for one process only declares it by `for_one_process = True`.
+
+    A fixture `accessors` of the class may give `Accessors`; without one the store's own method
+    `conformance_accessors` is called.
 
     A check that needs something that is not there says nothing about the store. It is no silent
     pass: it is a skip that names what it needs, unless the class declares it in `lacks`; a check
@@ -29,7 +33,8 @@ class CheckpointStoreConformance:
     true, because the thing is there, fails.
 
     Attributes:
-        lacks: names of accessors, or `"base"`, that this store is known to do without.
+        lacks: names of accessors, `"base"`, or `"processes"` (it is not certified then), that this
+            store is known to do without.
     """
 
     lacks: ClassVar[tuple[str, ...]] = ()
@@ -43,7 +48,10 @@ class CheckpointStoreConformance:
     def test_contract(self, check: Check, make_store: MakeStore, request: Any) -> None:
         """The store keeps one sentence of the contract."""
         with self._certifier(make_store, request) as certifier:
-            certifier.run(check)
+            try:
+                certifier.run(check)
+            except NotRaced as why:
+                raise AssertionError(f"the store is not certified: {why}") from None
 
     def test_what_is_declared_as_lacking_is_lacking(
         self, make_store: MakeStore, request: Any

@@ -4,6 +4,7 @@
 from eventhub_checkpoints.conformance.checks import (  # noqa: F401, I001 - see above
     claims,
     races,
+    processes,
     checkpoints,
     forward,
     records,

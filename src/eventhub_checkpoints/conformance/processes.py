@@ -1,0 +1,199 @@
+"""Processes that race for one backend, each with a store object from the same factory.
+
+Threads cannot show that a store has one winner: a lock in memory guards all of them, and none of
+another process. The processes are spawned, not forked, so they share nothing but the backend.
+"""
+
+import logging
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import current_process, get_context, parent_process
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, TypeVar
+
+from eventhub_checkpoints.conformance.clients import Client, Loop
+from eventhub_checkpoints.conformance.contract import NotRaced
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.records import Scope
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Racing = Callable[[Client, float], Result]
+"""What a process does in a race, with its store and the time (`time.time()`) of the start."""
+
+RACERS = 2
+START_SECONDS = 60.0
+"""Time to start the interpreters, import the factory, open the stores and list once."""
+RACE_SECONDS = 60.0
+STOP_SECONDS = 5.0
+HEADWAY = 0.02
+"""Seconds between the order to race and the start."""
+SLOT = 0.005
+"""Seconds between two starts of one race."""
+
+
+def in_step(start: float, items: Sequence[Item]) -> Iterator[Item]:
+    """Yield the items one slot after another: all processes begin each of them together."""
+    for number, item in enumerate(items):
+        time.sleep(max(0.0, start + number * SLOT - time.time()))
+        yield item
+
+
+class Racers:
+    """The processes that race for the backend of a factory; started when first needed.
+
+    Args:
+        make_store: makes a store object; must be picklable, because each process unpickles it.
+    """
+
+    def __init__(self, make_store: Callable[[], Any]) -> None:
+        if getattr(current_process(), "_inheriting", False):
+            # Racing processes import the main module. Here that began certifying once more.
+            raise ConfigurationError(
+                "the main module certifies a store when it is imported, and the processes that "
+                "race import it; put the call under `if __name__ == '__main__':`"
+            )
+        self._make_store = make_store
+        self._racers: list[tuple[BaseProcess, Connection]] = []
+        self._failure: NotRaced | None = None
+
+    def start(self) -> None:
+        """Start the processes, unless they run.
+
+        Raises:
+            NotRaced: they cannot open a store; the message says why.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._racers:
+            return
+        try:
+            self._start()
+        except NotRaced as failure:
+            self.stop()
+            self._failure = failure
+            raise
+
+    def _start(self) -> None:
+        try:
+            pickled = bytes(ForkingPickler.dumps(self._make_store))
+        except Exception as error:
+            raise NotRaced(
+                f"the factory cannot be passed to another process ({in_one_line(error)}); make it "
+                "a function of a module, a class, or a functools.partial of one"
+            ) from None
+        for _ in range(RACERS):
+            self._racers.append(started(pickled))
+        end = time.monotonic() + START_SECONDS
+        for racer in self._racers:
+            try:
+                answer_of(racer, end, START_SECONDS)
+            except AssertionError as error:
+                raise NotRaced(f"another process could not open the store: {error}") from None
+
+    def race(self, racing: Sequence[Racing[Result]], scope: Scope) -> list[Result]:
+        """Let each process do its part, all of them from the same moment; their results.
+
+        Raises:
+            AssertionError: one of them failed, ended, or took too long.
+        """
+        start, end = time.time() + HEADWAY, time.monotonic() + RACE_SECONDS
+        try:
+            for (_, pipe), part in zip(self._racers, racing, strict=True):
+                pipe.send((part, scope, start))
+            return [answer_of(racer, end, RACE_SECONDS) for racer in self._racers]
+        except BaseException:
+            # What the others are still doing would be the answer to the next order.
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the processes: those that do not end by themselves soon are killed."""
+        racers, self._racers = self._racers, []
+        for _, pipe in racers:
+            pipe.close()
+        end = time.monotonic() + STOP_SECONDS
+        for process, _ in racers:
+            process.join(max(0.0, end - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+            process.close()
+
+
+def answer_of(racer: tuple[BaseProcess, Connection], end: float, seconds: float) -> Any:
+    """The answer of a process, which has time until `end` of the `seconds` that it had."""
+    process, pipe = racer
+    assert pipe.poll(max(0.0, end - time.monotonic())), f"no answer within {seconds:g} s"
+    try:
+        failure, result = pipe.recv()
+    except (EOFError, OSError):
+        process.join(STOP_SECONDS)
+        raise AssertionError(f"a process ended with exit code {process.exitcode}") from None
+    assert failure is None, failure
+    return result
+
+
+def started(pickled: bytes) -> tuple[BaseProcess, Connection]:
+    """Start a process that opens a store; it, and the pipe to it."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    try:
+        process = context.Process(target=serve, args=(pickled, theirs), name="racer", daemon=True)
+        process.start()
+    except Exception as error:
+        ours.close()
+        raise NotRaced(f"no process could be started ({in_one_line(error)})") from error
+    finally:
+        # With a copy left open here, the end of the process would not be seen.
+        theirs.close()
+    return process, ours
+
+
+def serve(pickled: bytes, pipe: Connection) -> None:
+    """Open a store and race with it as ordered, until the other end of the pipe is closed."""
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    logging.basicConfig(handlers=[logging.NullHandler()])
+    with suppress(EOFError, OSError), Loop() as loop:
+        try:
+            client = Client(loop.finished(pickle.loads(pickled)()), Scope("-", "-", "-"), loop)
+            client.list_ownership()
+        except Exception as error:
+            pipe.send((in_one_line(error), None))
+            return
+        try:
+            pipe.send((None, None))
+            while True:
+                part, scope, start = pipe.recv()
+                pipe.send(answered(part, client.within(scope), start))
+        finally:
+            client.close()
+
+
+def answered(part: Racing[Any], client: Client, start: float) -> tuple[str | None, Any]:
+    """Why a part of a race failed, or its result."""
+    try:
+        return None, part(client, start)
+    except Exception as error:
+        return in_one_line(error), None
+
+
+def end_with_parent() -> None:
+    """End this process at once when its parent has ended, whatever it is waiting for."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+def in_one_line(error: Exception) -> str:
+    """An error's type and message."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
