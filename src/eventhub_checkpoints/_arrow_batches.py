@@ -19,6 +19,7 @@ from eventhub_checkpoints._arrow_reading import (
     stale_count,
 )
 from eventhub_checkpoints._arrow_source import IS_ASYNC, Once, Source, call
+from eventhub_checkpoints._colour import IterationGuard
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
 from eventhub_checkpoints.receive.checkpoints import without_checkpoints
@@ -29,7 +30,7 @@ from eventhub_checkpoints.registry import open_store
 _LOGGER = logging.getLogger(__name__)
 
 
-class HubBatches:
+class HubBatches(IterationGuard):
     """The batches of a hub, each of one partition; those of a partition come in its order.
 
     They can be iterated once.
@@ -39,6 +40,7 @@ class HubBatches:
     """
 
     schema: pa.Schema = SCHEMA
+    twin = "read_batches"
 
     def __init__(self, reading: Reading, store: Any) -> None:
         if reading.missing == "error" and store is None:

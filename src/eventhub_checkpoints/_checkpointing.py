@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from eventhub_checkpoints._asking import Asking, fresh_etag, log
+from eventhub_checkpoints._colour import own_client_only
 from eventhub_checkpoints._compat import holding, sleep, uninterrupted
 from eventhub_checkpoints._core.answers import ABSENT, FORCE, Conflict, Seen, Written
 from eventhub_checkpoints._core.clock import on_local_clock
@@ -39,6 +40,7 @@ class Checkpointing(Asking):
 
     forward_only: ClassVar[bool] = True
 
+    @own_client_only
     def list_checkpoints(
         self,
         fully_qualified_namespace: str,

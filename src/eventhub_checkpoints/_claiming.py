@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from eventhub_checkpoints._asking import Answer, Asking, fresh_etag, log
+from eventhub_checkpoints._colour import own_client_only
 from eventhub_checkpoints._compat import bounded, for_each, holding, sleep, uninterrupted
 from eventhub_checkpoints._core.answers import Lost, Won
 from eventhub_checkpoints._core.clock import on_local_clock
@@ -21,6 +22,7 @@ from eventhub_checkpoints.records import Ownership, Proposal, Scope
 class Claiming(Asking):
     """The ownership half of the SDK's checkpoint store, over a backend's hooks."""
 
+    @own_client_only
     def list_ownership(
         self,
         fully_qualified_namespace: str,

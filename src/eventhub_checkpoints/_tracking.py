@@ -4,10 +4,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from eventhub_checkpoints._claim import Claim
+from eventhub_checkpoints._colour import ContextGuard
 from eventhub_checkpoints._core import watermark
 
 
-class Ticket(watermark.Ticket):
+class Ticket(ContextGuard, watermark.Ticket):
     """One event that is being processed: `with` it, or call `done`.
 
     Leaving the `with` finishes it; leaving it by an exception gives it up. `done` and
@@ -15,6 +16,7 @@ class Ticket(watermark.Ticket):
     """
 
     __slots__ = ("_claim", "_event")
+    twin = "Checkpointer"
 
     def __init__(self, claim: Claim, event: Any) -> None:
         # Not by the base's `__init__`: it is done for every event.

@@ -9,6 +9,7 @@ from typing import Self
 from azure.eventhub import EventData
 
 from eventhub_checkpoints._claim import Claim
+from eventhub_checkpoints._colour import ContextGuard
 from eventhub_checkpoints._core.deliveries import Deliveries, Row
 from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.watermark import Position, Ticket
@@ -16,13 +17,14 @@ from eventhub_checkpoints._fields import checked_sequence_number
 from eventhub_checkpoints.errors import InvalidRecordError
 
 
-class Apart:
+class Apart(ContextGuard):
     """An event that `process_events` may leave behind unfinished; any thread may finish it.
 
     Leaving an `async with` of it finishes it; leaving that by an exception gives it up.
     """
 
     __slots__ = ("_ticket", "_work")
+    twin = "EventProcessor"
 
     def __init__(self, work: "Work", ticket: Ticket) -> None:
         self._work = work

@@ -15,6 +15,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._asking import fresh_etag
 from eventhub_checkpoints._checkpointing import Checkpointing
 from eventhub_checkpoints._claiming import Claiming
+from eventhub_checkpoints._colour import ContextGuard
 from eventhub_checkpoints._compat import uninterrupted
 from eventhub_checkpoints._core.answers import (
     ABSENT,
@@ -60,7 +61,7 @@ PROBE_CHECKPOINT = {
 }
 
 
-class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
+class BaseCheckpointStore(ContextGuard, Claiming, Checkpointing, CheckpointStore):
     """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
 
     Args:

@@ -16,6 +16,7 @@ from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionCon
 from eventhub_checkpoints._claim import CLAIM_HERE, Claim
 from eventhub_checkpoints._claims import Claims, key_of
 from eventhub_checkpoints._client_internals import UNKNOWN, is_client_closed, store_of
+from eventhub_checkpoints._colour import ContextGuard, check_context
 from eventhub_checkpoints._compat import caller
 from eventhub_checkpoints._core.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints._core.settings import is_count, is_number, require
@@ -37,7 +38,7 @@ class Handlers(TypedDict):
     on_partition_close: Callable[[PartitionContext, CloseReason], None]
 
 
-class Checkpointer:
+class Checkpointer(ContextGuard):
     """Saves how far the partitions of a client were processed.
 
     ```python
@@ -108,6 +109,7 @@ class Checkpointer:
 
     def on_initialize(self, partition_context: PartitionContext) -> None:
         """Begin a claim: pass it as the client's `on_partition_initialize`."""
+        check_context(self, partition_context)
         self._compare_store(partition_context)
         CLAIM_HERE.set(self._claims.of(partition_context, announces=True))
 
@@ -169,6 +171,7 @@ class Checkpointer:
             raise InvalidRecordError("event", given, "one event") from None
 
     def _begun(self, partition_context: PartitionContext) -> Claim:
+        check_context(self, partition_context)
         self._compare_store(partition_context)
         return self._claims.of(partition_context, announces=False)
 

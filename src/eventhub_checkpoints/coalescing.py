@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._colour import ContextGuard, own_client_only
 from eventhub_checkpoints._compat import place
 from eventhub_checkpoints._core.policy import Policy, every
 from eventhub_checkpoints._core.settings import require
@@ -32,7 +33,7 @@ DEFAULT_POLICY = every(events=5000, seconds=5)
 """A write costs about as much as to receive 50 events: at any rate, a hundredth of them."""
 
 
-class CoalescingCheckpointStore(CheckpointStore):
+class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
     """A store that takes a checkpoint for every event, and writes the newest now and then.
 
     A handler that calls `partition_context.update_checkpoint(event)` for each event stays as it
@@ -87,6 +88,7 @@ class CoalescingCheckpointStore(CheckpointStore):
         """Whether the rows of the store below cannot be reached by another process."""
         return getattr(self.store, "for_one_process", False) is True
 
+    @own_client_only
     def list_ownership(
         self,
         fully_qualified_namespace: str,
@@ -118,6 +120,7 @@ class CoalescingCheckpointStore(CheckpointStore):
         self._keeper.claimed(rows, won)
         return won
 
+    @own_client_only
     def list_checkpoints(
         self,
         fully_qualified_namespace: str,

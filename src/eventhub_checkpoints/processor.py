@@ -16,6 +16,7 @@ from azure.eventhub import CheckpointStore, EventData, EventHubConsumerClient, P
 from eventhub_checkpoints._client_internals import UNKNOWN, store_of
 from eventhub_checkpoints._colour import (
     PREFETCH,
+    ContextGuard,
     called,
     check_handlers,
     check_plain,
@@ -43,7 +44,7 @@ __all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]
 Start = str | int | datetime
 
 
-class EventProcessor:
+class EventProcessor(ContextGuard):
     """Receives a hub's events and has a class of yours process them, one object per partition.
 
     ```python

@@ -15,9 +15,11 @@ from azure.storage.blob import ContainerClient
 
 from backends import Place
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
+from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.memory import MemoryCheckpointStore
 from waiting import eventually
 
 INTERVAL, EXPIRY = 0.4, 60.0
@@ -54,6 +56,7 @@ class Consumer(ABC):
             "socket_timeout": 0.02,
             **settings,
         }
+        self._partition_id = self._arguments.pop("partition_id", None)
 
     @property
     def total(self) -> int:
@@ -94,6 +97,7 @@ class SyncConsumer(Consumer):
         self._client.receive_batch(
             self._batch,
             starting_position="-1",
+            partition_id=self._partition_id,
             on_partition_initialize=self._initialize,
             on_partition_close=self._close,
             on_error=self._error,
@@ -123,6 +127,7 @@ class AioConsumer(Consumer):
             self._client.receive_batch(
                 self._batch,
                 starting_position="-1",
+                partition_id=self._partition_id,
                 on_partition_initialize=self._initialized,
                 on_partition_close=self._closed,
                 on_error=self._failed,
@@ -189,6 +194,10 @@ class Site:
         """A store of ours."""
         kind = AioBlobCheckpointStore if self.is_aio else BlobCheckpointStore
         return kind.from_connection_string(container.connection_string, container.name, **settings)
+
+    def store_in_memory(self) -> Any:
+        """A store of ours that needs no server."""
+        return AioMemoryCheckpointStore() if self.is_aio else MemoryCheckpointStore()
 
     def open(self, place: Place) -> Any:
         """A store of ours on any backend."""

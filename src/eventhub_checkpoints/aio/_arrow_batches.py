@@ -18,6 +18,7 @@ from eventhub_checkpoints._arrow_reading import (
     stale_count,
 )
 from eventhub_checkpoints.aio._arrow_source import IS_ASYNC, Once, Source, call
+from eventhub_checkpoints.aio._colour import IterationGuard
 from eventhub_checkpoints.aio.abilities import ListsScopes
 from eventhub_checkpoints.aio.registry import open_store
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
@@ -28,7 +29,7 @@ from eventhub_checkpoints.records import Scope
 _LOGGER = logging.getLogger(__name__)
 
 
-class HubBatches:
+class HubBatches(IterationGuard):
     """The batches of a hub, each of one partition; those of a partition come in its order.
 
     They can be iterated once.
@@ -38,6 +39,7 @@ class HubBatches:
     """
 
     schema: pa.Schema = SCHEMA
+    twin = "read_batches"
 
     def __init__(self, reading: Reading, store: Any) -> None:
         if reading.missing == "error" and store is None:

@@ -13,6 +13,7 @@ from eventhub_checkpoints._core.ledger import Partition
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import Asking, fresh_etag, log
+from eventhub_checkpoints.aio._colour import own_client_only
 from eventhub_checkpoints.aio._compat import holding, sleep, uninterrupted
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
@@ -38,6 +39,7 @@ class Checkpointing(Asking):
 
     forward_only: ClassVar[bool] = True
 
+    @own_client_only
     async def list_checkpoints(
         self,
         fully_qualified_namespace: str,

@@ -12,6 +12,7 @@ from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import Answer, Asking, fresh_etag, log
+from eventhub_checkpoints.aio._colour import own_client_only
 from eventhub_checkpoints.aio._compat import bounded, for_each, holding, sleep, uninterrupted
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope
@@ -20,6 +21,7 @@ from eventhub_checkpoints.records import Ownership, Proposal, Scope
 class Claiming(Asking):
     """The ownership half of the SDK's checkpoint store, over a backend's hooks."""
 
+    @own_client_only
     async def list_ownership(
         self,
         fully_qualified_namespace: str,

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 from eventhub_checkpoints._core import watermark
 from eventhub_checkpoints.aio._claim import Claim
+from eventhub_checkpoints.aio._colour import ContextGuard
 
 
-class Ticket(watermark.Ticket):
+class Ticket(ContextGuard, watermark.Ticket):
     """One event that is being processed: `async with` it, or await it and call `done`.
 
     Leaving the `async with` finishes it; leaving it by an exception gives it up. What was awaited
@@ -17,6 +18,7 @@ class Ticket(watermark.Ticket):
     """
 
     __slots__ = ("_claim", "_event", "_is_begun")
+    twin = "Checkpointer"
 
     def __init__(self, claim: Claim, event: Any) -> None:
         # Not by the base's `__init__`: it is done for every event.

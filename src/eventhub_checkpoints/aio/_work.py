@@ -12,16 +12,18 @@ from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.watermark import Position, Ticket
 from eventhub_checkpoints._fields import checked_sequence_number
 from eventhub_checkpoints.aio._claim import Claim
+from eventhub_checkpoints.aio._colour import ContextGuard
 from eventhub_checkpoints.errors import InvalidRecordError
 
 
-class Apart:
+class Apart(ContextGuard):
     """An event that `process_events` may leave behind unfinished; any thread may finish it.
 
     Leaving an `async with` of it finishes it; leaving that by an exception gives it up.
     """
 
     __slots__ = ("_ticket", "_work")
+    twin = "EventProcessor"
 
     def __init__(self, work: "Work", ticket: Ticket) -> None:
         self._work = work

@@ -27,6 +27,7 @@ from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.aio._asking import fresh_etag
 from eventhub_checkpoints.aio._checkpointing import Checkpointing
 from eventhub_checkpoints.aio._claiming import Claiming
+from eventhub_checkpoints.aio._colour import ContextGuard
 from eventhub_checkpoints.aio._compat import uninterrupted
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 
@@ -59,7 +60,7 @@ PROBE_CHECKPOINT = {
 }
 
 
-class BaseCheckpointStore(Claiming, Checkpointing, CheckpointStore):
+class BaseCheckpointStore(ContextGuard, Claiming, Checkpointing, CheckpointStore):
     """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
 
     Args:

@@ -19,6 +19,7 @@ from eventhub_checkpoints._core.settings import is_count, is_number, require
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints.aio._claim import CLAIM_HERE, Claim
 from eventhub_checkpoints.aio._claims import Claims, key_of
+from eventhub_checkpoints.aio._colour import ContextGuard, check_context
 from eventhub_checkpoints.aio._compat import caller
 from eventhub_checkpoints.aio._saving import Saver, log
 from eventhub_checkpoints.aio._tracking import Ticket
@@ -37,7 +38,7 @@ class Handlers(TypedDict):
     on_partition_close: Callable[[PartitionContext, CloseReason], Awaitable[None]]
 
 
-class Checkpointer:
+class Checkpointer(ContextGuard):
     """Saves how far the partitions of a client were processed.
 
     ```python
@@ -108,6 +109,7 @@ class Checkpointer:
 
     async def on_initialize(self, partition_context: PartitionContext) -> None:
         """Begin a claim: pass it as the client's `on_partition_initialize`."""
+        check_context(self, partition_context)
         self._compare_store(partition_context)
         CLAIM_HERE.set(self._claims.of(partition_context, announces=True))
 
@@ -169,6 +171,7 @@ class Checkpointer:
             raise InvalidRecordError("event", given, "one event") from None
 
     def _begun(self, partition_context: PartitionContext) -> Claim:
+        check_context(self, partition_context)
         self._compare_store(partition_context)
         return self._claims.of(partition_context, announces=False)
 

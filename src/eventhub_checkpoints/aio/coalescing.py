@@ -22,6 +22,7 @@ from eventhub_checkpoints._fields import (
     checked_row,
     checked_sequence_number,
 )
+from eventhub_checkpoints.aio._colour import ContextGuard, own_client_only
 from eventhub_checkpoints.aio._compat import place
 from eventhub_checkpoints.aio._keeping import Keeper, Kept, names_of
 
@@ -31,7 +32,7 @@ DEFAULT_POLICY = every(events=5000, seconds=5)
 """A write costs about as much as to receive 50 events: at any rate, a hundredth of them."""
 
 
-class CoalescingCheckpointStore(CheckpointStore):
+class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
     """A store that takes a checkpoint for every event, and writes the newest now and then.
 
     A handler that calls `partition_context.update_checkpoint(event)` for each event stays as it
@@ -86,6 +87,7 @@ class CoalescingCheckpointStore(CheckpointStore):
         """Whether the rows of the store below cannot be reached by another process."""
         return getattr(self.store, "for_one_process", False) is True
 
+    @own_client_only
     async def list_ownership(
         self,
         fully_qualified_namespace: str,
@@ -117,6 +119,7 @@ class CoalescingCheckpointStore(CheckpointStore):
         self._keeper.claimed(rows, won)
         return won
 
+    @own_client_only
     async def list_checkpoints(
         self,
         fully_qualified_namespace: str,

@@ -26,6 +26,7 @@ from eventhub_checkpoints._core.policy import DEFAULT_POLICY, Policy
 from eventhub_checkpoints._core.statistics import PartitionStats
 from eventhub_checkpoints.aio._colour import (
     PREFETCH,
+    ContextGuard,
     called,
     check_handlers,
     check_plain,
@@ -43,7 +44,7 @@ __all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]
 Start = str | int | datetime
 
 
-class EventProcessor:
+class EventProcessor(ContextGuard):
     """Receives a hub's events and has a class of yours process them, one object per partition.
 
     ```python
