@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
 from azure.eventhub import PartitionContext as SyncPartitionContext
 from azure.eventhub.aio import CheckpointStore
 
-from eventhub_checkpoints._colour import SYNC_CLIENT, ClientGuard, twin_import, wrong_client
+from eventhub_checkpoints._client_guard import SYNC_CLIENT, ClientGuard, twin_import, wrong_client
 from eventhub_checkpoints._core.settings import kind_of, name_of
 from eventhub_checkpoints.errors import ConfigurationError
 
