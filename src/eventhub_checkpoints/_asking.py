@@ -35,6 +35,7 @@ from eventhub_checkpoints._nearest import nearest_first
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
+    StoreError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Proposal, Scope
@@ -72,6 +73,7 @@ class Asking(Hooks):
         )
         self.counters: Counter[str] = Counter()
         self.creates = False
+        self._closed_in: object = None
         self._moving: dict[int, threading.Lock] = {}
         self._place: object = None
         self._begin_anew()
@@ -89,6 +91,7 @@ class Asking(Hooks):
         self._guard = threading.Lock()
         self._ledger = Ledger()
         self._reported: set[str] = set()
+        self._releasing = 0
         self._begin_here()
         # Last: a fork's first call may be interrupted, and the next one must begin anew.
         self._process_id = process_id
@@ -116,8 +119,23 @@ class Asking(Hooks):
         self.creates, self._is_open = True, False
         uninterrupted(self.settings.operation_timeout, self._ready)
 
-    def _ready(self) -> None:
-        if self._place != (here := place()):
+    def close(self) -> None:
+        """Close what the store opened, for good in this process and event loop.
+
+        Close it after the client. Every later call raises `StoreError`, except the release of an
+        ownership, which a client may still be about to do: that connects once more, and closes.
+        May be called twice.
+        """
+        self._closed_in, self._is_open = place(), False
+
+    def _ready(self, *, is_release: bool = False) -> None:
+        is_closed = self._closed_in == (here := place())
+        if is_closed and not is_release:
+            raise StoreError(
+                f"this {type(self).__name__} is closed: close a store after the client that uses "
+                "it, and open another one to go on"
+            )
+        if self._place != here:
             # The parent's locks may be held by threads that this process does not have.
             with self._moving.setdefault(os.getpid(), threading.Lock()):
                 if self._place != here:
@@ -128,6 +146,8 @@ class Asking(Hooks):
         try:
             with holding(self._opening, seconds_left()):
                 if not self._is_open:
+                    if is_closed:  # what a driver has closed may not open again
+                        self.drop_connections()
                     self._retried(self.open)
                     self._is_open = True
         except TimeoutError as error:

@@ -10,7 +10,14 @@ from typing import Any
 
 from eventhub_checkpoints._asking import Answer, Asking, fresh_etag, log
 from eventhub_checkpoints._colour import own_client_only
-from eventhub_checkpoints._compat import bounded, for_each, holding, sleep, uninterrupted
+from eventhub_checkpoints._compat import (
+    bounded,
+    for_each,
+    holding,
+    place,
+    sleep,
+    uninterrupted,
+)
 from eventhub_checkpoints._core.answers import Lost, Won
 from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.retry import pause
@@ -212,12 +219,27 @@ class Claiming(Asking):
         return row.etag == proposal.new_etag
 
     def _release_all(self, releases: Sequence[Proposal]) -> dict[Proposal, Ownership]:
+        with self._guard:
+            self._releasing += 1
         try:
             rows = for_each(self._release, releases, self.settings.max_concurrency)
         except RuntimeError as error:  # at the interpreter's end no thread can be started
             log.warning("%d partitions were not released: %s", len(releases), error)
             return {}
+        finally:
+            self._close_again()
         return {one: row for one, row in zip(releases, rows, strict=True) if row is not None}
+
+    def _close_again(self) -> None:
+        """Close what the last of the releases after `close` has opened."""
+        with self._guard:
+            self._releasing -= 1
+            is_last = self._closed_in == place() and not self._releasing
+        if is_last:
+            try:
+                self.close()
+            except Exception as error:
+                log.warning("the connection of a late release was not closed: %s", error)
 
     def _release(self, proposal: Proposal) -> Ownership | None:
         """Give a partition up; whatever goes wrong, its ownership expires by itself.
@@ -233,7 +255,7 @@ class Claiming(Asking):
             return None
 
     def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
-        self._ready()
+        self._ready(is_release=True)
         # A checkpoint that is being written belongs to the owner that leaves.
         with holding(self._write_lock(proposal), seconds_left()):
             return self._release_once_or_twice(proposal)

@@ -7,6 +7,9 @@ from eventhub_checkpoints._claim import Claim
 from eventhub_checkpoints._colour import ContextGuard
 from eventhub_checkpoints._core import watermark
 
+ANNOUNCED_WITHIN = 1.0
+"""Seconds after a first event in which its partition is announced, which another thread does."""
+
 
 class Ticket(ContextGuard, watermark.Ticket):
     """One event that is being processed: `with` it, or call `done`.

@@ -73,6 +73,8 @@ class BaseCheckpointStore(ContextGuard, Claiming, Checkpointing, CheckpointStore
         max_concurrency: claims of one batch that are under way at once.
         on_stale: `"log"` a checkpoint that would go back, or `"raise"` `StaleCheckpointError`.
 
+    A store that was closed stays closed: every call raises `StoreError`, except a release.
+
     Attributes:
         counters: how often what happened: `lost_claims`, `unconfirmed_claims`,
             `stale_checkpoints`, `skipped_rows`.

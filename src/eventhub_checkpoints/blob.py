@@ -181,6 +181,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
 
     def close(self) -> None:
         """Close what this store opened: its client, and a default credential."""
+        super().close()
         for opened in self._owned:
             opened.close()
 

@@ -120,6 +120,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
             create_missing(self._requests, self._keyspace, definition, self.writer)
 
     def close(self) -> None:
+        super().close()
         self._requests.close()
 
     def drop_connections(self) -> None:

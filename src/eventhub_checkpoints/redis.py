@@ -127,6 +127,7 @@ class RedisCheckpointStore(FullCheckpointStore):
             )
 
     def close(self) -> None:
+        super().close()
         self._requests.close()
 
     def drop_connections(self) -> None:

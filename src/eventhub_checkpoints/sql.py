@@ -95,6 +95,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
             self._database.require_file()
 
     def close(self) -> None:
+        super().close()
         if self._place not in (None, place()):
             self.drop_connections()
         self._database.close()

@@ -253,3 +253,22 @@ class GivesTimesInTheFuture(Sound):
 class IsImpatient(Sound):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, operation_timeout=0.1, write_timeout=0.1)
+
+
+@mutant("a_closed_store_stays_closed")
+class OpensAgain(Sound):
+    def close(self) -> None:
+        pass
+
+
+@mutant("a_release_after_closing_is_done")
+class ReleasesNothingOnceClosed(Sound):
+    def _release(self, proposal: Any) -> Any:
+        return None if self._closed_in else super()._release(proposal)
+
+
+@mutant("a_release_after_closing_is_done")
+class IsOpenAfterALateRelease(Sound):
+    def _release(self, proposal: Any) -> Any:
+        self._closed_in = None
+        return super()._release(proposal)

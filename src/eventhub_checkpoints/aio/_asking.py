@@ -34,6 +34,7 @@ from eventhub_checkpoints.aio._hooks import Hooks
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
+    StoreError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Proposal, Scope
@@ -71,6 +72,7 @@ class Asking(Hooks):
         )
         self.counters: Counter[str] = Counter()
         self.creates = False
+        self._closed_in: object = None
         self._moving: dict[int, threading.Lock] = {}
         self._place: object = None
         self._begin_anew()
@@ -88,6 +90,7 @@ class Asking(Hooks):
         self._guard = threading.Lock()
         self._ledger = Ledger()
         self._reported: set[str] = set()
+        self._releasing = 0
         self._begin_here()
         # Last: a fork's first call may be interrupted, and the next one must begin anew.
         self._process_id = process_id
@@ -115,8 +118,23 @@ class Asking(Hooks):
         self.creates, self._is_open = True, False
         await uninterrupted(self.settings.operation_timeout, self._ready)
 
-    async def _ready(self) -> None:
-        if self._place != (here := place()):
+    async def close(self) -> None:
+        """Close what the store opened, for good in this process and event loop.
+
+        Close it after the client. Every later call raises `StoreError`, except the release of an
+        ownership, which a client may still be about to do: that connects once more, and closes.
+        May be called twice.
+        """
+        self._closed_in, self._is_open = place(), False
+
+    async def _ready(self, *, is_release: bool = False) -> None:
+        is_closed = self._closed_in == (here := place())
+        if is_closed and not is_release:
+            raise StoreError(
+                f"this {type(self).__name__} is closed: close a store after the client that uses "
+                "it, and open another one to go on"
+            )
+        if self._place != here:
             # The parent's locks may be held by threads that this process does not have.
             with self._moving.setdefault(os.getpid(), threading.Lock()):
                 if self._place != here:
@@ -127,6 +145,8 @@ class Asking(Hooks):
         try:
             async with holding(self._opening, seconds_left()):
                 if not self._is_open:
+                    if is_closed:  # what a driver has closed may not open again
+                        self.drop_connections()
                     await self._retried(self.open)
                     self._is_open = True
         except TimeoutError as error:

@@ -61,7 +61,7 @@ class Hooks(ABC):
         """
 
     async def close(self) -> None:
-        """Close what the store opened. May be called twice."""
+        """Close what the store opened. May be called twice; call `super().close()` too."""
 
     def drop_connections(self) -> None:
         """Use no connection that is open, and close none; `open` is called again.

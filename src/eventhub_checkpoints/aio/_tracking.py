@@ -8,6 +8,9 @@ from eventhub_checkpoints._core import watermark
 from eventhub_checkpoints.aio._claim import Claim
 from eventhub_checkpoints.aio._colour import ContextGuard
 
+ANNOUNCED_WITHIN = 0.0
+"""Seconds after a first event in which its partition is announced: this client does it before."""
+
 
 class Ticket(ContextGuard, watermark.Ticket):
     """One event that is being processed: `async with` it, or await it and call `done`.

@@ -180,6 +180,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
 
     async def close(self) -> None:
         """Close what this store opened: its client, and a default credential."""
+        await super().close()
         for opened in self._owned:
             await opened.close()
 

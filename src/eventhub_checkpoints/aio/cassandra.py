@@ -119,6 +119,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
             await create_missing(self._requests, self._keyspace, definition, self.writer)
 
     async def close(self) -> None:
+        await super().close()
         await self._requests.close()
 
     def drop_connections(self) -> None:

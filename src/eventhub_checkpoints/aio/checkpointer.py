@@ -22,13 +22,15 @@ from eventhub_checkpoints.aio._claims import Claims, key_of
 from eventhub_checkpoints.aio._colour import ContextGuard, check_context
 from eventhub_checkpoints.aio._compat import caller
 from eventhub_checkpoints.aio._saving import Saver, log
-from eventhub_checkpoints.aio._tracking import Ticket
+from eventhub_checkpoints.aio._tracking import ANNOUNCED_WITHIN, Ticket
 from eventhub_checkpoints.errors import InvalidRecordError
 
 __all__ = ["Checkpointer", "Handlers", "Ticket"]
 
-ANNOUNCED_WITHIN = 5.0
-"""Seconds after the first event of a claim in which a client has opened the partition."""
+NOT_ANNOUNCED = (
+    "the client does not say when it opens and closes partitions, so that the last is not saved at "
+    "the end of a claim: pass **checkpointer.handlers to its receive()"
+)
 
 
 class Handlers(TypedDict):
@@ -63,6 +65,10 @@ class Checkpointer(ContextGuard):
         on_error: is given the partition id and the error of a write that failed, which is tried
             again, or was refused as stale. A plain function, called beside the handlers.
         unhealthy_after: seconds for which writes may fail while `healthy` is still true.
+
+    Without `handlers` the last of each claim is not saved when it ends. That is logged, once: with
+    the first event of an aio client; a sync one may deliver an event before it announces the
+    partition, so there with an event that comes a second later, or by `close`.
 
     Raises:
         ConfigurationError: one of the settings cannot work.
@@ -155,11 +161,8 @@ class Checkpointer(ContextGuard):
         key = key_of(partition_context)
         if here is None or here.saver is not claims.saver or here.key != key:
             here = claims.open.get(key) or self._begun(partition_context)
-        if not here.is_announced and time.monotonic() - here.began_at > ANNOUNCED_WITHIN:
-            self._warn(
-                "the client does not say when it opens and closes partitions, so that the last is "
-                "not saved at the end of a claim: pass **checkpointer.handlers to its receive()"
-            )
+        if not here.is_announced and time.monotonic() - here.began_at >= ANNOUNCED_WITHIN:
+            self._warn(NOT_ANNOUNCED)
         if here.is_over:
             self._warn("track() was given an event after its claim had ended: it is not saved")
         try:
@@ -205,6 +208,8 @@ class Checkpointer(ContextGuard):
         A partition that is being closed is waited for: its events have their `drain_timeout`, and
         then it is released. (An aio client's `close` does not always wait for that.)
         """
+        if not all(claim.is_announced for claim in self._claims.open.values()):
+            self._warn(NOT_ANNOUNCED)
         await self._claims.close()
 
     def stats(self) -> dict[str, PartitionStats]:

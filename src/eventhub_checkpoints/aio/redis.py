@@ -126,6 +126,7 @@ class RedisCheckpointStore(FullCheckpointStore):
             )
 
     async def close(self) -> None:
+        await super().close()
         await self._requests.close()
 
     def drop_connections(self) -> None:

@@ -94,6 +94,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
             self._database.require_file()
 
     async def close(self) -> None:
+        await super().close()
         if self._place not in (None, place()):
             self.drop_connections()
         await self._database.close()

@@ -41,6 +41,15 @@ def raising(kind: type[Failure], function: Callable[..., object], *args: object)
     raise AssertionError(f"{kind.__name__} was not raised")
 
 
+def raised_by(function: Callable[[], object]) -> Exception | None:
+    """Call the function; what it raised."""
+    try:
+        function()
+    except Exception as error:
+        return error
+    return None
+
+
 def fresh_scope() -> Scope:
     """Names that nobody has used, so that a shared server needs no cleaning."""
     return Scope(f"conformance-{uuid.uuid4().hex[:12]}.example.net", "orders", "$Default")

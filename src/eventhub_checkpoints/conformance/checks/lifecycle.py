@@ -1,7 +1,11 @@
 """Releases, and the life of a store object."""
 
+from functools import partial
+from typing import Any
+
 from eventhub_checkpoints.conformance.contract import BASE, check
-from eventhub_checkpoints.conformance.harness import Subject
+from eventhub_checkpoints.conformance.harness import Subject, raised_by
+from eventhub_checkpoints.errors import StoreError
 
 
 @check("G8", "P2")
@@ -111,6 +115,40 @@ def closing_one_store_leaves_the_others(s: Subject) -> None:
     second.take("0", "a")
     first.close()
     assert second.owner("0") == "a", "a store cannot list after another one was closed"
+
+
+@check("G11", needs=(BASE,))
+def a_closed_store_stays_closed(s: Subject) -> None:
+    """A store that was closed refuses every call with a `StoreError`, but no release."""
+    client = s.another()
+    client.list_ownership()
+    client.close()
+    calls: dict[str, Any] = {
+        "list_ownership": client.list_ownership,
+        "list_checkpoints": client.list_checkpoints,
+        "claim_ownership": partial(client.claim, "0", "a"),
+        "update_checkpoint": partial(client.save, "0", 7),
+        "verify": partial(client.call, "verify"),
+    }
+    for name, call in calls.items():
+        assert type(raised_by(call)) is StoreError, f"{name} of a closed store did not refuse"
+    assert s.client.list_ownership() == [], "a closed store has claimed a partition"
+    assert s.client.list_checkpoints() == [], "a closed store has stored a checkpoint"
+
+
+@check("G8", "G11", needs=(BASE,))
+def a_release_after_closing_is_done(s: Subject) -> None:
+    """A release that comes after the store was closed raises nothing, and is carried out."""
+    clients = s.others(3)
+    held = [client.take(str(number), "a") for number, client in enumerate(clients)]
+    held.append(clients[0].take("3", "a"))
+    for client in clients:
+        client.close()
+    for client, row in zip([*clients, clients[0]], held, strict=True):
+        client.release(row)
+    owners = [s.client.owner(row["partition_id"]) for row in held]
+    assert not any(owners), f"after their release the owners are {owners}"
+    assert type(raised_by(clients[0].list_ownership)) is StoreError, "a release opened the store"
 
 
 @check("G11", needs=(BASE,))

@@ -1,0 +1,93 @@
+"""A store that was closed, on every backend: it refuses, and a late release leaves nothing open."""
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends import Backend, Colour, Place
+from eventhub_checkpoints import Scope, StoreError
+from eventhub_checkpoints.conformance.clients import Client, Loop
+from waiting import eventually
+
+
+@pytest.fixture
+def scope() -> Scope:
+    return Scope(f"closing-{uuid.uuid4().hex}.example.net", "orders", "$Default")
+
+
+def open_files() -> int:
+    """How many files and connections this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(StoreError) as caught:
+        call()
+    assert type(caught.value) is StoreError
+    return str(caught.value)
+
+
+def test_a_closed_store_refuses_every_call_but_a_release(
+    backend: Backend, shared_place: Place, colour: Colour, loop: Loop, scope: Scope
+) -> None:
+    client = Client(shared_place.open(colour), scope, loop)
+    taken = client.take("0", "me")
+    client.close()
+    calls: list[Callable[[], Any]] = [
+        client.list_ownership,
+        client.list_checkpoints,
+        partial(client.claim, "1", "me"),
+        partial(client.save, "0", 5),
+        partial(client.save, "0", 5, force=True),
+        partial(client.call, "verify"),
+        partial(client.call, "create"),
+        partial(client.call, "list_scopes"),
+        partial(client.call, "delete_scope", *scope),
+        partial(client.call, "delete_partition", *scope, "0"),
+    ]
+    name = type(client.store).__name__
+    assert {refused(call) for call in calls} == {
+        f"this {name} is closed: close a store after the client that uses it, and open another "
+        "one to go on"
+    }
+    other = Client(shared_place.open(colour), scope, loop)
+    assert other.holder("0") == ("me", taken["etag"])
+    client.release(taken)
+    assert other.owner("0") == ""
+    assert other.saved("0") is None
+    other.close()
+    client.close()
+
+
+def test_late_releases_leave_nothing_open(
+    backend: Backend, shared_place: Place, colour: Colour, loop: Loop, scope: Scope
+) -> None:
+    store = shared_place.open(colour)
+    client = Client(store, scope, loop)
+    rows = [client.take(str(number), "me") for number in range(4)]
+    client.close()
+    before = open_files()
+    client.claim_ownership([{**row, "owner_id": ""} for row in rows[:2]])
+    client.release(rows[2])
+    eventually(lambda: open_files() <= before)
+    assert refused(client.list_ownership)
+    other = Client(shared_place.open(colour), scope, loop)
+    assert [other.owner(row["partition_id"]) for row in rows] == ["", "", "", "me"]
+    other.close()
+
+
+def test_a_late_release_where_the_rows_have_vanished_is_calm_and_leaves_nothing_open(
+    backend: Backend, place: Place, colour: Colour, loop: Loop, scope: Scope
+) -> None:
+    client = Client(place.open(colour), scope, loop)
+    taken = client.take("0", "me")
+    client.close()
+    place.vanish()
+    before = open_files()
+    client.release(taken)
+    eventually(lambda: open_files() <= before, seconds=10)
+    assert refused(client.list_ownership)
