@@ -1,16 +1,30 @@
 """Claims and checkpoints at the same moment, from several processes."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import chain
+from itertools import chain, count, cycle
 
 from eventhub_checkpoints.conformance.clients import Client, Row
 from eventhub_checkpoints.conformance.contract import PROCESSES, check
 from eventhub_checkpoints.conformance.harness import Subject
 from eventhub_checkpoints.conformance.processes import RACERS, in_step
 
-PARTITIONS = [str(number) for number in range(64)]
+PARTITIONS = 64
+"""Those of one race."""
+SECONDS = 1.5
+"""Time in which races are begun: the faster the store, the more it takes to meet a fault."""
 Etags = Mapping[str, str | None]
+Claim = Callable[[str, Etags, Client, float], list[Row]]
+
+
+def races() -> Iterator[list[str]]:
+    """Yield the partitions of one race after another, until the time is over; at least two."""
+    end = time.monotonic() + SECONDS
+    for number in count():
+        yield [str(number * PARTITIONS + one) for one in range(PARTITIONS)]
+        if number and time.monotonic() >= end:
+            return
 
 
 def claim_together(owner_id: str, etags: Etags, client: Client, start: float) -> list[Row]:
@@ -27,15 +41,16 @@ def claim_singly(owner_id: str, etags: Etags, client: Client, start: float) -> l
     return [row for row in won if row is not None]
 
 
-def save_all(number: int, client: Client, start: float) -> None:
+def save_all(number: int, partition_ids: list[str], client: Client, start: float) -> None:
     """Store one checkpoint of each partition; each process has the highest of every other one."""
-    for partition_id in in_step(start, PARTITIONS):
+    for partition_id in in_step(start, partition_ids):
         client.save_or_be_refused(partition_id, 10 + (number + int(partition_id)) % RACERS)
 
 
-def one_won_each(s: Subject, won: list[list[Row]], kind: str) -> dict[str, str | None]:
-    """The etags of the winners, of which each partition must have exactly one."""
-    owners: dict[str, list[str]] = {one: [] for one in PARTITIONS}
+def winners(s: Subject, claim: Claim, etags: Etags, kind: str) -> Etags:
+    """Race for some partitions, each of which must be won by one process; the new etags."""
+    won = s.race_processes([partial(claim, f"owner-{n}", etags) for n in range(RACERS)])
+    owners: dict[str, list[str]] = {partition_id: [] for partition_id in etags}
     for row in chain.from_iterable(won):
         owners[row["partition_id"]].append(row["owner_id"])
     several = sum(len(one) > 1 for one in owners.values())
@@ -43,28 +58,27 @@ def one_won_each(s: Subject, won: list[list[Row]], kind: str) -> dict[str, str |
     assert not several, f"of {len(owners)} {kind}, {several} were won by more than one process"
     assert not none, f"of {len(owners)} {kind}, {none} were won by none of {RACERS} processes"
     listed = {row["partition_id"]: [row["owner_id"]] for row in s.client.list_ownership()}
-    assert listed == owners, f"of {len(owners)} {kind}, not all winners are listed as owners"
+    assert listed.items() >= owners.items(), f"of {len(owners)} {kind}, not all winners are listed"
     return {row["partition_id"]: row["etag"] for row in chain.from_iterable(won)}
+
+
+WAYS: tuple[Claim, ...] = (claim_singly, claim_together)
 
 
 @check("G1", needs=(PROCESSES,))
 def one_of_several_processes_wins(s: Subject) -> None:
     """Of claims of one partition by several processes at the same moment, exactly one wins."""
-    etags: Etags = dict.fromkeys(PARTITIONS)
-    for claim, kind in (
-        (claim_together, "first claims in batches"),
-        (claim_together, "batched claims with the same etag"),
-        (claim_singly, "claims with the same etag"),
-    ):
-        won = s.race_processes([partial(claim, f"owner-{n}", etags) for n in range(RACERS)])
-        etags = one_won_each(s, won, kind)
+    for claim, partition_ids in zip(cycle(WAYS), races(), strict=False):
+        etags = winners(s, claim, dict.fromkeys(partition_ids), "first claims")
+        winners(s, claim, etags, "claims with the same etag")
 
 
 @check("G3", needs=(PROCESSES,))
 def racing_processes_keep_the_highest_checkpoint(s: Subject) -> None:
     """Of checkpoints that several processes store at the same moment, the highest stays."""
-    s.race_processes([partial(save_all, number) for number in range(RACERS)])
-    saved = {row["partition_id"]: row["sequence_number"] for row in s.client.list_checkpoints()}
     highest = 10 + RACERS - 1
-    lower = [one for one in PARTITIONS if saved.get(one) != highest]
-    assert not lower, f"of {len(PARTITIONS)} races, {len(lower)} did not keep the highest"
+    for partition_ids in races():
+        s.race_processes([partial(save_all, number, partition_ids) for number in range(RACERS)])
+        saved = {row["partition_id"]: row["sequence_number"] for row in s.client.list_checkpoints()}
+        lower = [one for one in partition_ids if saved.get(one) != highest]
+        assert not lower, f"of {PARTITIONS} races, {len(lower)} did not keep the highest"
