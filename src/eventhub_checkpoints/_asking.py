@@ -86,15 +86,13 @@ class Asking(Hooks):
         return [*own, *StoreSettings.__annotations__]
 
     def _begin_anew(self) -> None:
-        process_id = os.getpid()
-        self.writer = f"{socket.gethostname()}/{process_id}"
+        self._process_id = os.getpid()
+        self.writer = f"{socket.gethostname()}/{self._process_id}"
         self._guard = threading.Lock()
         self._ledger = Ledger()
         self._reported: set[str] = set()
         self._releasing = 0
         self._begin_here()
-        # Last: a fork's first call may be interrupted, and the next one must begin anew.
-        self._process_id = process_id
 
     def _begin_here(self) -> None:
         self._opening = Lock()

@@ -4,7 +4,6 @@
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from eventhub_checkpoints._asking import Asking, fresh_etag, log
@@ -138,8 +137,8 @@ class Checkpointing(Asking):
     def _write(self, record: Checkpoint, force: bool) -> None:
         with self._guard:
             known = self._ledger.partition(self.identity(record.scope), record.partition_id)
-        try:
             known.writing = True
+        try:
             self._write_forward(known, record, force)
         finally:
             known.writing = False
@@ -212,35 +211,23 @@ class Checkpointing(Asking):
         raise StaleCheckpointError(record.partition_id, sequence_number, floor)
 
     def _store(self, known: Partition, record: Checkpoint, seen: str | Seen) -> Written | Conflict:
-        earlier, attempt = known.track.unanswered, 0
+        attempt = 0
         while True:
-            with self._guard:
-                # Before it is sent: whatever interrupts this call, the row may be written.
-                known.write(known.track.unsure(record))
             try:
-                answer = self._attempt(
+                return self._attempt(
                     self.settings.write_timeout, self.write_checkpoint, record, seen
                 )
-            except StoreUnavailableError:
-                wait = pause(attempt, seconds_left(), random.random())
-                if wait is None:
-                    raise
-                # From now on a row of this write is recognised also after a conflict.
-                earlier = known.track.unanswered
             except (StoreAccessError, StoreNotReadyError):
-                self._not_written(known, earlier)
                 raise
-            else:
-                if isinstance(answer, Conflict):
-                    self._not_written(known, earlier)
-                return answer
+            except BaseException as error:
+                # Cancelled or cut off: it may have been carried out all the same.
+                with self._guard:
+                    known.write(known.track.unsure(record))
+                wait = pause(attempt, seconds_left(), random.random())
+                if not isinstance(error, StoreUnavailableError) or wait is None:
+                    raise
             sleep(wait)
             attempt += 1
-
-    def _not_written(self, known: Partition, unanswered: tuple[Checkpoint, ...]) -> None:
-        """Take back that the last attempt may have been carried out: the answer was certain."""
-        with self._guard:
-            known.write(replace(known.track, unanswered=unanswered))
 
 
 def confirmed_version(

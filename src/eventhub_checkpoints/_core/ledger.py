@@ -59,18 +59,14 @@ class Partition:
         return Mark(self.writes, self.claims, self.adoptions)
 
     def write(self, track: Track) -> None:
-        """Note what a write of this store has taught.
-
-        Counted first, here and below: a call that is interrupted between the two then voids a
-        list that is under way, and not the other way round.
-        """
-        self.writes += 1
+        """Note what a write of this store has taught."""
         self.track = track
+        self.writes += 1
 
     def adopt(self, row: Checkpoint | None) -> None:
         """Stand anew where a list has shown the partition."""
-        self.adoptions += 1
         self.track = self.track.adopted(row)
+        self.adoptions += 1
 
     def claim(self, hold: Hold) -> None:
         """Note what a claim of this store has taught."""
