@@ -55,9 +55,11 @@ def test_a_scope_that_holds_a_secret_is_refused_without_it(
 ):
     wrong = Scope(scope.fully_qualified_namespace, "orders", secret.replace("/", "-"))
     expected = "consumer_group .* expected a name, not a connection string"
-    with pytest.raises(InvalidRecordError, match=expected) as failure:
-        with colour.read_batches(address, wrong, kept.url) as batches:
-            batches.to_table()
+    with (
+        pytest.raises(InvalidRecordError, match=expected) as failure,
+        colour.read_batches(address, wrong, kept.url) as batches,
+    ):
+        batches.to_table()
     assert "hidden" not in str(failure.value)
     assert "hidden" not in caplog.text
 
