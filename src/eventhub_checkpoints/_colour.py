@@ -4,8 +4,6 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
 
-from azure.eventhub.aio import PartitionContext as AioPartitionContext
-
 from eventhub_checkpoints._client_guard import AIO_CLIENT, ClientGuard, twin_import, wrong_client
 from eventhub_checkpoints._core.settings import kind_of
 from eventhub_checkpoints._secrets import quoted
@@ -71,7 +69,8 @@ def check_context(value: object, partition_context: object) -> None:
     Raises:
         ConfigurationError: it is one.
     """
-    if isinstance(partition_context, AioPartitionContext):
+    # By the name of its module: to import that one here would cost every sync program.
+    if type(partition_context).__module__.startswith(f"{AIO_CLIENT}."):
         raise wrong_client(value, AIO_CLIENT)
 
 
