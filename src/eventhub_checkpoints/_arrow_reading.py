@@ -62,6 +62,8 @@ class Reading:
         at_once = partitions_at_once
         is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
         require("partitions_at_once", at_once, is_count, "a whole number, 1 or more")
+        is_settings = isinstance(settings, ReadSettings)
+        require("settings", settings, is_settings, "ReadSettings of eventhub_checkpoints.arrow")
         wanted = wanted_of(partition_ids, start, until)
         needed = checked_missing("missing", missing)
         return cls(address, scope or address.scope(), wanted, at_once, settings, needed)

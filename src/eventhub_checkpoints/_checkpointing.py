@@ -14,6 +14,7 @@ from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.forward import is_same_write
 from eventhub_checkpoints._core.ledger import Partition
 from eventhub_checkpoints._core.retry import pause
+from eventhub_checkpoints._core.settings import require
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
@@ -100,11 +101,13 @@ class Checkpointing(Asking):
 
         Raises:
             InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
+            ConfigurationError: `force` is not a bool; a string such as "false" would be true.
             StaleCheckpointError: see above.
             StoreUnavailableError: no certain answer within `write_timeout`, or too many writers.
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
+        require("force", force, isinstance(force, bool), "True or False")
         record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
         update = self._rewind if force else self._update
         uninterrupted(self.settings.write_timeout, update, record, on_stale)

@@ -36,6 +36,12 @@ def test_both_names_are_installed() -> None:
     assert found == {"eventhub-checkpoints": target, "ehcp": target}
 
 
+def test_the_package_of_the_command_can_be_run() -> None:
+    command = [sys.executable, "-m", "eventhub_checkpoints.cli", "--version"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert __version__ in ran.stdout
+
+
 def test_it_tells_its_version() -> None:
     ran = run("--version")
     assert (ran.returncode, ran.stdout) == (0, f"eventhub-checkpoints {__version__}\n")

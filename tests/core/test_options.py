@@ -52,6 +52,10 @@ BAD = [
     *[("on_error", value) for value in (3, "log", coroutine)],
     *[("starting_position", value) for value in (1.5, True, b"0", "", "begin", "latest", ["0"])],
     ("starting_position", datetime(2026, 1, 1)),
+    *[
+        ("starting_position", value)
+        for value in ("2026-01-01T00:00:00Z", "2026-01-01", "2026-01-01 00:00", "Endpoint=sb://ns/")
+    ],
 ]
 
 
@@ -78,6 +82,8 @@ def test_every_option_has_been_given_a_bad_value() -> None:
         ("on_error", print),
         ("starting_position", 0),
         ("starting_position", "@latest"),
+        ("starting_position", "20260101"),
+        ("starting_position", "1:4294967296:17"),
         ("starting_position", datetime(2026, 1, 1, tzinfo=UTC)),
         ("starting_position", {"0": 5, "1": None}),
         ("starting_position", MappingProxyType({"0": "5"})),

@@ -98,14 +98,28 @@ def require_start(name: str, value: object) -> None:
         ConfigurationError: it is none.
     """
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
-    # The hub would take a word such as "latest" for an offset, and refuse it without end.
-    is_position = is_position and not (isinstance(value, str) and value.isalpha())
+    # The hub would take another text for an offset, and refuse it without end.
+    is_position = is_position and not (isinstance(value, str) and is_no_offset(value))
     # The client would take it for UTC, whatever zone was meant.
     is_position = is_position and not (isinstance(value, datetime) and value.tzinfo is None)
     expected = (
         'an offset as a string, "-1", "@latest", a sequence number or a datetime with a time zone'
     )
     require(name, value, value is None or is_position, expected)
+
+
+def is_no_offset(text: str) -> bool:
+    """Return whether a string is certainly not an offset: a word, a time, a connection string.
+
+    Offsets are opaque, but have no spaces and no `=`.
+    """
+    if text.isalpha() or not text.isascii() or any(sign in text for sign in " =;"):
+        return True
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return not text.isdigit()
 
 
 def is_level(value: object) -> bool:

@@ -1,8 +1,9 @@
 """What is read, and how."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from eventhub_checkpoints._core.settings import is_count, is_seconds, require
 from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -63,6 +64,9 @@ class ReadSettings:
         receiver_timeout: seconds without an event before the hub is asked why.
         operation_timeout: seconds for that question.
         fail_on_data_loss: False goes on after a warning where events have expired.
+
+    Raises:
+        ConfigurationError: one of them cannot work.
     """
 
     rows_per_batch: int = ROWS_PER_BATCH
@@ -71,3 +75,16 @@ class ReadSettings:
     operation_timeout: float = OPERATION_TIMEOUT
     fail_on_data_loss: bool = True
     receive_path: ReceivePath = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("rows_per_batch", "prefetch"):
+            value = getattr(self, name)
+            require(name, value, is_count(value), "a whole number, 1 or more")
+        for name in ("receiver_timeout", "operation_timeout"):
+            value = getattr(self, name)
+            require(name, value, is_seconds(value), "a number of seconds above 0")
+        is_flag = isinstance(self.fail_on_data_loss, bool)
+        require("fail_on_data_loss", self.fail_on_data_loss, is_flag, "True or False")
+        paths = get_args(ReceivePath)
+        is_path = isinstance(self.receive_path, str) and self.receive_path in paths
+        require("receive_path", self.receive_path, is_path, f"one of {', '.join(paths)}")

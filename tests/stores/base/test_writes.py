@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import (
+    ConfigurationError,
     InvalidRecordError,
     MemoryCheckpointStore,
     StaleCheckpointError,
@@ -53,6 +54,13 @@ def test_a_checkpoint_costs_one_request_first_and_again(store) -> None:
         store.update(number)
     assert store.faults.calls == ["open", *["write_checkpoint"] * 3]
     assert store.stored() == 2
+
+
+@pytest.mark.parametrize("force", ["false", "no", 0, 1, None])
+def test_a_force_that_is_not_a_bool_is_refused_without_a_request(store, force) -> None:
+    with pytest.raises(ConfigurationError, match=r"^force is .*; expected True or False"):
+        store.update(5, force=force)
+    assert store.faults.calls == []
 
 
 def test_a_namespace_with_a_port_is_legal(store) -> None:

@@ -1,0 +1,6 @@
+"""Runs the command as `python -m eventhub_checkpoints.cli`."""
+
+from eventhub_checkpoints.cli import main
+
+if __name__ == "__main__":
+    main()
