@@ -1,5 +1,8 @@
 """What an event processor is given to work with, refused where it cannot work."""
 
+from inspect import signature
+from typing import Any
+
 from eventhub_checkpoints._core.settings import kind_of, name_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -14,6 +17,22 @@ def require_maker(processor: object) -> None:
     require("processor", processor, callable(processor), expected)
     if isinstance(processor, type):
         require_handler(processor)
+    context = checkpoints = object()
+    require_call("processor", "a partition context and a manager", processor, context, checkpoints)
+
+
+def require_call(name: str, given: str, called: Any, *args: object, **kwargs: object) -> None:
+    """Refuse a callable that cannot be called with these arguments.
+
+    Raises:
+        ConfigurationError: it cannot. Where Python does not know its signature, it may.
+    """
+    try:
+        signature(called).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ConfigurationError(f"{name} cannot be called with {given}: {error}") from None
+    except ValueError:
+        return
 
 
 def require_handler(processor: object) -> None:

@@ -16,6 +16,7 @@ from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, Partitio
 from eventhub_checkpoints._client_internals import UNKNOWN, store_of
 from eventhub_checkpoints._core.given import (
     no_client,
+    require_call,
     require_made,
     require_maker,
     require_ready,
@@ -163,6 +164,9 @@ class EventProcessor(ContextGuard):
                 require_same_store(found, store)
         elif not callable(client):
             raise no_client("client is", client, EventHubConsumerClient)
+        else:
+            given = "checkpoint_store= alone, as functools.partial(CLIENT, ...) can"
+            require_call("client", given, client, checkpoint_store=store)
         self._life = Life()
         self._make_processing: Callable[[], Processing] = partial(
             Processing, processor, store, self._options, self._life.tell

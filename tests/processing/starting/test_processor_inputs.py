@@ -96,6 +96,24 @@ def test_what_makes_no_processor_is_refused(kind: Any, store: Any, processor: ob
         kind(partial, processor, store=store)
 
 
+def test_a_class_that_takes_no_context_is_refused(kind: Any, store: Any) -> None:
+    class Alone(Plain):
+        def __init__(self) -> None:
+            """Called with two arguments, it would fail for every partition, again and again."""
+
+    with pytest.raises(ConfigurationError, match=r"^processor cannot be called with a partition"):
+        kind(partial, Alone, store=store)
+
+
+def test_a_client_class_that_needs_more_than_a_store_is_refused(kind: Any, store: Any) -> None:
+    from azure.eventhub import EventHubConsumerClient
+
+    with pytest.raises(
+        ConfigurationError, match=r"^client cannot be called with checkpoint_store="
+    ):
+        kind(EventHubConsumerClient, Plain, store=store)
+
+
 def test_async_functions_are_refused_by_a_sync_processor(store: Any, kind: Any) -> None:
     if kind is AioEventProcessor:
         kind(partial, Async, store=store, on_poison=coroutine)
