@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from azure.eventhub import PartitionContext
+from azure.eventhub.aio import PartitionContext as AioPartitionContext
 
 from benchmarks.measuring import in_turns
 from benchmarks.spark_results import Figures
@@ -17,7 +18,7 @@ from eventhub_checkpoints._core.watermark import Watermark
 WATERMARK, LINKED, HEAP = TRACKERS = ("ours", "list", "heap")
 SHELL, SHELL_AIO = "shell", "shell, aio"
 SIDES = (*TRACKERS, SHELL, SHELL_AIO)
-PLACE = PartitionContext("bench.servicebus.windows.net", "hub", "$Default", "0")
+NAMES = "bench.servicebus.windows.net", "hub", "$Default", "0"
 BREATH = 100
 """Events after which an event loop has its turn."""
 
@@ -142,15 +143,17 @@ def finish_all(
 def with_shell(positions: Sequence[Sequence[Position]], orders: Orders) -> None:
     """The same by a `Checkpointer`, which writes to memory; a position can pass as an event."""
     with MemoryCheckpointStore() as store, Checkpointer(store) as shell:
-        shell.on_initialize(PLACE)
-        finish_all(partial(shell.track, PLACE), positions, orders)
+        place = PartitionContext(*NAMES, store)
+        shell.on_initialize(place)
+        finish_all(partial(shell.track, place), positions, orders)
 
 
 async def with_shell_aio(positions: Sequence[Sequence[Position]], orders: Orders) -> None:
     """The same in an event loop, which has a turn now and then, as between a client's frames."""
     async with aio.MemoryCheckpointStore() as store, aio.Checkpointer(store) as shell:
-        await shell.on_initialize(PLACE)
-        track = partial(shell.track, PLACE)
+        place = AioPartitionContext(*NAMES, store)
+        await shell.on_initialize(place)
+        track = partial(shell.track, place)
         breath = 0
         for window, order in zip(positions, orders, strict=True):
             if len(window) == 1:

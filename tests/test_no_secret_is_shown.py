@@ -12,7 +12,7 @@ import logging
 import socket
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, is_typeddict
 from urllib.parse import quote
 
 import pytest
@@ -143,7 +143,7 @@ def constructors() -> dict[str, Callable[..., Any]]:
         for name in getattr(module, "__all__", own):
             one = getattr(module, name)
             is_error = inspect.isclass(one) and issubclass(one, Exception)
-            if is_error:
+            if is_error or is_typeddict(one):
                 continue
             colour = "aio." if ".aio" in f"{one.__module__}." else ""
             if name not in NOT_MADE and not inspect.isabstract(one):

@@ -44,5 +44,5 @@ def client_position(start: Any) -> Any:
     """
     if not isinstance(start, datetime):
         return BEGINNING if start is None else start
-    milliseconds = -((EPOCH - start) // MILLISECOND)  # rounded up
+    milliseconds = (start - EPOCH) // MILLISECOND
     return EPOCH + (milliseconds - 1) * MILLISECOND if milliseconds > 0 else BEGINNING

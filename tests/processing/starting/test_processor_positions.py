@@ -199,8 +199,8 @@ def test_a_hub_that_is_created_anew_meanwhile_is_read_from_the_start(runs: Any, 
     store = runs.stage.store()
     runs.publish(50)
     run = runs.start(store, on_invalid_checkpoint="restart")
-    for last in (3, 1):  # and once more, after fewer events
-        wait(lambda: run.seen.events["0"])
+    for before, last in ((50, 3), (4, 1)):  # and once more, after fewer events
+        wait(lambda before=before: len(run.seen.events["0"]) == before)
         run.seen.events.clear()
         runs.hub.recreate("orders")
         runs.publish(last + 1)
