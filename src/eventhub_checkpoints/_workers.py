@@ -51,7 +51,6 @@ class Job:
                 raise error
             return result
         finally:
-            self.is_wanted = False
             # An error refers to this frame: without this, only the garbage collector frees both.
             error = None
 

@@ -8,7 +8,7 @@ from eventhub_checkpoints._decoder.columns import Columns
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.stream import Stream
+from eventhub_checkpoints.receive.stream import Stream, StreamWrapper
 
 STOP_CHECK = 0.1
 """How often (s) a silent stream looks whether anybody still reads."""
@@ -51,24 +51,12 @@ class StoppableAddress(Address):
         return str(self._address)
 
 
-class StoppableStream(Stream):
+class StoppableStream(StreamWrapper):
     """A stream that looks now and then whether anybody still reads."""
 
     def __init__(self, stream: Stream, stopped: threading.Event) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._stopped = stopped
-
-    @property
-    def reached(self) -> int:
-        return self._stream.reached
-
-    @property
-    def is_over(self) -> bool:
-        return self._stream.is_over
-
-    @property
-    def trouble(self) -> str:
-        return self._stream.trouble
 
     def next(self, timeout: float) -> Columns | None:
         """As of any stream.
@@ -83,6 +71,3 @@ class StoppableStream(Stream):
             if found is not None or left <= STOP_CHECK or self._stream.is_over:
                 return found
         raise StoppedError
-
-    def close(self) -> None:
-        self._stream.close()

@@ -54,3 +54,25 @@ class Stream(ABC):
     @abstractmethod
     def close(self) -> None:
         """Stop receiving; connections may be closed in the background."""
+
+
+class StreamWrapper(Stream):
+    """A stream that changes how another one is read; the other is closed with it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    @property
+    def reached(self) -> int:
+        return self._stream.reached
+
+    @property
+    def is_over(self) -> bool:
+        return self._stream.is_over
+
+    @property
+    def trouble(self) -> str:
+        return self._stream.trouble
+
+    def close(self) -> None:
+        self._stream.close()

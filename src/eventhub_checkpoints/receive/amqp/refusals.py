@@ -17,7 +17,7 @@ from eventhub_checkpoints.errors import (
     HubUnavailableError,
 )
 from eventhub_checkpoints.receive.address import Address
-from eventhub_checkpoints.receive.stream import Stream
+from eventhub_checkpoints.receive.stream import Stream, StreamWrapper
 
 NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"
 UNAUTHORIZED, OUT_OF_RANGE = "unauthorized-access", "argument-out-of-range"
@@ -94,7 +94,7 @@ def explanation(
     return HubUnavailableError(f"{partition} cannot be read: {said}")
 
 
-class ExplainedStream(Stream):
+class ExplainedStream(StreamWrapper):
     """A stream of the client's whose errors are those of this package.
 
     Args:
@@ -104,23 +104,9 @@ class ExplainedStream(Stream):
     """
 
     def __init__(self, stream: Stream, address: Address, partition_id: str) -> None:
-        self._stream, self._address, self._partition_id = stream, address, partition_id
-
-    @property
-    def reached(self) -> int:
-        return self._stream.reached
-
-    @property
-    def is_over(self) -> bool:
-        return self._stream.is_over
-
-    @property
-    def trouble(self) -> str:
-        return self._stream.trouble
+        super().__init__(stream)
+        self._address, self._partition_id = address, partition_id
 
     def next(self, timeout: float) -> Columns | None:
         with explained(self._address, self._partition_id):
             return self._stream.next(timeout)
-
-    def close(self) -> None:
-        self._stream.close()
