@@ -39,6 +39,11 @@ BLOB = "http://127.0.0.1:1/devstoreaccount1/checkpoints"
 SCOPE = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
 NAMES = ("a.example.net", "orders", "$Default")
 
+
+def never_called(**options: object) -> Any:
+    raise AssertionError("a client was made")
+
+
 SYNC: dict[str, Callable[[], Any]] = {
     "from eventhub_checkpoints.aio import MemoryCheckpointStore": MemoryCheckpointStore,
     "from eventhub_checkpoints.aio.sql import SqlCheckpointStore": lambda: SqlCheckpointStore(
@@ -60,7 +65,7 @@ SYNC: dict[str, Callable[[], Any]] = {
         MemoryCheckpointStore()
     ),
     "from eventhub_checkpoints.aio import EventProcessor": lambda: EventProcessor(
-        print, PartitionProcessor, store=MemoryCheckpointStore()
+        never_called, PartitionProcessor, store=MemoryCheckpointStore()
     ),
     "from eventhub_checkpoints.aio.arrow import read_batches": lambda: arrow.read_batches(HUB),
 }
@@ -85,7 +90,7 @@ AIO: dict[str, Callable[[], Any]] = {
         aio.MemoryCheckpointStore()
     ),
     "from eventhub_checkpoints import EventProcessor": lambda: aio.EventProcessor(
-        print, aio.PartitionProcessor, store=aio.MemoryCheckpointStore()
+        never_called, aio.PartitionProcessor, store=aio.MemoryCheckpointStore()
     ),
     "from eventhub_checkpoints.arrow import read_batches": lambda: aio_arrow.read_batches(HUB),
 }
