@@ -9,6 +9,8 @@ Source: azure-eventhub 5.12.0 to 5.15.1.
 import inspect
 from typing import Any
 
+from eventhub_checkpoints.records import Scope
+
 STORE = "_checkpoint_store"
 """Of a client and of a partition context, sync and aio."""
 UNKNOWN = object()
@@ -28,6 +30,19 @@ def store_of(one: object) -> Any:
         The store; None if a client has none; `UNKNOWN` if that cannot be read.
     """
     return getattr(one, STORE, UNKNOWN)
+
+
+def scope_of(client: Any) -> Scope:
+    """Return which hub a client reads, and in which consumer group, for people.
+
+    A name that cannot be read is told from one that can by its words.
+    """
+    address = getattr(client, "_address", None)
+    return Scope(
+        getattr(address, "hostname", "the namespace"),
+        client.eventhub_name,
+        getattr(client, "_consumer_group", "of the client"),
+    )
 
 
 def is_client_closed() -> bool:

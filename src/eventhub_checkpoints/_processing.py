@@ -12,11 +12,13 @@ from functools import partial
 from typing import Any
 
 from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
+from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._background import Background
 from eventhub_checkpoints._claims import Claims
-from eventhub_checkpoints._client_internals import is_client_closed
+from eventhub_checkpoints._client_internals import is_client_closed, scope_of
 from eventhub_checkpoints._compat import Lock
+from eventhub_checkpoints._core.client_errors import explanation
 from eventhub_checkpoints._core.given import other_store
 from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.refusals import refused_position
@@ -317,6 +319,11 @@ class Processing:
             now = time.monotonic()
             first, last = self._unbalanced or (now, now)
             self._unbalanced = (now if self.store.asked_at > last else first), now
+            if isinstance(error, EventHubError):
+                # The client's own names neither the hub nor what to do.
+                explained = explanation(error, scope_of(self.vetting.client))
+                explained.__cause__ = error
+                error = explained
             self.report(None, error)
             return
         said = refused_position(error)

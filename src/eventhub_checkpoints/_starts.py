@@ -4,7 +4,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from azure.eventhub.exceptions import EventHubError
+
+from eventhub_checkpoints._client_internals import scope_of
 from eventhub_checkpoints._colour import called
+from eventhub_checkpoints._core.client_errors import explanation
 from eventhub_checkpoints._core.options import Options, require_start
 from eventhub_checkpoints._core.start import client_position
 from eventhub_checkpoints._secrets import quoted
@@ -34,12 +38,16 @@ class Starts:
 
         Raises:
             ConfigurationError: one names no partition, or the function gave no start position.
-            EventHubError: they are by partition, and the hub does not answer.
+                Or they are by partition, and there is no such hub, or it refuses access.
+            HubUnavailableError: they are by partition, and the hub does not answer.
         """
         given = self._options.starting_position
         if not callable(given) and not isinstance(given, Mapping):
             return client_position(given)
-        partition_ids = client.get_partition_ids()
+        try:
+            partition_ids = client.get_partition_ids()
+        except EventHubError as error:
+            raise explanation(error, scope_of(client)) from error
         self._options.check_partitions(partition_ids)
         for partition_id in partition_ids:
             if isinstance(given, Mapping):

@@ -178,7 +178,8 @@ class EventProcessor(ContextGuard):
 
         Raises:
             ConfigurationError: it was started already, or a start position names no partition.
-            EventHubError: start positions are by partition, and the hub does not answer.
+                Or start positions are by partition, and there is no such hub, or it refuses access.
+            HubUnavailableError: start positions are by partition, and the hub does not answer.
         """
         if not self._life.begin():
             raise ConfigurationError("the processor was started already; stop it first")

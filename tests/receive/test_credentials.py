@@ -110,3 +110,21 @@ def test_a_missing_package_is_one_sentence(monkeypatch):
 def test_a_hub_without_a_name_is_refused(namespace, name):
     with pytest.raises(ConfigurationError, match=r"is (.).*\1; expected the"):
         HubAddress.from_credential(namespace, name, KEY)
+
+
+class AioCredential:
+    async def get_token(self, *scopes, **_):
+        raise AssertionError("it was asked")
+
+
+@pytest.mark.parametrize(
+    ("credential", "said"),
+    [
+        (None, "^credential is None; expected"),
+        (object(), "^credential is of type object; expected the name of a class"),
+        (AioCredential(), "AioCredential, which is asynchronous; expected one of azure.identity:"),
+    ],
+)
+def test_what_is_no_credential_is_refused_where_it_is_given(credential, said):
+    with pytest.raises(ConfigurationError, match=said):
+        HubAddress.from_credential("ns.servicebus.windows.net", "orders", credential)

@@ -12,8 +12,10 @@ from typing import Any
 
 from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import CheckpointStore, PartitionContext
+from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints._client_internals import is_client_closed
+from eventhub_checkpoints._client_internals import is_client_closed, scope_of
+from eventhub_checkpoints._core.client_errors import explanation
 from eventhub_checkpoints._core.given import other_store
 from eventhub_checkpoints._core.options import Options
 from eventhub_checkpoints._core.refusals import refused_position
@@ -317,6 +319,11 @@ class Processing:
             now = time.monotonic()
             first, last = self._unbalanced or (now, now)
             self._unbalanced = (now if self.store.asked_at > last else first), now
+            if isinstance(error, EventHubError):
+                # The client's own names neither the hub nor what to do.
+                explained = explanation(error, scope_of(self.vetting.client))
+                explained.__cause__ = error
+                error = explained
             self.report(None, error)
             return
         said = refused_position(error)

@@ -37,8 +37,12 @@ class Address(ABC):
         """
 
     @abstractmethod
-    def ask_properties(self, partition_id: str) -> PartitionProperties:
+    def ask_properties(self, partition_id: str, *, tries: int | None = None) -> PartitionProperties:
         """What a partition holds; blocks without a bound of its own.
+
+        Args:
+            partition_id: which one.
+            tries: how often the client asks at most; None: as often as its settings say.
 
         Raises:
             ConfigurationError: there is no such hub.

@@ -2,6 +2,7 @@
 
 import importlib
 from functools import cache
+from inspect import iscoroutinefunction
 from typing import Any
 
 from azure.core.credentials import (
@@ -11,6 +12,7 @@ from azure.core.credentials import (
 )
 from azure.core.utils import parse_connection_string
 
+from eventhub_checkpoints._core.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 SIGNATURE = "SharedAccessSignature "
@@ -49,6 +51,25 @@ def credential_of(text: str) -> Credential:
             "from its surroundings, such as EnvironmentCredential or DefaultAzureCredential"
         ) from error
     return credential
+
+
+def checked_credential(credential: Any) -> Credential:
+    """Return a ready credential that the client can use.
+
+    Raises:
+        ConfigurationError: it is none, or one of azure.identity.aio. Only its type is shown.
+    """
+    is_key = isinstance(credential, AzureSasCredential | AzureNamedKeyCredential)
+    get_token = getattr(credential, "get_token", None)
+    if iscoroutinefunction(get_token):
+        raise ConfigurationError(
+            f"credential is a {kind_of(credential)}, which is asynchronous; expected one of "
+            "azure.identity: the events are received by threads"
+        )
+    if not is_key and not callable(get_token):
+        given = "None" if credential is None else f"of type {kind_of(credential)}"
+        raise ConfigurationError(f"credential is {given}; {EXPECTED}, or such an object")
+    return credential  # type: ignore[no-any-return]  # it has get_token
 
 
 def named_key(text: str) -> AzureNamedKeyCredential:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints import HubUnavailableError, _processing
+from eventhub_checkpoints import ConfigurationError, HubUnavailableError, _processing
 from eventhub_checkpoints.aio import _processing as aio_processing
 from eventhub_checkpoints.localhub import LocalHub
 
@@ -67,3 +68,31 @@ def test_a_hub_that_does_not_exist_is_unhealthy(runs: Any, wait: Any, is_ready: 
     run.stop()
     if is_ready:
         runs.stage.finished(client.close())
+
+
+def test_a_hub_that_does_not_exist_is_named(runs: Any, wait: Any) -> None:
+    elsewhere = runs.hub.connection_string("orders").replace("=orders", "=nope")
+    client = runs.maker(conn_str=elsewhere, retry_total=0)
+    run = runs.start(runs.stage.store(), client)
+    wait(lambda: run.seen.errors)
+    error = run.seen.errors[0][1]
+    assert isinstance(error, ConfigurationError)
+    assert str(error) == f"{runs.hub.host}:{runs.hub.port} has no event hub 'nope'"
+    assert isinstance(error.__cause__, EventHubError)
+
+
+def test_a_wrong_key_is_told_with_the_hub_and_what_to_check(runs: Any, wait: Any) -> None:
+    runs.hub.refuse_tokens()
+    run = runs.start(runs.stage.store(), runs.maker(retry_total=0))
+    wait(lambda: run.seen.errors)
+    error = run.seen.errors[0][1]
+    assert isinstance(error, ConfigurationError)
+    assert "refuses access to event hub 'orders': wrong key" in str(error)
+
+
+def test_start_positions_by_partition_of_a_hub_that_does_not_exist(runs: Any) -> None:
+    elsewhere = runs.hub.connection_string("orders").replace("=orders", "=nope")
+    client = runs.maker(conn_str=elsewhere, retry_total=0)
+    run = runs.make(runs.stage.store(), client, starting_position={"0": "-1"})
+    with pytest.raises(ConfigurationError, match="has no event hub 'nope'"):
+        run.start()

@@ -23,7 +23,7 @@ from eventhub_checkpoints.receive.amqp.paths import open_by
 from eventhub_checkpoints.receive.amqp.questions import read_properties
 from eventhub_checkpoints.receive.amqp.refusals import ExplainedStream, explained
 from eventhub_checkpoints.receive.amqp.retries import Retries
-from eventhub_checkpoints.receive.credentials import Credential, credential_of
+from eventhub_checkpoints.receive.credentials import Credential, checked_credential, credential_of
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.stream import Stream
@@ -119,6 +119,7 @@ class HubAddress(Address):
         group = checked_group("consumer_group", consumer_group)
         namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
         if not isinstance(credential, str):
+            checked_credential(credential)
             return cls(namespace, eventhub_name, group, "", {**settings, "credential": credential})
         credential_of(credential)
         return cls(namespace, eventhub_name, group, "", dict(settings), credential)
@@ -127,8 +128,9 @@ class HubAddress(Address):
         with explained(self), self.open_client() as client:
             return sorted(client.get_partition_ids(), key=int)
 
-    def ask_properties(self, partition_id: str) -> PartitionProperties:
-        with explained(self), self.open_client() as client:
+    def ask_properties(self, partition_id: str, *, tries: int | None = None) -> PartitionProperties:
+        own = {} if tries is None else {"retry_total": tries - 1}
+        with explained(self), self._open(EventHubConsumerClient, **own) as client:
             return read_properties(partition_id, client.get_partition_properties(partition_id))
 
     def ask_first(

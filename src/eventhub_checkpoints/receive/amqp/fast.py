@@ -3,12 +3,13 @@
 import logging
 import time
 
+from eventhub_checkpoints._core.client_errors import reason
 from eventhub_checkpoints._decoder import Columns
 from eventhub_checkpoints.receive.amqp.credit import Credit
 from eventhub_checkpoints.receive.amqp.frames import LinkFrames
 from eventhub_checkpoints.receive.amqp.known_client import FastPathError, UnreadableFrameError
 from eventhub_checkpoints.receive.amqp.opening import Opening, Place
-from eventhub_checkpoints.receive.amqp.refusals import is_final, reason
+from eventhub_checkpoints.receive.amqp.refusals import is_final
 from eventhub_checkpoints.receive.amqp.retries import Retries
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.stream import Stream
