@@ -176,3 +176,15 @@ def test_it_runs_without_pytest() -> None:
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_factory_whose_stores_share_no_rows_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    own_rows = "eventhub_checkpoints.memory:MemoryCheckpointStore"
+    assert main([own_rows, "--only", "a_claim_without_an_etag_loses_to_a_stored_row"]) == 1
+    assert "each must open the same backend" in capsys.readouterr().err
+
+
+def test_a_store_with_another_defect_is_not_told_of_its_rows(
+    broken: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([f"{broken}", "--only", "a_checkpoint_is_listed_as_stored"]) == 1

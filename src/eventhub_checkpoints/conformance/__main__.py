@@ -22,6 +22,11 @@ from eventhub_checkpoints.conformance.report import Outcome, Verdict
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreNotReadyError
 from eventhub_checkpoints.registry import GROUP, is_async_store, opened, shown
 
+NOT_SHARED = (
+    "a second store of this factory does not list what the first one has claimed: each must open "
+    "the same backend, so that its stores share their rows as those of several processes do"
+)
+
 
 class Parser(argparse.ArgumentParser):
     """Masks a secret that a wrong command line has put where the error quotes it."""
@@ -84,6 +89,8 @@ def tried(options: argparse.Namespace, checks: Sequence[Check]) -> int:
         print(file=sys.stderr)
     print(report.json() if options.json else report.text(options.verbose))
     if report.failed:
+        if not shares_rows(make_store):
+            print(NOT_SHARED, file=sys.stderr)
         return 1
     return 3 if report.why_not_raced else 0
 
@@ -163,6 +170,16 @@ def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
     except Exception as error:
         said = masked(" ".join(f"{type(error).__name__}: {error}".split()))
         raise ConfigurationError(f"{name} could not be asked: {said}") from error
+
+
+def shares_rows(make_store: Callable[[], Any]) -> bool:
+    """Return whether a second store lists a claim that the first one lists itself."""
+    try:
+        with Certifier(make_store) as certifier, certifier.subject() as subject:
+            subject.client.claim("0", "first")
+            return bool(subject.another().list_ownership() or not subject.client.list_ownership())
+    except Exception:  # the report says what is wrong with it
+        return True
 
 
 def created(client: Client) -> None:
