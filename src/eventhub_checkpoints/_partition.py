@@ -102,8 +102,7 @@ class CheckpointManager:
             number = checked_sequence_number(sequence_number)
             return self._work.save(Position(number, checked_offset(event or offset, number)))
         if not hasattr(event, "sequence_number"):
-            kind = type(event).__name__
-            raise InvalidRecordError("event", kind, "an event, or an offset as text")
+            raise InvalidRecordError("event", type(event), "an event, or an offset as text")
         return self._work.save(position_of(event))
 
     def track(self, event: EventData) -> Apart:

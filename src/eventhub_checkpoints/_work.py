@@ -120,7 +120,8 @@ class Work:
         at = self._places.get(id(event))
         if at is None:
             expected = "one that process_events was given, and has not returned from"
-            raise InvalidRecordError("event", getattr(event, "sequence_number", event), expected)
+            number = getattr(event, "sequence_number", type(event))
+            raise InvalidRecordError("event", number, expected)
         position = position_of(event)
         previous = position_of(self._given[at - 1]) if at else None
         with self._claim.guard:

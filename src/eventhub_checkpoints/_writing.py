@@ -15,7 +15,11 @@ from eventhub_checkpoints._core.policy import Due
 from eventhub_checkpoints._core.settings import is_callback, require
 from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints._saved import Saved
-from eventhub_checkpoints.errors import StaleCheckpointError
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    StaleCheckpointError,
+    StoreUnavailableError,
+)
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -89,7 +93,10 @@ class Writer:
                 elif isinstance(error, StaleCheckpointError):
                     one.progress.was_refused(now)
                 else:
-                    one.progress.has_failed(now, random.random())
+                    for_good = isinstance(error, CheckpointStoreError) and not isinstance(
+                        error, StoreUnavailableError
+                    )
+                    one.progress.has_failed(now, random.random(), for_good=for_good)
         except Exception as raised:
             self.broke(one, raised)
         one.changed()

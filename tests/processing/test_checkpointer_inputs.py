@@ -73,7 +73,22 @@ def test_a_checkpointer_that_was_not_used_has_nothing_to_say(
     assert not caplog.text
 
 
-@pytest.mark.parametrize(("event", "said"), [(None, "None"), ([], "'list'")])
+@pytest.mark.parametrize(("context", "said"), [(None, "None"), ("event", "of type EventData")])
+def test_what_is_no_partition_context_is_refused(
+    stage: Any, wait: Wait, context: Any, said: str
+) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store)
+    stage.publish(1)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 1))
+    event = consumer.tickets["0"][0]._event
+    swapped = event if context == "event" else None
+    with pytest.raises(InvalidRecordError, match=f"partition_context is {said}; expected what"):
+        tracked(stage, checkpointer, swapped, consumer.opened[0])
+
+
+@pytest.mark.parametrize(("event", "said"), [(None, "None"), ([], "of type list")])
 def test_what_is_no_event_is_refused(stage: Any, wait: Wait, event: Any, said: str) -> None:
     store = stage.store()
     checkpointer = stage.checkpointer(store)

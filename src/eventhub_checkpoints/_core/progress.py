@@ -42,6 +42,7 @@ class Progress:
         saved_count: events, from the first, that the newest confirmed write stands for.
         saved_position: what that write stored; None while there was none.
         saved_at: when that was, or the claim's beginning.
+        is_refused_for_good: whether the last write failed in a way that another try would not mend.
         trying_since: when the first write was begun of those since the last that ended well; None
             where there is none.
     """
@@ -60,6 +61,7 @@ class Progress:
         self.saved_position: Position | None = None
         self.saved_at = now
         self.tally = tally
+        self.is_refused_for_good = False
         self.trying_since: float | None = None
 
     @property
@@ -104,6 +106,7 @@ class Progress:
 
     def _begin(self, due: Due, now: float) -> Due:
         self._writing, self._began_at, self._is_late = due, now, False
+        self.is_refused_for_good = False
         if self.trying_since is None:
             self.trying_since = now
         self._sleep_until(math.inf)
@@ -161,14 +164,15 @@ class Progress:
         self._sleep_until(now)
         return due
 
-    def has_failed(self, now: float, chance: float) -> None:
+    def has_failed(self, now: float, chance: float, *, for_good: bool = False) -> None:
         """The write failed, or nobody knows; it is due again after a pause.
 
         Args:
             now: see above.
             chance: from 0 to 1, so that many clients do not come back in step.
+            for_good: whether whoever waits for it need not wait for another try.
         """
-        self._writing = None
+        self._writing, self.is_refused_for_good = None, for_good
         self.tally.failed += not self._is_late
         self.retry_at = now + (pause(self._failures, math.inf, chance) or 0)
         self._failures += 1

@@ -16,12 +16,28 @@ from eventhub_checkpoints.aio._claim import Claim
 from eventhub_checkpoints.aio._compat import ended
 from eventhub_checkpoints.aio._saved import NAMES
 from eventhub_checkpoints.aio._saving import Saver
+from eventhub_checkpoints.errors import InvalidRecordError
 
 Key = tuple[str, ...]
 """Namespace, hub, consumer group and partition id, as the client spells them."""
-key_of: Callable[[PartitionContext], Key] = attrgetter(*NAMES)
+names_of: Callable[[PartitionContext], Key] = attrgetter(*NAMES)
 OVERLAP = 1.0
 """Seconds that a client may take from listing checkpoints to opening a partition."""
+
+
+def key_of(partition_context: PartitionContext) -> Key:
+    """Return the key of the partition that a handler was given.
+
+    Raises:
+        InvalidRecordError: it is no partition context.
+    """
+    try:
+        return names_of(partition_context)
+    except AttributeError:
+        given = None if partition_context is None else type(partition_context)
+        raise InvalidRecordError(
+            "partition_context", given, "what the client gives a handler before the events"
+        ) from None
 
 
 class Claims:

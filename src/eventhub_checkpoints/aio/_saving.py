@@ -158,8 +158,8 @@ class Saver:
 
         Args:
             one: the partition.
-            seconds: within which it has to be done; a write that failed is tried again. One that
-                hangs is waited for no longer.
+            seconds: within which it has to be done; a write that failed is tried again, unless
+                that would not help. One that hangs is waited for no longer.
         """
         end = time.monotonic() + seconds
         shortest = min(SHORTEST_WRITE, seconds / 2)
@@ -170,6 +170,8 @@ class Saver:
                 return False
             await self._write_rest(one, left)
             await one.until(lambda: one.is_over or not one.progress.is_writing, left)
+            if one.progress.is_refused_for_good:
+                return False
             pause = one.progress.retry_at - time.monotonic()
             if one.progress.saved_count < goal and pause > 0:
                 await one.until(lambda: one.is_over, min(pause, end - time.monotonic()))

@@ -14,7 +14,11 @@ from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints.aio._colour import check_store
 from eventhub_checkpoints.aio._compat import within
 from eventhub_checkpoints.aio._saved import Saved
-from eventhub_checkpoints.errors import StaleCheckpointError
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    StaleCheckpointError,
+    StoreUnavailableError,
+)
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -88,7 +92,10 @@ class Writer:
                 elif isinstance(error, StaleCheckpointError):
                     one.progress.was_refused(now)
                 else:
-                    one.progress.has_failed(now, random.random())
+                    for_good = isinstance(error, CheckpointStoreError) and not isinstance(
+                        error, StoreUnavailableError
+                    )
+                    one.progress.has_failed(now, random.random(), for_good=for_good)
         except Exception as raised:
             self.broke(one, raised)
         one.changed()

@@ -150,8 +150,8 @@ class Checkpointer(ContextGuard):
         `max_pending` or `max_unsaved` is reached.
 
         Raises:
-            InvalidRecordError: it is no event. (With `max_wait_time` the client calls its handler
-                with None, too.)
+            InvalidRecordError: it is no event, or that is no partition context. (With
+                `max_wait_time` the client calls its handler with None, too.)
             CheckpointStoreError: the first of the events that are not passed was given up, so
                 that nothing behind it can be saved; or the client was closed while the event
                 waited. Let it leave the handler: the client then closes the partition, and the
@@ -170,7 +170,7 @@ class Checkpointer(ContextGuard):
         except AttributeError:
             if hasattr(event, "sequence_number"):
                 raise
-            given = None if event is None else type(event).__name__
+            given = None if event is None else type(event)
             raise InvalidRecordError("event", given, "one event") from None
 
     def _begun(self, partition_context: PartitionContext) -> Claim:

@@ -1,5 +1,6 @@
 """A checkpoint per event comes in, and few are written."""
 
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from eventhub_checkpoints import (
     InvalidRecordError,
     Position,
     SequenceOffset,
+    StoreError,
+    StoreNotReadyError,
     StoreUnavailableError,
     every,
     trailing,
@@ -173,3 +176,29 @@ def test_it_is_unhealthy_while_writes_have_failed_for_long(make, wait) -> None:
 def test_a_setting_that_cannot_work_is_refused(make, name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} is "):
         make(**{name: value})
+
+
+@pytest.mark.parametrize("error", [StoreNotReadyError("no table"), StoreError("it is closed")])
+def test_a_write_that_fails_for_good_is_not_waited_for(make, error) -> None:
+    kept = make(write_timeout=30)
+    kept.below.error = error
+    kept.save("0", 7)
+    begun = time.monotonic()
+    assert not kept.flush()
+    kept.close()
+    assert time.monotonic() - begun < 5
+    assert ("0", error) in kept.errors
+    kept.below.error = None
+    assert kept.flush()
+    assert kept.below.stored() == 7
+
+
+@pytest.mark.parametrize("proposals", [None, 5, {"partition_id": "0"}, "rows"])
+def test_proposals_that_are_no_list_are_refused(kept, proposals) -> None:
+    with pytest.raises(InvalidRecordError, match=r"ownership_list is .* expected a list of dicts"):
+        kept.call("claim_ownership", proposals)
+
+
+def test_a_keyword_that_is_almost_one_of_the_store_is_refused(kept) -> None:
+    with pytest.raises(ConfigurationError, match=r"^forced is no .*; did you mean force\?$"):
+        kept.update_checkpoint(kept.checkpoint("0", 1, "5"), forced=True)
