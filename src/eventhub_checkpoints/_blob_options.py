@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._core.settings import StoreSettings
+from eventhub_checkpoints._nearest import refuse_misspelt
 from eventhub_checkpoints._secrets import masked, quoted
 from eventhub_checkpoints._wire.blob_url import (
     EMULATOR_ACCOUNT,
@@ -31,9 +31,6 @@ BLOB_SETTINGS = (
     "create_container",
     "name_case",
 )
-MISSPELT = 0.85
-"""How alike a name is that is meant to be one of ours; of the driver's own, none is above 0.8."""
-
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
@@ -46,9 +43,7 @@ def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]
     names = StoreSettings.__annotations__.keys()
     settings = {name: arguments[name] for name in names & arguments.keys()}
     client = {name: value for name, value in arguments.items() if name not in names}
-    for name in client:
-        for meant in get_close_matches(name, [*names, *BLOB_SETTINGS], 1, MISSPELT):
-            raise ConfigurationError(f"{name} is no setting; did you mean {meant}?")
+    refuse_misspelt(client, [*names, *BLOB_SETTINGS], "setting")
     return StoreSettings(**settings), client  # type: ignore[typeddict-item]  # names are its keys
 
 
@@ -78,9 +73,12 @@ def made(make: Callable[..., Client], *args: Any, **kwargs: Any) -> Client:
     try:
         return make(*args, **kwargs)
     except (ValueError, TypeError) as error:
-        said = masked(str(error))
+        said = masked(str(error)).rstrip(".")
     # Not chained: the driver's own sentence may repeat a secret.
-    raise ConfigurationError(f"the client of azure-storage-blob cannot be made: {said}")
+    raise ConfigurationError(
+        f"the client of azure-storage-blob cannot be made: {said}; credential takes an account "
+        "key, a SAS, a dict of account_name and account_key, or a credential of azure-identity"
+    )
 
 
 def version_arguments(api_version: str, arguments: dict[str, Any]) -> dict[str, Any]:

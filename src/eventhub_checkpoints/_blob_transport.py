@@ -1,11 +1,28 @@
 """The connections of a synchronous blob client."""
 
+from inspect import iscoroutinefunction
 from typing import Any
 
 from azure.core.pipeline.transport import RequestsTransport
 from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3.util import Timeout
+
+from eventhub_checkpoints._core.settings import kind_of
+from eventhub_checkpoints.errors import ConfigurationError
+
+
+def check_credential(credential: object) -> None:
+    """Refuse an asynchronous credential: the driver would take its coroutine for a token.
+
+    Raises:
+        ConfigurationError: it is one.
+    """
+    if iscoroutinefunction(getattr(credential, "get_token", None)):
+        raise ConfigurationError(
+            f"credential is a {kind_of(credential)}, which is asynchronous; expected one of "
+            "azure.identity, not of azure.identity.aio"
+        )
 
 
 class OneBoundAdapter(HTTPAdapter):

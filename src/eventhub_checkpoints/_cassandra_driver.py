@@ -92,6 +92,8 @@ class Login:
         """
         if isinstance(contact_points, str):
             contact_points = contact_points.split(",")
+        is_several = isinstance(contact_points, Sequence) and not isinstance(contact_points, bytes)
+        require("contact_points", contact_points, is_several, "hosts, such as ['host:9042']")
         require(
             "connect_timeout",
             connect_timeout,

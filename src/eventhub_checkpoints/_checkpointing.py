@@ -16,6 +16,7 @@ from eventhub_checkpoints._core.ledger import Partition
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints._core.settings import require
 from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._nearest import refuse_misspelt
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
     StoreAccessError,
@@ -101,12 +102,14 @@ class Checkpointing(Asking):
 
         Raises:
             InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
-            ConfigurationError: `force` is not a bool; a string such as "false" would be true.
+            ConfigurationError: `force` is not a bool; a string such as "false" would be true. Or
+                another keyword is almost `force` or `on_stale`; all others are ignored.
             StaleCheckpointError: see above.
             StoreUnavailableError: no certain answer within `write_timeout`, or too many writers.
             StoreAccessError: the backend refused.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
+        refuse_misspelt(kwargs, ("force", "on_stale"), "option of update_checkpoint")
         require("force", force, isinstance(force, bool), "True or False")
         record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
         update = self._rewind if force else self._update

@@ -22,6 +22,7 @@ from eventhub_checkpoints._core.answers import Lost, Won
 from eventhub_checkpoints._core.clock import on_local_clock
 from eventhub_checkpoints._core.retry import pause
 from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._fields import checked_rows
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope
 
@@ -74,7 +75,8 @@ class Claiming(Asking):
             Fresh dicts in the order proposed, with the new `etag` and `last_modified_time`.
 
         Raises:
-            InvalidRecordError: a proposal lacks something; raised after all others were tried.
+            InvalidRecordError: a proposal lacks something; raised after all others were tried. Or
+                `ownership_list` is no list of dicts.
             StoreAccessError: the backend refused; likewise.
             StoreNotReadyError: the container, table or keyspace does not exist; likewise.
         """
@@ -277,7 +279,7 @@ def proposed(
     ownership_list: Iterable[Mapping[str, Any]], failures: list[Exception]
 ) -> Iterator[Proposal]:
     """Read the proposals; one that is unusable fails alone, and a release not at all."""
-    for row in ownership_list:
+    for row in checked_rows(ownership_list):
         try:
             yield Proposal.from_dict(row, fresh_etag())
         except InvalidRecordError as error:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from eventhub_checkpoints._core.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 SYNC, AIO = "eventhub_checkpoints", "eventhub_checkpoints.aio"
@@ -40,9 +41,24 @@ class ClientGuard:
 def wrong_client(value: object, client: str) -> ConfigurationError:
     """The error of an object that meets a client of the other colour."""
     kind, package = ("synchronous", AIO) if client == AIO_CLIENT else ("asynchronous", SYNC)
+    or_open = f", or open_store of {package}" if hasattr(value, "from_url") else ""
     return ConfigurationError(
         f"{type(value).__name__} is {kind}, and the client is that of {client}: use "
-        f"`{twin_import(value)}`, or open_store of {package}"
+        f"`{twin_import(value)}`{or_open}"
+    )
+
+
+def no_store(value: object, client: str) -> ConfigurationError:
+    """Return the error of what is given in the place of a store.
+
+    Args:
+        value: it.
+        client: whose stores were expected, and where they are.
+    """
+    # Not what it is: a URL may hold a password.
+    hint = "; open_store makes one of a URL" if isinstance(value, str) else ""
+    return ConfigurationError(
+        f"store is of type {kind_of(value)}; expected a checkpoint store for {client}{hint}"
     )
 
 

@@ -4,8 +4,13 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
 
-from eventhub_checkpoints._client_guard import AIO_CLIENT, ClientGuard, twin_import, wrong_client
-from eventhub_checkpoints._core.settings import kind_of
+from eventhub_checkpoints._client_guard import (
+    AIO_CLIENT,
+    ClientGuard,
+    no_store,
+    twin_import,
+    wrong_client,
+)
 from eventhub_checkpoints._secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -84,11 +89,10 @@ def check_store(store: object) -> None:
     update = getattr(store, "update_checkpoint", None)
     if callable(update) and not inspect.iscoroutinefunction(update):
         return
-    # Not what it is: a URL may hold a password.
-    raise ConfigurationError(
-        f"store is of type {kind_of(store)}; expected a checkpoint store for azure.eventhub, such "
-        "as those of eventhub_checkpoints (those of eventhub_checkpoints.aio are for the other "
-        "client)"
+    raise no_store(
+        store,
+        "azure.eventhub, such as those of eventhub_checkpoints (those of eventhub_checkpoints.aio "
+        "are for the other client)",
     )
 
 

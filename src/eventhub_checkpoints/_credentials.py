@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Awaitable, Callable
 from functools import partial
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from eventhub_checkpoints.errors import ConfigurationError
@@ -12,6 +12,8 @@ POSTGRES_TOKENS = "https://ossrdbms-aad.database.windows.net/.default"
 """Source: Azure Database for PostgreSQL, "Use Microsoft Entra ID for authentication"."""
 REDIS_TOKENS = "https://redis.azure.com/.default"
 """Source: Azure Cache for Redis, "Use Microsoft Entra ID for cache authentication"."""
+
+PASSWORD_TWICE = "the URL has a password, and credential or entra gives another: keep one of them"
 
 Secret = Callable[[], Any]
 """Gives the password for one connection that is about to be made; a store of the async colour
@@ -51,6 +53,22 @@ def token_text(credential: Any, token_scope: str) -> str | Awaitable[str]:
 async def awaited_text(answer: Awaitable[Any]) -> str:
     """The text of a token that is on its way."""
     return str((await answer).token)
+
+
+def at_once(secret: Any) -> Any:
+    """A secret that is there already.
+
+    Raises:
+        ConfigurationError: it would have to be awaited.
+    """
+    if not isawaitable(secret):
+        return secret
+    if iscoroutine(secret):
+        secret.close()  # it would warn that nobody waited for it
+    raise ConfigurationError(
+        "credential gives an awaitable; a synchronous store takes one of azure.identity, "
+        "not of azure.identity.aio"
+    )
 
 
 def default_credential(module: str, otherwise: str) -> Any:

@@ -2,11 +2,13 @@
 
 import operator
 import re
-from collections.abc import Mapping
-from typing import Any, SupportsIndex, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, SupportsIndex, TypeVar, cast
 
 from eventhub_checkpoints._secrets import holds_secret
 from eventhub_checkpoints.errors import InvalidRecordError
+
+Row = TypeVar("Row", bound=Mapping[str, Any])
 
 LEAST_INT64, MOST_INT64 = -(2**63), 2**63 - 1
 DECIMAL = re.compile("-?[0-9]{1,19}")
@@ -21,6 +23,17 @@ def checked_row(row: Any) -> Mapping[str, Any]:
     if not isinstance(row, Mapping):
         raise InvalidRecordError("record", row, "a dict, as the client makes them")
     return cast("Mapping[str, Any]", row)
+
+
+def checked_rows(rows: Iterable[Row]) -> Iterable[Row]:
+    """The ownerships that the SDK proposes.
+
+    Raises:
+        InvalidRecordError: it is not several; its field is `ownership_list`.
+    """
+    if not isinstance(rows, Iterable) or isinstance(rows, Mapping | str | bytes):
+        raise InvalidRecordError("ownership_list", rows, "a list of dicts, as the client makes it")
+    return rows
 
 
 def checked_name(field: str, value: Any) -> str:

@@ -6,11 +6,14 @@ from difflib import get_close_matches
 from pathlib import PurePath
 
 from eventhub_checkpoints._secrets import holds_secret
+from eventhub_checkpoints.errors import ConfigurationError
 
 LONGEST_OPTION = 40
 """A longer name in a URL's query is part of a key or a password, and not shown."""
 ALIKE = 0.5
 """From 0 to 1: how much of a name must be another's for it to be a typing error."""
+MISSPELT = 0.85
+"""The same for an argument of ours; of a driver's own, none is above 0.8."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -25,6 +28,22 @@ def nearest_first(name: str, known: Iterable[str]) -> list[str]:
     names = list(known)
     meant = nearest(name, names)
     return names if meant is None else [meant, *(each for each in names if each != meant)]
+
+
+def refuse_misspelt(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Refuse keyword arguments that are almost ours, where all others are handed on or ignored.
+
+    Args:
+        names: of the arguments that are not ours.
+        known: of ours.
+        what: they are, such as `setting`.
+
+    Raises:
+        ConfigurationError: there is one.
+    """
+    for name in names:
+        for meant in get_close_matches(name.lower(), known, 1, MISSPELT):
+            raise ConfigurationError(f"{name} is no {what}; did you mean {meant}?")
 
 
 POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"

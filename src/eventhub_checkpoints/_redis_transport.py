@@ -1,13 +1,12 @@
 """The connections of a synchronous Redis client, and how it says who it is."""
 
-from inspect import isawaitable, iscoroutine
 from typing import Any
 
-from eventhub_checkpoints._credentials import Secret
+from eventhub_checkpoints._credentials import Secret, at_once
 from eventhub_checkpoints._deadline import seconds_left
 from eventhub_checkpoints._redis_options import check_options
 from eventhub_checkpoints._wire.redis_url import login
-from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+from eventhub_checkpoints.errors import MissingDriverError
 
 try:
     from redis import BlockingConnectionPool, Connection
@@ -39,22 +38,6 @@ class Login(CredentialProvider):
             return login(self._username, str(at_once(self._source())))
         except Exception as error:
             raise CredentialError("there is no credential for a connection") from error
-
-
-def at_once(secret: Any) -> Any:
-    """A secret that is there already.
-
-    Raises:
-        ConfigurationError: it would have to be awaited.
-    """
-    if not isawaitable(secret):
-        return secret
-    if iscoroutine(secret):
-        secret.close()  # it would warn that nobody waited for it
-    raise ConfigurationError(
-        "credential gives an awaitable; a synchronous store takes one of azure.identity, "
-        "not of azure.identity.aio"
-    )
 
 
 def bounded(kind: type[Connection]) -> type[Connection]:

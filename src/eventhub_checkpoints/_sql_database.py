@@ -6,7 +6,12 @@ from typing import Any, TypeVar
 
 from eventhub_checkpoints._compat import completed
 from eventhub_checkpoints._core.unreached import why_unreached
-from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
+from eventhub_checkpoints._credentials import (
+    PASSWORD_TWICE,
+    POSTGRES_TOKENS,
+    default_credential,
+    secret_source,
+)
 from eventhub_checkpoints._nearest import did_you_mean
 from eventhub_checkpoints._sql_calls import wait_for_locks, write_ahead
 from eventhub_checkpoints._sql_engine import (
@@ -39,9 +44,9 @@ from eventhub_checkpoints._wire.sql_migrations import (
 )
 from eventhub_checkpoints._wire.sql_statements import Statements, statements
 from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
     ConfigurationError,
     MissingDriverError,
-    StoreError,
     StoreUnavailableError,
 )
 
@@ -95,6 +100,8 @@ class SqlDatabase:
         dialect = url.get_backend_name()
         if dialect == "sqlite" and (entra or credential is not None):
             raise ConfigurationError("a SQLite file takes no credential")
+        if url.password is not None and (entra or credential is not None):
+            raise ConfigurationError(PASSWORD_TWICE)
         if entra and credential is None:
             credential = default_credential(IDENTITY, WAYS_TO_A_TOKEN)
             self._owned.append(credential.close)
@@ -220,7 +227,7 @@ class SqlDatabase:
         for close in self._owned:
             close()
 
-    def map_error(self, error: Exception) -> StoreError | None:
+    def map_error(self, error: Exception) -> CheckpointStoreError | None:
         """The error of a driver as one of ours; None if it is none."""
         if isinstance(error, NoConnectionError):
             return StoreUnavailableError(f"{self.shown}: all connections of this store are in use")

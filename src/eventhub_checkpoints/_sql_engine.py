@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from eventhub_checkpoints._credentials import Secret
+from eventhub_checkpoints._credentials import Secret, at_once
 from eventhub_checkpoints._sql_limits import (
     CutOffError,
     cancel_seconds,
@@ -37,7 +37,7 @@ def make_engine(url: URL, secret: Secret | None, **options: Any) -> Engine:
         @event.listens_for(engine, "do_connect")
         def connect(dialect: Any, record: Any, arguments: Any, options: dict[str, Any]) -> Any:
             if secret is not None:
-                options["password"] = secret()
+                options["password"] = at_once(secret())
             return open_one(*arguments, **options)
 
     return engine

@@ -10,6 +10,8 @@ from collections.abc import Generator
 from typing import Any
 
 from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints.errors import ConfigurationError
 
 CANCEL_SHARE = 0.1
 """The part of the time that is left for telling the server that nobody waits any more."""
@@ -63,6 +65,14 @@ def connect_seconds(given: Any) -> int:
     """The `connect_timeout` of a connect that begins now, if the URL does not ask for less.
 
     Whole seconds, and 2 at least, to libpq and psycopg alike; the operation itself is cut off.
+
+    Raises:
+        ConfigurationError: the URL does not give seconds.
     """
     left = min(seconds_left(), LONGEST)
-    return max(int(min(left, float(given)) if given else left), 2)
+    try:
+        return max(int(min(left, float(given)) if given else left), 2)
+    except ValueError:
+        raise ConfigurationError(
+            f"an option of the URL, connect_timeout, is {quoted(given)}; expected seconds"
+        ) from None

@@ -30,6 +30,10 @@ FORMS = (
     "expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE, special characters "
     "percent-encoded"
 )
+UNSTRIPPED = (
+    "the store URL begins or ends with white space, such as the line break of the file that it was "
+    "read from: strip it"
+)
 UNREADABLE = f"the store URL cannot be read; {FORMS}"
 OTHER_URL = re.compile("://[^/]*:")
 """A URL with a password or port, in the place of a part of another one."""
@@ -46,6 +50,8 @@ def parsed(url: str | URL) -> URL:
     Raises:
         ConfigurationError: it is none; the message does not repeat it, it may hold a password.
     """
+    if isinstance(url, str) and url != url.strip():
+        raise ConfigurationError(UNSTRIPPED)
     try:
         found = make_url(url)
     except ArgumentError:

@@ -27,7 +27,7 @@ from eventhub_checkpoints._blob_rows import (
     readable_checkpoint,
     rows_of,
 )
-from eventhub_checkpoints._blob_transport import pooled
+from eventhub_checkpoints._blob_transport import check_credential, pooled
 from eventhub_checkpoints._core.answers import FORCE, Conflict, Listing, Lost, Seen, Won, Written
 from eventhub_checkpoints._credentials import default_credential
 from eventhub_checkpoints._wire.blob import (
@@ -106,6 +106,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
             self._requests = BlobRequests(lambda: container_client)
             self._owned: list[Any] = []
             return
+        check_credential(credential)
         arguments = version_arguments(api_version, arguments)
         if secondary_hostname:
             arguments["secondary_hostname"] = secondary_hostname
@@ -131,6 +132,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
         Raises:
             ConfigurationError: it is no connection string of a storage account.
         """
+        check_credential(credential)
         connect = partial(
             made,
             ContainerClient.from_connection_string,

@@ -23,6 +23,7 @@ from eventhub_checkpoints._fields import (
     MOST_INT64,
     checked_offset,
     checked_row,
+    checked_rows,
     checked_sequence_number,
 )
 from eventhub_checkpoints._keeping import Keeper, Kept, names_of
@@ -113,7 +114,7 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         dropped where the store below might go back, and what comes later is not written.
         """
         self._arrive()
-        rows = list(ownership_list)
+        rows = list(checked_rows(ownership_list))
         released = [key for key, row in keyed(rows).items() if not row.get("owner_id")]
         self._keeper.give_up(released, self._write_timeout)
         won = list(self.store.claim_ownership(rows, **kwargs))

@@ -49,11 +49,13 @@ class InvalidRecordError(CheckpointStoreError, ValueError):
 
     Attributes:
         field: the key of the record that was wrong, for example `"sequence_number"`.
-        value: what it held, a secret included; the message masks one.
+        value: what it held, a secret included; the message masks one. Its type, where what it
+            held is not to be shown, such as an event's body.
     """
 
     def __init__(self, field: str, value: object, expected: str) -> None:
-        super().__init__(f"{field} is {quoted(value)}; expected {expected}")
+        shown = f"of type {value.__qualname__}" if isinstance(value, type) else quoted(value)
+        super().__init__(f"{field} is {shown}; expected {expected}")
         self.field = field
         self.value = value
         self.expected = expected

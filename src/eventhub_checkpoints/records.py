@@ -17,6 +17,7 @@ from eventhub_checkpoints._fields import (
     checked_row,
     checked_sequence_number,
 )
+from eventhub_checkpoints._secrets import quoted
 
 RELEASED = ""
 """The owner id of a partition that nobody owns."""
@@ -64,6 +65,10 @@ class Scope(NamedTuple):
     def folded(self) -> "Scope":
         """The same scope in lower case."""
         return in_lower_case(self)
+
+    def __repr__(self) -> str:
+        # A name in the wrong place may be a connection string.
+        return f"Scope({', '.join(map(quoted, self))})"
 
     def __str__(self) -> str:
         return f"{self.fully_qualified_namespace}/{self.eventhub_name}/{self.consumer_group}"

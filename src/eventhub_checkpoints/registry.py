@@ -77,10 +77,11 @@ def opened(
 
     if not isinstance(url, str) or url == "":
         found_type = "None" if url is None else f"of type {type(url).__name__}"
+        is_unset = "; is the environment variable set?" if not url else ""
         raise ConfigurationError(
             f"the store URL is {'empty' if url == '' else found_type}; expected a text such as "
-            "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
-            f"is the environment variable set?{did_you_mean(url)}"
+            "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType"
+            f"{is_unset}{did_you_mean(url)}"
         )
     scheme, colon, rest = url.partition(":")
     found = {entry.name: entry for entry in entry_points(group=group)}

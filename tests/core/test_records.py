@@ -1,6 +1,7 @@
 """Records: what the SDK hands in, what it is given back, and what is refused."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -241,3 +242,15 @@ def test_a_won_proposal_carries_its_own_etag_or_the_servers() -> None:
     proposal = Proposal.from_dict(CLAIM, "ours")
     assert proposal.won(1.0).etag == "ours"
     assert proposal.won(1.0, "the server's").etag == "the server's"
+
+
+def test_the_text_of_a_scope_shows_no_secret() -> None:
+    scope = Scope("Endpoint=sb://ns/;SharedAccessKey=aHVzaA==", "orders", "$Default")
+    assert "aHVzaA" not in repr(scope)
+    assert repr(Scope("ns", "orders", "$Default")) == "Scope('ns', 'orders', '$Default')"
+
+
+def test_of_what_is_not_to_be_shown_an_error_names_the_type() -> None:
+    error = InvalidRecordError("event", list, "an event")
+    assert str(error) == "event is of type list; expected an event"
+    assert (error.value, pickle.loads(pickle.dumps(error)).value) == (list, list)

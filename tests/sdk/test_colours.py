@@ -54,9 +54,12 @@ def sentence(is_aio: bool, value: object, line: str) -> str:
         if is_aio
         else ("asynchronous", "azure.eventhub", "eventhub_checkpoints")
     )
+    # A URL names no coalescing store, and no checkpointer.
+    has_url = "Coalescing" not in line and "Checkpointer" not in line
+    or_open = f", or open_store of {package}" if has_url else ""
     return (
         f"{type(value).__name__} is {kind}, and the client is that of {client}: use "
-        f"`{line.format(package)}`, or open_store of {package}"
+        f"`{line.format(package)}`{or_open}"
     )
 
 

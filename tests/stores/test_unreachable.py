@@ -2,14 +2,18 @@
 
 import importlib
 import socket
+import ssl
+import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from eventhub_checkpoints.conformance.clients import Client, Loop
-from eventhub_checkpoints.errors import StoreUnavailableError
+from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnavailableError
+from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.records import Scope
 
 SECRET = "c2VjcmV0"
@@ -45,13 +49,19 @@ def closed_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def failure(loop: Loop, colour: str, name: str, place: str) -> StoreUnavailableError:
+def failure(
+    loop: Loop,
+    colour: str,
+    name: str,
+    place: str,
+    kind: type[StoreError] = StoreUnavailableError,
+) -> StoreError:
     url = URLS[name].format(place=place, secret=SECRET)
     opened: Any = importlib.import_module(REGISTRIES[colour])
     store = opened.open_store(url, operation_timeout=1, write_timeout=1)
     client = Client(store, SCOPE, loop)
     try:
-        with pytest.raises(StoreUnavailableError) as refused:
+        with pytest.raises(kind) as refused:
             client.call("list_checkpoints", *SCOPE)
     finally:
         client.close()
@@ -78,3 +88,73 @@ def test_a_name_that_does_not_resolve_is_named(colour: str, name: str, loop: Loo
     assert "cannot be resolved" in said
     assert "DNS" in said
     assert "include=metadata" not in said
+
+
+class Listener:
+    """A server that accepts connections: with TLS of an unknown authority, or mute."""
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self._accepted: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._accept)
+        self._thread.start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # it was closed
+            while True:
+                accepted, _ = self._socket.accept()
+                self._accepted.append(accepted)
+                if self._context is not None:
+                    with suppress(OSError), accepted:
+                        accepted.settimeout(5)
+                        self._context.wrap_socket(accepted, server_side=True).close()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+        for one in self._accepted:
+            one.close()
+
+
+@pytest.fixture(scope="module")
+def with_tls() -> Iterator[Listener]:
+    authority = SelfMadeAuthority(["127.0.0.1"])
+    listener = Listener(authority.context())
+    yield listener
+    listener.close()
+    authority.close()
+
+
+@pytest.fixture
+def mute() -> Iterator[Listener]:
+    listener = Listener(None)
+    yield listener
+    listener.close()
+
+
+@pytest.mark.parametrize("colour", REGISTRIES)
+@pytest.mark.parametrize("name", ["blob with a SAS", "rediss"])
+def test_a_certificate_that_is_not_trusted_is_told_with_what_to_do(
+    colour: str, name: str, loop: Loop, with_tls: Listener
+) -> None:
+    said = str(failure(loop, colour, name, with_tls.place, StoreAccessError))
+    assert with_tls.place in said
+    assert "its certificate is not trusted: name the file of its authority" in said
+
+
+@pytest.mark.parametrize("colour", REGISTRIES)
+def test_a_redis_port_that_wants_tls_is_asked_about(
+    colour: str, loop: Loop, with_tls: Listener
+) -> None:
+    said = str(failure(loop, colour, "redis", with_tls.place))
+    assert "does this port want TLS? Then the URL begins with rediss://" in said
+
+
+@pytest.mark.parametrize("colour", REGISTRIES)
+def test_a_redis_port_without_tls_is_asked_about(colour: str, loop: Loop, mute: Listener) -> None:
+    said = str(failure(loop, colour, "rediss", mute.place))
+    assert "does this port speak TLS? Else the URL begins with redis://" in said

@@ -99,5 +99,5 @@ def no_client(what: str, client: object, kind: type) -> ConfigurationError:
     return ConfigurationError(
         # Not what it is: a connection string is a secret.
         f"{what} of type {kind_of(client)}; expected a callable that is given checkpoint_store= "
-        f"and returns a {name_of(kind)}, or such a client"
+        f"and returns an {name_of(kind)}, or such a client"
     )

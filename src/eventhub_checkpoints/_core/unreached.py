@@ -3,6 +3,7 @@
 import errno
 import re
 import socket
+import ssl
 from collections.abc import Iterator
 
 LINKS = ("__cause__", "inner_exception", "reason", "os_error", "orig")
@@ -31,6 +32,11 @@ def why_unreached(error: BaseException) -> str | None:
         if isinstance(one, ConnectionRefusedError) or REFUSED.search(str(one)):
             return "the connection was refused: check host and port, and that the server runs there"
     return None
+
+
+def is_untrusted(error: BaseException) -> bool:
+    """Whether there is no connection because the server's certificate is not trusted."""
+    return any(isinstance(one, ssl.SSLCertVerificationError) for one in linked(error))
 
 
 def innermost(error: BaseException) -> BaseException:

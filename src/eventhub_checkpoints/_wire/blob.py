@@ -108,7 +108,12 @@ def failure(status: int, code: str, operation: str, where: str) -> StoreError:
         return StoreAccessError(f"{where}: {refusal(code, operation)} ({said})")
     if status in {408, 429} or status >= 500:
         return StoreUnavailableError(f"{where}: the service answered {said}")
-    return StoreError(f"{where}: the service answered {said} to a {operation}")
+    if not code:
+        return StoreError(
+            f"{where}: the server answered {said} when asked to {operation}, and not as Blob "
+            "Storage does: is the URL that of a storage account, and is a proxy in the way?"
+        )
+    return StoreError(f"{where}: the service answered {said} when asked to {operation}")
 
 
 def refusal(code: str, operation: str) -> str:

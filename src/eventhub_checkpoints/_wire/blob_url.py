@@ -20,6 +20,17 @@ STRING_FORM = (
     "DefaultEndpointsProtocol=https;AccountName=NAME;AccountKey=KEY;EndpointSuffix=core.windows.net"
 )
 ACCOUNT = re.compile(r"https?://[^/@;=]+(/.*)?|[^/@;=:]+[.:][^/@;=]+(/.*)?", re.IGNORECASE)
+OTHER_SERVICE = re.compile(
+    r"\.(dfs|queue|table|file|servicebus)\.(?:core|storage|windows|chinacloudapi|usgovcloudapi)\.",
+    re.IGNORECASE,
+)
+SERVICES = {
+    "dfs": "the account's Data Lake Storage",
+    "queue": "the account's queues",
+    "table": "the account's tables",
+    "file": "the account's file shares",
+    "servicebus": "an Event Hubs namespace",
+}
 CONTAINER = re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 
@@ -67,6 +78,7 @@ class ContainerUrl:
         if not is_http:
             hint = did_you_mean(url, ("http",))
             raise ConfigurationError(f"{quoted(url)}: expected {EXPECTED}{hint}")
+        check_service(parts.netloc)
         checked_container(container)
         return cls(f"{parts.scheme}://{parts.netloc}{account}", container, parts.query)
 
@@ -138,7 +150,23 @@ def checked_account(url: Any) -> str:
             "the account URL is no address: expected https://ACCOUNT.blob.core.windows.net; "
             "a connection string goes to from_connection_string"
         )
+    check_service(url)
     return str(url)
+
+
+def check_service(url: str) -> None:
+    """Refuse the address of a service other than Blob Storage.
+
+    Raises:
+        ConfigurationError: it is one.
+
+    Source: Azure Storage, "Storage account overview", "Storage account endpoints".
+    """
+    if found := OTHER_SERVICE.search(url.partition("?")[0]):
+        raise ConfigurationError(
+            f"the URL is that of {SERVICES[found[1].lower()]}; expected that of "
+            "Blob Storage, https://ACCOUNT.blob.core.windows.net"
+        )
 
 
 def checked_container(name: Any) -> str:

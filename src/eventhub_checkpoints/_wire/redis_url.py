@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import re
 from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
@@ -11,6 +12,8 @@ from eventhub_checkpoints._secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 DEFAULT_NAMESPACE = "eventhub-checkpoints"
+ENDED = re.compile(r"reset by peer|closed by (?:remote|server)|WinError 1005[34]", re.IGNORECASE)
+EXPECTED = "redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER OF DATABASE], or rediss:// for TLS"
 
 
 class RedisUrl(NamedTuple):
@@ -35,12 +38,17 @@ class RedisUrl(NamedTuple):
         Raises:
             ConfigurationError: it is no such URL; the message does not repeat it.
         """
+        if not isinstance(url, str):
+            given = "None" if url is None else f"of type {type(url).__qualname__}"
+            raise ConfigurationError(
+                f"url is {given}; expected {EXPECTED}; a ready client is passed as client="
+            )
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
             query = parse_qsl(parts.query, keep_blank_values=True)
             database = parts.path.strip("/")
-        except (ValueError, AttributeError, TypeError):
+        except ValueError:
             raise wrong_url(url) from None  # its text repeats the URL
         is_place = host and not parts.fragment and (not database or database.isdecimal())
         if parts.scheme not in ("redis", "rediss") or not is_place:
@@ -61,17 +69,34 @@ class RedisUrl(NamedTuple):
             f"{parts.scheme}://{server}{f':{port}' if port else ''}{path}",
         )
 
+    @property
+    def has_password(self) -> bool:
+        """Whether the URL says who the store is."""
+        return urlsplit(self.driver_url).password is not None
+
     def without_user(self) -> str:
         """The driver's URL for credentials that are asked for at each connect."""
         parts = urlsplit(self.driver_url)
         return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
+def other_scheme(address: str, error: Exception) -> str:
+    """Return what to ask about the URL of a server that was reached and has never answered.
+
+    A server that wants TLS ends a connection without it at once; one that does not speak TLS
+    waits for the end of a command.
+    """
+    if address.startswith("rediss:"):
+        return "; does this port speak TLS? Else the URL begins with redis://"
+    if address.startswith("redis:") and ENDED.search(str(error)):
+        return "; does this port want TLS? Then the URL begins with rediss://"
+    return ""
+
+
 def wrong_url(url: object) -> ConfigurationError:
     """The error for what is no URL of a Redis server."""
     return ConfigurationError(
-        "this is no URL of a Redis server; expected "
-        "redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER OF DATABASE], or rediss:// for TLS; "
+        f"this is no URL of a Redis server; expected {EXPECTED}; "
         f"characters such as # / ? @ in a password are written as {quote('#/?@', safe='')}"
         + did_you_mean(url, ("redis",))
     )

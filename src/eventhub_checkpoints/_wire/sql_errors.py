@@ -7,6 +7,8 @@ import re
 
 from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
     StoreAccessError,
     StoreError,
     StoreNotReadyError,
@@ -20,7 +22,7 @@ OLD_TABLE = f"the tables are of another version: migrate them with {WAYS}"
 NEW_SCHEMA = re.compile(r'CREATE SCHEMA ("\w+")')
 READ_ONLY = "25006"
 
-POSTGRES: dict[str, tuple[type[StoreError], str]] = {
+POSTGRES: dict[str, tuple[type[CheckpointStoreError], str]] = {
     READ_ONLY: (
         StoreUnavailableError,
         "the server takes no writes: it is a standby, or read-only by its settings; "
@@ -28,6 +30,7 @@ POSTGRES: dict[str, tuple[type[StoreError], str]] = {
     ),
     "28": (StoreAccessError, "the server refused the login; are user and password right?"),
     "TLS": (StoreAccessError, "no encrypted connection as sslmode wants it; is the server right?"),
+    "OPTION": (ConfigurationError, "an option of the URL has a value that libpq does not take"),
     "3D000": (StoreNotReadyError, "the database does not exist; create it"),
     "3F000": (
         StoreNotReadyError,
@@ -52,6 +55,7 @@ UNSAID = {
     "|not permitted to log in",
     "3D000": "database .* does not exist",
     "42501": "permission denied",
+    "OPTION": r'invalid (integer )?value "|invalid \w+ value: "',
     "TLS": "SSL was required|certificate verify failed|root certificate",
 }
 """How a refusal at connect is known: libpq gives no SQLSTATE there. Another language of the
@@ -77,7 +81,7 @@ SQLITE: dict[str, tuple[type[StoreError], str]] = {
 
 def postgres_failure(
     sqlstate: str | None, said: str, where: str, statement: str, unreached: str | None = None
-) -> StoreError:
+) -> CheckpointStoreError:
     """The error for a SQLSTATE.
 
     Args:

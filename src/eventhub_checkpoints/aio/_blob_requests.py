@@ -13,6 +13,7 @@ from eventhub_checkpoints._blob_answers import (
     refused_credential,
     unreached,
 )
+from eventhub_checkpoints._core.unreached import innermost, is_untrusted
 from eventhub_checkpoints._deadline import bound
 from eventhub_checkpoints._own_client import OwnClient
 from eventhub_checkpoints._secrets import masked
@@ -176,6 +177,11 @@ class BlobRequests:
             return StoreAccessError(f"{self.where}: {refused_credential(error)}")
         if isinstance(error, HttpResponseError) and error.status_code is not None:
             return failure(error.status_code, error_code(error), operation_of(error), self.where)
+        if isinstance(error, (AzureError, OSError)) and is_untrusted(error):
+            return StoreAccessError(
+                f"{self.where}: its certificate is not trusted: name the file of its authority as "
+                f"connection_verify=FILE ({masked(str(innermost(error)))})"
+            )
         if isinstance(error, (AzureError, OSError)):
             return StoreUnavailableError(f"{self.where}: {unreached(error)}")
         return StoreError(f"{self.where}: {masked(str(error))} ({type(error).__name__})")

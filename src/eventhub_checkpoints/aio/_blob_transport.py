@@ -26,6 +26,10 @@ class SingleTryTransport(AioHttpTransport):  # type: ignore[misc]  # azure-core 
             self.session._retry_connection = False
 
 
+def check_credential(credential: object) -> None:
+    """Take a credential of either kind: the driver awaits a token where it has to."""
+
+
 def pooled(size: int, arguments: dict[str, Any]) -> dict[str, Any]:
     """Client arguments for so many connections at once: the driver's own pool holds 100."""
     return {"transport": SingleTryTransport(**arguments), **arguments}

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
 from azure.eventhub import PartitionContext as SyncPartitionContext
 from azure.eventhub.aio import CheckpointStore
 
-from eventhub_checkpoints._client_guard import SYNC_CLIENT, ClientGuard, twin_import, wrong_client
-from eventhub_checkpoints._core.settings import kind_of, name_of
+from eventhub_checkpoints._client_guard import (
+    SYNC_CLIENT,
+    ClientGuard,
+    no_store,
+    twin_import,
+    wrong_client,
+)
+from eventhub_checkpoints._core.settings import name_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 PREFETCH = 300
@@ -76,11 +82,7 @@ def check_store(store: object) -> None:
     update = getattr(store, "update_checkpoint", None)
     if isinstance(store, CheckpointStore) or inspect.iscoroutinefunction(update):
         return
-    # Not what it is: a URL may hold a password.
-    raise ConfigurationError(
-        f"store is of type {kind_of(store)}; expected a checkpoint store for azure.eventhub.aio, "
-        "such as those of eventhub_checkpoints.aio"
-    )
+    raise no_store(store, "azure.eventhub.aio, such as those of eventhub_checkpoints.aio")
 
 
 async def called(function: Callable[..., Any], *args: Any) -> Any:

@@ -8,11 +8,16 @@ from azure.core.exceptions import ClientAuthenticationError
 from eventhub_checkpoints._core.retry import attempt_limit
 from eventhub_checkpoints._core.settings import Settings, kind_of
 from eventhub_checkpoints._core.unreached import why_unreached
-from eventhub_checkpoints._credentials import REDIS_TOKENS, default_credential, secret_source
+from eventhub_checkpoints._credentials import (
+    PASSWORD_TWICE,
+    REDIS_TOKENS,
+    default_credential,
+    secret_source,
+)
 from eventhub_checkpoints._own_client import OwnClient
 from eventhub_checkpoints._secrets import masked
 from eventhub_checkpoints._wire.redis import Script, code_of, failure
-from eventhub_checkpoints._wire.redis_url import RedisUrl
+from eventhub_checkpoints._wire.redis_url import RedisUrl, other_scheme
 from eventhub_checkpoints.aio._asking import log
 from eventhub_checkpoints.aio._redis_transport import CredentialError, Login, is_unbounded, pooled
 from eventhub_checkpoints.errors import (
@@ -85,6 +90,7 @@ class RedisRequests:
         self.address = address
         self.namespace = namespace
         self._client = OwnClient(make)
+        self._has_answered = False
 
     @property
     def client(self) -> Client:
@@ -108,14 +114,16 @@ class RedisRequests:
         send: Callable[..., Any] = self.client.execute_command
         try:
             try:
-                return await send("EVALSHA", script.digest, *words, **AS_BYTES)
+                answer = await send("EVALSHA", script.digest, *words, **AS_BYTES)
             except NoScriptError:
                 # Certain that it has not run: it was flushed, or another server has taken over.
-                return await send("EVAL", script.text, *words, **AS_BYTES)
+                answer = await send("EVAL", script.text, *words, **AS_BYTES)
         except ResponseError as error:
             if code_of(error) == "READONLY":
                 await self._leave()
             raise self.failure(error, f"{script.does} in {keys[0]!r}") from error
+        self._has_answered = True
+        return answer
 
     async def _leave(self) -> None:
         """Close the connections to a server that was demoted: the next are made to its successor.
@@ -164,8 +172,10 @@ class RedisRequests:
             return no_credential(error, what)
         code = code_of(error)
         if not code and isinstance(error, (OSError, *UNANSWERED)):
-            said = why_unreached(error) or masked(str(error)) or "no answer in time"
-            return StoreUnavailableError(f"{what}: {said} ({type(error).__name__})")
+            why = why_unreached(error)
+            said = why or masked(str(error)) or "no answer in time"
+            hint = "" if why or self._has_answered else other_scheme(self.address, error)
+            return StoreUnavailableError(f"{what}: {said} ({type(error).__name__}){hint}")
         if not isinstance(error, RedisError):
             return StoreError(f"{what}: {type(error).__name__}: {masked(str(error))}")
         return failure(code, masked(str(error)), what, self.namespace)
@@ -185,6 +195,8 @@ class OwnRequests(RedisRequests):
     ) -> None:
         if entra and credential is not None:
             raise ConfigurationError("entra is True; expected no credential with it")
+        if url.has_password and (entra or credential is not None):
+            raise ConfigurationError(PASSWORD_TWICE)
         self._url = url
         self._source = secret_source(credential, REDIS_TOKENS)
         self._entra = entra

@@ -4,7 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._core.unreached import why_unreached
-from eventhub_checkpoints._credentials import POSTGRES_TOKENS, default_credential, secret_source
+from eventhub_checkpoints._credentials import (
+    PASSWORD_TWICE,
+    POSTGRES_TOKENS,
+    default_credential,
+    secret_source,
+)
 from eventhub_checkpoints._nearest import did_you_mean
 from eventhub_checkpoints._sql_options import check_options
 from eventhub_checkpoints._sql_places import (
@@ -38,9 +43,9 @@ from eventhub_checkpoints.aio._sql_engine import (
     make_engine,
 )
 from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
     ConfigurationError,
     MissingDriverError,
-    StoreError,
     StoreUnavailableError,
 )
 
@@ -94,6 +99,8 @@ class SqlDatabase:
         dialect = url.get_backend_name()
         if dialect == "sqlite" and (entra or credential is not None):
             raise ConfigurationError("a SQLite file takes no credential")
+        if url.password is not None and (entra or credential is not None):
+            raise ConfigurationError(PASSWORD_TWICE)
         if entra and credential is None:
             credential = default_credential(IDENTITY, WAYS_TO_A_TOKEN)
             self._owned.append(credential.close)
@@ -223,7 +230,7 @@ class SqlDatabase:
         for close in self._owned:
             await close()
 
-    def map_error(self, error: Exception) -> StoreError | None:
+    def map_error(self, error: Exception) -> CheckpointStoreError | None:
         """The error of a driver as one of ours; None if it is none."""
         if isinstance(error, NoConnectionError):
             return StoreUnavailableError(f"{self.shown}: all connections of this store are in use")

@@ -43,7 +43,7 @@ from eventhub_checkpoints._wire.names import Kind, blob_name, checked_name_case,
 from eventhub_checkpoints.aio._asking import log
 from eventhub_checkpoints.aio._blob_abilities import BlobAbilities
 from eventhub_checkpoints.aio._blob_requests import BlobProperties, BlobRequests, ContainerClient
-from eventhub_checkpoints.aio._blob_transport import pooled
+from eventhub_checkpoints.aio._blob_transport import check_credential, pooled
 from eventhub_checkpoints.aio.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
@@ -105,6 +105,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
             self._requests = BlobRequests(lambda: container_client)
             self._owned: list[Any] = []
             return
+        check_credential(credential)
         arguments = version_arguments(api_version, arguments)
         if secondary_hostname:
             arguments["secondary_hostname"] = secondary_hostname
@@ -130,6 +131,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
         Raises:
             ConfigurationError: it is no connection string of a storage account.
         """
+        check_credential(credential)
         connect = partial(
             made,
             ContainerClient.from_connection_string,

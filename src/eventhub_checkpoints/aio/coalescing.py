@@ -20,6 +20,7 @@ from eventhub_checkpoints._fields import (
     MOST_INT64,
     checked_offset,
     checked_row,
+    checked_rows,
     checked_sequence_number,
 )
 from eventhub_checkpoints.aio._colour import ContextGuard, own_client_only
@@ -112,7 +113,7 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         dropped where the store below might go back, and what comes later is not written.
         """
         self._arrive()
-        rows = list(ownership_list)
+        rows = list(checked_rows(ownership_list))
         released = [key for key, row in keyed(rows).items() if not row.get("owner_id")]
         await self._keeper.give_up(released, self._write_timeout)
         won = list(await self.store.claim_ownership(rows, **kwargs))

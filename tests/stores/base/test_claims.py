@@ -229,3 +229,9 @@ def test_names_are_given_back_as_the_caller_spells_them(store) -> None:
     store.take()
     rows = store.run("list_ownership", "NS.servicebus.windows.net", "ORDERS", "$default")
     assert [row["eventhub_name"] for row in rows] == ["ORDERS"]
+
+
+@pytest.mark.parametrize("proposals", [None, 5, {"partition_id": "0"}, "rows"])
+def test_proposals_that_are_no_list_are_refused(store, proposals) -> None:
+    with pytest.raises(InvalidRecordError, match=r"ownership_list is .* expected a list of dicts"):
+        store.run("claim_ownership", proposals)

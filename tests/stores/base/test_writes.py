@@ -386,3 +386,18 @@ def test_a_checkpoint_of_a_stranger_that_is_passed_from_below_is_no_rewind(store
     store.official_write(105)
     store.update(110)
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("forced", "force"), ("Force", "force"), ("onstale", "on_stale")]
+)
+def test_a_keyword_that_is_almost_ours_is_refused(store, given, meant) -> None:
+    store.update(7)
+    with pytest.raises(ConfigurationError, match=rf"^{given} is .*; did you mean {meant}\?$"):
+        store.update(5, **{given: True})
+    assert store.stored() == 7
+
+
+def test_a_keyword_of_another_store_is_ignored(store) -> None:
+    store.update(7, timeout=5, overwrite=True)
+    assert store.stored() == 7

@@ -8,7 +8,9 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from requests.certs import where
 
+from eventhub_checkpoints import open_store
 from eventhub_checkpoints._blob_options import separated
+from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -387,3 +389,41 @@ def test_an_error_of_the_callers_own_connect_is_left_as_it_is(colour) -> None:
 
     with pytest.raises(TypeError, match=r"^mine$"):
         colour.store(connect=connect)
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("acct.dfs.core.windows.net", "Data Lake Storage"),
+        ("acct.queue.core.windows.net", "queues"),
+        ("acct.z01.file.storage.azure.net", "file shares"),
+        ("ns.servicebus.windows.net", "an Event Hubs namespace"),
+    ],
+)
+def test_the_address_of_another_service_is_refused(colour, host, said) -> None:
+    expected = rf"the URL is that of .*{said}; expected .*https://ACCOUNT\.blob"
+    with pytest.raises(ConfigurationError, match=expected):
+        colour.store(f"https://{host}", "checkpoints", KEY)
+    with pytest.raises(ConfigurationError, match=expected):
+        colour.open_store(f"https://{host}/checkpoints", credential=KEY)
+
+
+def test_a_credential_that_the_driver_refuses_is_told_with_what_it_takes(colour) -> None:
+    with pytest.raises(ConfigurationError, match="credential takes an account key, a SAS"):
+        colour.store("https://acct.blob.core.windows.net", "checkpoints", {"account_key": "a2V5"})
+
+
+class AioCredential:
+    async def get_token(self, *scopes: str, **_: Any) -> Any:
+        raise AssertionError("it was asked")
+
+
+def test_a_sync_store_refuses_an_asynchronous_credential() -> None:
+    url = "https://acct.blob.core.windows.net"
+    string = "DefaultEndpointsProtocol=https;AccountName=acct;EndpointSuffix=core.windows.net"
+    with pytest.raises(ConfigurationError, match=r"asynchronous; expected one of azure.identity,"):
+        BlobCheckpointStore(url, "checkpoints", AioCredential())
+    with pytest.raises(ConfigurationError, match="AioCredential, which is asynchronous"):
+        BlobCheckpointStore.from_connection_string(string, "checkpoints", AioCredential())
+    with pytest.raises(ConfigurationError, match="AioCredential, which is asynchronous"):
+        open_store(f"{url}/checkpoints", credential=AioCredential())

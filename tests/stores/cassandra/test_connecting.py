@@ -145,3 +145,9 @@ def test_connecting_to_a_node_that_is_silent_ends_in_time(client: Make, server: 
     finally:
         server.resume()
     assert threading.active_count() <= before + 20
+
+
+@pytest.mark.parametrize("points", [None, 5, b"host"])
+def test_contact_points_that_are_none_are_refused(client: Make, points: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"contact_points is .*; expected hosts, such as"):
+        client(contact_points=points)

@@ -177,3 +177,18 @@ def test_a_sync_client_that_would_wait_for_ever_is_warned_of(opener, server, cap
     with caplog.at_level(logging.WARNING):
         opener.store(client=ready)
     assert ("no socket_timeout" in caplog.text) == (opener.colour == "sync")
+
+
+@pytest.mark.parametrize(
+    ("url", "given"), [(None, "None"), (5, "of type int"), (b"redis://h", "of type bytes")]
+)
+def test_what_is_no_url_is_named_by_its_type(opener, url, given) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^url is {given}; .* is passed as client=$"):
+        opener.store(url)
+
+
+@pytest.mark.parametrize("settings", [{"credential": "other"}, {"entra": True}])
+def test_a_second_password_is_refused(opener, settings) -> None:
+    with pytest.raises(ConfigurationError, match="the URL has a password, and") as refused:
+        opener.store(f"redis://:{SECRET}@127.0.0.1", **settings)
+    assert SECRET not in str(refused.value)

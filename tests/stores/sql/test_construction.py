@@ -208,3 +208,27 @@ def test_importing_one_colour_needs_no_driver_of_a_database() -> None:
         "assert not {'psycopg', 'asyncpg', 'aiosqlite'} & set(sys.modules), sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///x.db\n", " sqlite:///x.db", "postgresql://h/db\r\n"])
+def test_a_url_with_white_space_at_its_ends_is_refused(colour: Any, url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"white space.*: strip it"):
+        colour.store(url)
+
+
+@pytest.mark.parametrize("settings", [{"credential": "other"}, {"entra": True}])
+def test_a_second_password_is_refused(colour: Any, settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="the URL has a password, and") as refused:
+        colour.store("postgresql://app:hush@h/db", **settings)
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "option", ["sslmode=yes", "connect_timeout=soon", "target_session_attrs=any-one"]
+)
+def test_an_option_with_a_wrong_value_is_a_mistake_and_not_tried_again(
+    colour: Any, option: str
+) -> None:
+    client = colour.open(f"postgresql://127.0.0.1:1/db?{option}", operation_timeout=5)
+    with pytest.raises(ConfigurationError, match=f"an option .*{option.partition('=')[2]}"):
+        client.list_ownership()
