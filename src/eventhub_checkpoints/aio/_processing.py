@@ -99,7 +99,7 @@ class Processing:
         self._watch = Background(self._look)
         self._has_received = False
         self._silent_since: float | None = None
-        self._is_silence_told = self._is_asking = False
+        self._seemed_silent = self._is_silence_told = self._is_asking = False
         self._unbalanced: tuple[float, float] | None = None
 
     def _reached(self, partition_id: str) -> int | None:
@@ -242,10 +242,13 @@ class Processing:
             if self._has_received or self.store.is_stopping:
                 return
             if has_events:
-                self._silent_since = since
-                self._tell_silence(session.context, time.monotonic() - since)
+                # What was published just now may be on its way: only a second look believes it.
+                if self._seemed_silent:
+                    self._silent_since = since
+                    self._tell_silence(session.context, time.monotonic() - since)
+                self._seemed_silent = True
                 return
-        self._silent_since = None
+        self._seemed_silent, self._silent_since = False, None
 
     def _tell_silence(self, context: PartitionContext, seconds: float) -> None:
         if self._is_silence_told:

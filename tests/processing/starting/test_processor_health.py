@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints import ConfigurationError, HubUnavailableError, _processing
+from eventhub_checkpoints import ConfigurationError, HubUnavailableError, _processing, _vetting
 from eventhub_checkpoints.aio import _processing as aio_processing
+from eventhub_checkpoints.aio import _vetting as aio_vetting
 from eventhub_checkpoints.localhub import LocalHub
 
 
@@ -20,7 +21,7 @@ def hub() -> Iterator[LocalHub]:
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (_processing, aio_processing):
-        monkeypatch.setattr(module, "LOOKING", 0.3)
+        monkeypatch.setattr(module, "LOOKING", 0.5)
 
 
 def test_a_consumer_group_that_does_not_exist_is_reported(runs: Any, wait: Any) -> None:
@@ -96,3 +97,23 @@ def test_start_positions_by_partition_of_a_hub_that_does_not_exist(runs: Any) ->
     run = runs.make(runs.stage.store(), client, starting_position={"0": "-1"})
     with pytest.raises(ConfigurationError, match="has no event hub 'nope'"):
         run.start()
+
+
+def test_an_event_that_is_on_its_way_is_not_missed(
+    runs: Any, wait: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = runs.stage.store()
+    run = runs.start(store, runs.maker(consumer_group="audit"))
+    asked: list[str] = []
+
+    def once(vetting: Any, partition_id: str) -> bool:
+        asked.append(partition_id)
+        return len(asked) == 1
+
+    async def aio_once(vetting: Any, partition_id: str) -> bool:
+        return once(vetting, partition_id)
+
+    monkeypatch.setattr(_vetting.Vetting, "has_events", once)
+    monkeypatch.setattr(aio_vetting.Vetting, "has_events", aio_once)
+    wait(lambda: len(asked) > 4)
+    assert (run.seen.errors, run.processor.healthy()) == ([], True)
