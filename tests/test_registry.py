@@ -301,3 +301,9 @@ def test_another_distribution_adds_a_scheme(open_it: Open) -> None:
 def test_an_added_scheme_is_listed_among_the_known(open_it: Open) -> None:
     with pytest.raises(ConfigurationError, match="known are cassandra:, consul:, http:, "):
         open_it("gopher://host/x")
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+def test_a_store_in_the_place_of_its_url_is_told(open_it: Open) -> None:
+    with pytest.raises(ConfigurationError, match=r"type MemoryCheckpointStore; .*store already\?$"):
+        open_it(MemoryCheckpointStore())

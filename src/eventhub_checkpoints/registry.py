@@ -77,11 +77,12 @@ def opened(
 
     if not isinstance(url, str) or url == "":
         found_type = "None" if url is None else f"of type {type(url).__name__}"
-        is_unset = "; is the environment variable set?" if not url else ""
+        is_store = hasattr(url, "update_checkpoint")
+        question = "is it a store already" if is_store else "is the environment variable set"
         raise ConfigurationError(
             f"the store URL is {'empty' if url == '' else found_type}; expected a text such as "
-            "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType"
-            f"{is_unset}{did_you_mean(url)}"
+            "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
+            f"{question}?{did_you_mean(url)}"
         )
     scheme, colon, rest = url.partition(":")
     found = {entry.name: entry for entry in entry_points(group=group)}

@@ -120,6 +120,7 @@ WHERE = "container 'positions' of https://account.blob.core.windows.net"
         (503, "ServerBusy", StoreUnavailableError, "503 ServerBusy"),
         (400, "InvalidHeaderValue", StoreError, "400 InvalidHeaderValue to a write"),
         (412, "LeaseIdMissing", StoreError, "412 LeaseIdMissing"),
+        (404, "", StoreError, "answered 404 to a write; is the URL that of Blob Storage"),
     ],
 )
 def test_a_failure_says_what_to_do(

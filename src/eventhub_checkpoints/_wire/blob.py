@@ -108,12 +108,9 @@ def failure(status: int, code: str, operation: str, where: str) -> StoreError:
         return StoreAccessError(f"{where}: {refusal(code, operation)} ({said})")
     if status in {408, 429} or status >= 500:
         return StoreUnavailableError(f"{where}: the service answered {said}")
-    if not code:
-        return StoreError(
-            f"{where}: the server answered {said} when asked to {operation}, and not as Blob "
-            "Storage does: is the URL that of a storage account, and is a proxy in the way?"
-        )
-    return StoreError(f"{where}: the service answered {said} when asked to {operation}")
+    hint = "" if code else "; is the URL that of Blob Storage, and is a proxy in the way?"
+    asked = f"request to {operation}" if " " in operation else operation
+    return StoreError(f"{where}: the service answered {said} to a {asked}{hint}")
 
 
 def refusal(code: str, operation: str) -> str:

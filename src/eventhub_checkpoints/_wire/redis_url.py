@@ -41,7 +41,8 @@ class RedisUrl(NamedTuple):
         if not isinstance(url, str):
             given = "None" if url is None else f"of type {type(url).__qualname__}"
             raise ConfigurationError(
-                f"url is {given}; expected {EXPECTED}; a ready client is passed as client="
+                f"this is no URL of a Redis server, but {given}; expected {EXPECTED}; a ready "
+                "client is passed as client="
             )
         try:
             parts = urlsplit(url)

@@ -183,7 +183,10 @@ def test_a_sync_client_that_would_wait_for_ever_is_warned_of(opener, server, cap
     ("url", "given"), [(None, "None"), (5, "of type int"), (b"redis://h", "of type bytes")]
 )
 def test_what_is_no_url_is_named_by_its_type(opener, url, given) -> None:
-    with pytest.raises(ConfigurationError, match=rf"^url is {given}; .* is passed as client=$"):
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"^this is no URL of a Redis server, but {given}; .* is passed as client=$",
+    ):
         opener.store(url)
 
 
