@@ -37,16 +37,16 @@ class Address(ABC):
         """
 
     @abstractmethod
-    def ask_properties(self, partition_id: str, *, tries: int | None = None) -> PartitionProperties:
+    def ask_properties(self, partition_id: str) -> PartitionProperties:
         """What a partition holds; blocks without a bound of its own.
-
-        Args:
-            partition_id: which one.
-            tries: how often the client asks at most; None: as often as its settings say.
 
         Raises:
             ConfigurationError: there is no such hub.
         """
+
+    def try_properties(self, partition_id: str) -> PartitionProperties:
+        """Ask for what a partition holds that may be gone: once, where the transport can."""
+        return self.ask_properties(partition_id)
 
     @abstractmethod
     def ask_first(

@@ -74,7 +74,7 @@ def _list_and_ask(
         # A hub that was created again may have fewer: that shows in the list, and the client's
         # own attempts would take 13 s. What fails for another reason is asked for again.
         with suppress(HubUnavailableError, ConfigurationError):
-            found[name] = address.ask_properties(name, tries=1)
+            found[name] = address.try_properties(name)
         return []
 
     listed = ask_each([str(address), *expected], ask, timeout)

@@ -31,8 +31,11 @@ class StoppableAddress(Address):
     def ask_partition_ids(self) -> list[str]:
         return self._address.ask_partition_ids()
 
-    def ask_properties(self, partition_id: str, *, tries: int | None = None) -> PartitionProperties:
-        return self._address.ask_properties(partition_id, tries=tries)
+    def ask_properties(self, partition_id: str) -> PartitionProperties:
+        return self._address.ask_properties(partition_id)
+
+    def try_properties(self, partition_id: str) -> PartitionProperties:
+        return self._address.try_properties(partition_id)
 
     def ask_first(
         self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float

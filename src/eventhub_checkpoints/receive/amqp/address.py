@@ -128,8 +128,13 @@ class HubAddress(Address):
         with explained(self), self.open_client() as client:
             return sorted(client.get_partition_ids(), key=int)
 
-    def ask_properties(self, partition_id: str, *, tries: int | None = None) -> PartitionProperties:
-        own = {} if tries is None else {"retry_total": tries - 1}
+    def ask_properties(self, partition_id: str) -> PartitionProperties:
+        return self._properties(partition_id)
+
+    def try_properties(self, partition_id: str) -> PartitionProperties:
+        return self._properties(partition_id, retry_total=0)
+
+    def _properties(self, partition_id: str, **own: Any) -> PartitionProperties:
         with explained(self), self._open(EventHubConsumerClient, **own) as client:
             return read_properties(partition_id, client.get_partition_properties(partition_id))
 

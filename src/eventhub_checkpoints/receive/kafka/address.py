@@ -134,7 +134,7 @@ class KafkaAddress(Address):
     def ask_partition_ids(self) -> list[str]:
         return self._asked(Asker.partition_ids)
 
-    def ask_properties(self, partition_id: str, *, tries: int | None = None) -> PartitionProperties:
+    def ask_properties(self, partition_id: str) -> PartitionProperties:
         first, following = self._asked(lambda asker: asker.ends(partition_id))
         return PartitionProperties(partition_id, first, following, "", None)
 
