@@ -11,8 +11,8 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.query import BatchStatement, BatchType, tuple_factory
 
 from benchmarks.rows import Row, scope_of
-from eventhub_checkpoints._wire.cassandra import DEFAULT_KEYSPACE, Statements
-from eventhub_checkpoints._wire.cassandra_url import Address
+from eventhub_checkpoints.stores.cassandra.protocol import DEFAULT_KEYSPACE, Statements
+from eventhub_checkpoints.stores.cassandra.url import Address
 
 
 class Bare:

@@ -9,8 +9,8 @@ from redis.asyncio import BlockingConnectionPool
 from redis.asyncio import Redis as AioRedis
 
 from benchmarks.rows import Row, scope_of
-from eventhub_checkpoints._wire.redis import CLAIM, LIST, WRITE_CHECKPOINT
-from eventhub_checkpoints._wire.redis_url import RedisUrl
+from eventhub_checkpoints.stores.redis.protocol import CLAIM, LIST, WRITE_CHECKPOINT
+from eventhub_checkpoints.stores.redis.url import RedisUrl
 
 CONNECTIONS = 32
 """For many tasks; as many as the store has."""

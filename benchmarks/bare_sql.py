@@ -11,8 +11,8 @@ import psycopg
 from sqlalchemy.engine import URL, make_url
 
 from benchmarks.rows import Row
-from eventhub_checkpoints._wire.sql import Tables, columns
-from eventhub_checkpoints._wire.sql_statements import statements
+from eventhub_checkpoints.stores.sql.statements import statements
+from eventhub_checkpoints.stores.sql.tables import Tables, columns
 
 CONNECTIONS = 4
 """To PostgreSQL, for many tasks; as many as the store has."""

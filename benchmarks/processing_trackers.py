@@ -13,7 +13,7 @@ from azure.eventhub.aio import PartitionContext as AioPartitionContext
 from benchmarks.measuring import in_turns
 from benchmarks.spark_results import Figures
 from eventhub_checkpoints import Checkpointer, MemoryCheckpointStore, Position, aio
-from eventhub_checkpoints._core.watermark import Watermark
+from eventhub_checkpoints.processing.watermark import Watermark
 
 WATERMARK, LINKED, HEAP = TRACKERS = ("ours", "list", "heap")
 SHELL, SHELL_AIO = "shell", "shell, aio"

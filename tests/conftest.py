@@ -32,6 +32,12 @@ def failed_if_servers_are_required(report: Any) -> Any:
     return report
 
 
+WAITING = {"hub", "server", "stage", "site", "runs", "spark"}
+"""Fixtures of a hub, a client or a Spark session, for which a test waits."""
+WAITING_FOLDERS = ("arrow", "backends", "cli", "localhub", "receive", "sdk")
+"""Folders in which nearly every test waits for one, or for a process."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Any:
     return failed_if_servers_are_required((yield))
@@ -101,9 +107,16 @@ the local hub itself leaves none is seen in `localhub/test_command.py`.
 """
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `tox -e fast` leaves out, where the file does not, and the forgetful."""
     here = Path(__file__).parent
     for item in items:
+        asked = set(getattr(item, "fixturenames", ()))
+        if "servers" in asked:
+            item.add_marker(pytest.mark.server)
+        if asked & WAITING or any(item.path.is_relative_to(here / one) for one in WAITING_FOLDERS):
+            item.add_marker(pytest.mark.slow)
         if any(item.path.is_relative_to(here / place) for place in FORGETFUL):
             for message in ("unclosed", "loop is closed"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore:{message}:ResourceWarning"))

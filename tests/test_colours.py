@@ -18,11 +18,7 @@ from eventhub_checkpoints import (
     aio,
     arrow,
 )
-from eventhub_checkpoints._tracking import Ticket
-from eventhub_checkpoints._work import Apart
 from eventhub_checkpoints.aio import arrow as aio_arrow
-from eventhub_checkpoints.aio._tracking import Ticket as AioTicket
-from eventhub_checkpoints.aio._work import Apart as AioApart
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
 from eventhub_checkpoints.aio.cassandra import (
     CassandraCheckpointStore as AioCassandraCheckpointStore,
@@ -31,6 +27,10 @@ from eventhub_checkpoints.aio.redis import RedisCheckpointStore as AioRedisCheck
 from eventhub_checkpoints.aio.sql import SqlCheckpointStore as AioSqlCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cassandra import CassandraCheckpointStore
+from eventhub_checkpoints.processing._async.delivery_tracker import Apart as AioApart
+from eventhub_checkpoints.processing._async.in_flight_event import Ticket as AioTicket
+from eventhub_checkpoints.processing._sync.delivery_tracker import Apart
+from eventhub_checkpoints.processing._sync.in_flight_event import Ticket
 from eventhub_checkpoints.redis import RedisCheckpointStore
 from eventhub_checkpoints.sql import SqlCheckpointStore
 

@@ -14,6 +14,8 @@ from eventhub_checkpoints.conformance import CheckpointStoreConformance
 from eventhub_checkpoints.conformance.__main__ import main
 from page_blocks import blocks
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 STORE, ASYNC_STORE, *_ = [
     block.text for block in blocks(ROOT / "docs" / "custom-store.md") if block.language == "python"

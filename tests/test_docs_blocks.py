@@ -24,6 +24,8 @@ from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.localhub import LocalHub
 from page_blocks import Block, blocks
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]

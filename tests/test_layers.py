@@ -16,67 +16,59 @@ import eventhub_checkpoints
 PACKAGE = "eventhub_checkpoints"
 ROOT = Path(eventhub_checkpoints.__file__).parent
 
-GROUND = {"records", "errors", "_fields", "_nearest", "_secrets"}
+GROUND = {"records", "errors", "_shared.fields", "_shared.suggestions", "_shared.secrets"}
 REGISTRY = {"registry", "aio.registry"}
-ARROW = {
-    *("_arrow_reading", "_arrow_batches", "_arrow_source", "arrow"),
-    *("aio._arrow_batches", "aio._arrow_source", "aio.arrow"),
-}
-"""What puts receiving and a store together, for readers without Spark."""
-FOLDERS = {
-    "_core",
-    "_wire",
-    "_amqp",
-    "_decoder",
-    "localhub",
-    "receive",
-    "spark",
-    "conformance",
-    "cli",
-}
+ROOMS = ("receive.amqp.decoder", "receive.arrow", "_shared", "amqp", "stores", "processing")
+FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "cli")
+"""A module belongs to the first of these that its name begins with."""
 
-BELOW_SHELLS = {"ground", "_core", "_wire", "_amqp", "_decoder"}
-BELOW_SPARK = BELOW_SHELLS | {"shell", "receive", "registry"}
+BELOW_SHELLS = {"ground", "_shared"}
+BELOW_SPARK = {*BELOW_SHELLS, "stores", "receive", "receive.arrow", "registry", "public"}
 ARROWS: dict[str, set[str]] = {
     "ground": set(),
-    "_core": {"ground"},
-    "_wire": {"ground"},
-    "_amqp": {"ground"},
-    "_decoder": {"ground", "_amqp"},
-    "localhub": {"ground", "_amqp"},
-    "shell": BELOW_SHELLS,
-    "receive": BELOW_SHELLS,
-    "registry": BELOW_SHELLS | {"shell", "receive"},
-    "arrow": BELOW_SPARK,
+    "amqp": set(),
+    "_shared": {"ground"},
+    "stores": BELOW_SHELLS,
+    "processing": BELOW_SHELLS,
+    "localhub": {"ground", "amqp"},
+    "receive.amqp.decoder": {"ground", "amqp"},
+    "receive": {*BELOW_SHELLS, "amqp", "receive.amqp.decoder"},
+    # What puts receiving and a store together, for readers without Spark.
+    "receive.arrow": {*BELOW_SHELLS, "stores", "receive", "registry"},
+    "public": {*BELOW_SPARK, "processing"},
+    "registry": {*BELOW_SHELLS, "stores", "public"},
     "spark": BELOW_SPARK,
     "conformance": BELOW_SPARK,
     "cli": {"top", *BELOW_SPARK, "spark", "conformance", "localhub"},
-    "top": {"ground", "_core", "shell", "registry"},
+    "top": {"ground", "public", "processing", "registry"},
 }
 
 # The official client is a hard dependency, and azure-core is one of the client's.
 CLIENT = {"azure.eventhub", "azure.core"}
 BACKENDS = {
-    "blob": {"azure.storage", "aiohttp", "requests", "urllib3"},
+    "blob": {"azure.storage", "azure.core", "aiohttp", "requests", "urllib3"},
     "sql": {"sqlalchemy"},
     "redis": {"redis"},
     "cassandra": {"cassandra"},
 }
-"""The drivers of each backend: its modules are `NAME`, `_NAME_..` and `_wire.NAME`."""
-BACKEND_MODULE = re.compile(r"(?:aio\.|_wire\.)?_?(blob|sql|redis|cassandra)(?:_\w+)?")
+"""The drivers of each backend, for the modules in its folder of `stores`."""
+BACKEND_MODULE = re.compile(r"stores\.(?:legacy\.)?(blob|sql|redis|cassandra)(?:\.\w+)*")
+WITHOUT_IO = re.compile(r"(?:_shared|stores|processing)(?:\.\w+)*")
+"""Outside of `_async` and `_sync`, what these decide needs no client and no driver."""
 ARROW_MODULES = {"receive.columns", "receive.batches"}
 MAY_IMPORT: dict[str, set[str]] = {
     "ground": set(),
-    "_core": set(),
-    "_wire": set(),
-    "_amqp": set(),
-    "_decoder": set(),
+    "amqp": set(),
     "localhub": set(),
-    "shell": CLIENT,
+    "receive.amqp.decoder": set(),
+    "_shared": CLIENT,
+    "stores": CLIENT,
+    "processing": CLIENT,
+    "public": CLIENT,
     "registry": CLIENT,
     "top": CLIENT,
     "receive": CLIENT,
-    "arrow": {*CLIENT, "pyarrow"},
+    "receive.arrow": {*CLIENT, "pyarrow"},
     "spark": {*CLIENT, "pyspark", "pyarrow"},
     "conformance": {*CLIENT, "pytest"},
     "cli": {*CLIENT, "azure.storage", "filelock", "platformdirs", "pyspark", "rich", "typer"},
@@ -89,9 +81,9 @@ DRIVERS = [
 LAZY = {
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
-    "_sql_options": "the driver that a URL names is known only then",
-    "_credentials": "azure-identity is no dependency; it is used where it is installed",
-    "_metrics": "opentelemetry-api is no dependency; it is used where it is installed",
+    "stores.sql.options": "the driver that a URL names is known only then",
+    "stores.credentials": "azure-identity is no dependency; it is used where it is installed",
+    "processing.metrics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "spark.source.options": "only a job that asks for Kafka needs its client",
     "localhub.local": "only who has the client asks for the client's arguments",
@@ -125,14 +117,14 @@ def layer(module: str) -> str:
     """The layer that a module of ours is part of."""
     if module in ("", "aio"):
         return "top"
+    if module in GROUND:
+        return "ground"
     if module in REGISTRY:
         return "registry"
-    if module in ARROW:
-        return "arrow"
-    folder = module.split(".")[0]
-    if folder in GROUND:
-        return "ground"
-    return folder if folder in FOLDERS else "shell"
+    for folder in FOLDERS:
+        if f"{module}.".startswith(f"{folder}."):
+            return folder
+    return "public"
 
 
 def targets(node: ast.AST, package: list[str]) -> list[str]:
@@ -200,11 +192,14 @@ def may_import(arrow: Arrow, what: str) -> bool:
         return True
     if arrow.module.startswith("receive.kafka") and what == "confluent_kafka":
         return True
+    if WITHOUT_IO.fullmatch(arrow.module) and not re.search(r"\b_a?sync\b", arrow.module):
+        # The one module that reads what the client keeps to itself.
+        return arrow.module == "_shared.client_internals"
     return what in MAY_IMPORT[layer(arrow.module)]
 
 
 def test_the_parser_sees_the_imports() -> None:
-    assert Arrow("records", f"{PACKAGE}._fields", False, False) in ALL
+    assert Arrow("records", f"{PACKAGE}._shared.fields", False, False) in ALL
     assert len({arrow.module for arrow in ALL}) > 40
 
 
@@ -220,17 +215,13 @@ def test_imports_go_one_way() -> None:
 
 
 def test_the_colours_are_strangers() -> None:
-    twins = {module_name(path).removeprefix("aio.") for path in (ROOT / "aio").glob("*.py")}
     wrong = []
     for arrow in ALL:
-        target = own(arrow)
-        if target is None or layer(arrow.module) not in ("shell", "registry"):
-            continue
-        is_aio = arrow.module.startswith("aio.")
-        # One registry finds the stores of both colours: it is given the group to look in.
-        if is_aio and target in twins and arrow.module != "aio.registry":
-            wrong.append(str(arrow))
-        if not is_aio and target.startswith("aio"):
+        target = own(arrow) or ""
+        is_aio = "_async" in arrow.module or arrow.module.startswith("aio.")
+        is_sync = not is_aio and layer(arrow.module) in ("stores", "processing", "public")
+        others = r"\b_sync\b" if is_aio else r"\b_async\b|^aio\b" if is_sync else "(?!)"
+        if re.search(others, target):
             wrong.append(str(arrow))
     assert not wrong, "one colour imports the other's module:\n" + "\n".join(wrong)
 

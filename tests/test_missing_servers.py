@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 SKIPS = {
     "test_in_a_test": "import pytest\ndef test_it(): pytest.skip('no hub')",

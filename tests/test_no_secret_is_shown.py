@@ -18,9 +18,11 @@ from urllib.parse import quote
 import pytest
 
 from eventhub_checkpoints import MemoryCheckpointStore, PartitionProcessor, Scope, aio, every
-from eventhub_checkpoints._core.settings import StoreSettings
+from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import InvalidCheckpointError, InvalidRecordError, PoisonError
 from eventhub_checkpoints.localhub import LocalHub
+
+pytestmark = pytest.mark.slow
 
 MARK = "S3CR3T"
 SECRETS = [

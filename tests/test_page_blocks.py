@@ -8,6 +8,8 @@ import pytest
 
 import page_blocks
 
+pytestmark = pytest.mark.slow
+
 
 def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     page = folder / "page.md"

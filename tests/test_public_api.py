@@ -33,6 +33,10 @@ EXTRAS = {
 """The extra that a public module and those below it may need."""
 
 
+INTERNAL = ("stores", "processing", "amqp", "receive.arrow", "receive.amqp.decoder")
+"""Packages whose public names are imported from the package's root, or are nobody's."""
+
+
 def public_modules() -> list[str]:
     found = pkgutil.walk_packages([str(PACKAGE)], f"{eventhub_checkpoints.__name__}.")
     names = [module.name for module in found]
@@ -40,6 +44,7 @@ def public_modules() -> list[str]:
         name
         for name in [eventhub_checkpoints.__name__, *names]
         if not any(part.startswith("_") for part in name.split("."))
+        if not f"{name}.".startswith(tuple(f"eventhub_checkpoints.{one}." for one in INTERNAL))
     ]
 
 

@@ -17,6 +17,8 @@ import pytest
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.py"))
 PARTITIONS = ["0", "1"]
 FIRST, SECOND = 20, 5

@@ -16,6 +16,8 @@ import pytest
 import eventhub_checkpoints
 from page_blocks import blocks
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 SAMPLES = sorted(ROOT.glob("samples/*.py"))

@@ -9,21 +9,21 @@ from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
 
 from amqp_spelling import Spelling
-from eventhub_checkpoints._amqp.frames import EMPTY_FRAME, encode_frame
-from eventhub_checkpoints._amqp.messages import Message
-from eventhub_checkpoints._amqp.performatives import Flow, Transfer
-from eventhub_checkpoints._amqp.types import Timestamp
-from eventhub_checkpoints._decoder import Deliveries
-from eventhub_checkpoints._decoder.events import read_event
-from eventhub_checkpoints._decoder.gathering import columns_of as gathered
-from eventhub_checkpoints._decoder.gathering import rows_of_events
+from eventhub_checkpoints.amqp.frames import EMPTY_FRAME, encode_frame
+from eventhub_checkpoints.amqp.messages import Message
+from eventhub_checkpoints.amqp.performatives import Flow, Transfer
+from eventhub_checkpoints.amqp.types import Timestamp
+from eventhub_checkpoints.receive.amqp.decoder import Deliveries
+from eventhub_checkpoints.receive.amqp.decoder.events import read_event
+from eventhub_checkpoints.receive.amqp.decoder.gathering import columns_of as gathered
+from eventhub_checkpoints.receive.amqp.decoder.gathering import rows_of_events
 from eventhub_checkpoints.receive.amqp.event_columns import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from eventhub_checkpoints._decoder import Columns
-    from eventhub_checkpoints._decoder.columns import Text
+    from eventhub_checkpoints.receive.amqp.decoder import Columns
+    from eventhub_checkpoints.receive.amqp.decoder.columns import Text
 
 CHANNEL, HANDLE = 1, 0
 MAX_FRAME_SIZE = 65536

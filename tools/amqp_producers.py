@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from random import Random
 
-from eventhub_checkpoints._amqp.messages import Message, Properties
-from eventhub_checkpoints._amqp.types import Symbol, Timestamp
+from eventhub_checkpoints.amqp.messages import Message, Properties
+from eventhub_checkpoints.amqp.types import Symbol, Timestamp
 
 WORDS = ("temperature", "pressure", "größe", "温度", "status", "alarm")
 DEVICE = "iothub-connection-device-id"

@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eventhub_checkpoints._amqp.encode import encode, encode_described
-from eventhub_checkpoints._amqp.types import Decimal32, Decimal64, Symbol
+from eventhub_checkpoints.amqp.encode import encode, encode_described
+from eventhub_checkpoints.amqp.types import Decimal32, Decimal64, Symbol
 
 if TYPE_CHECKING:
     from random import Random

@@ -14,7 +14,7 @@ from random import Random
 
 from amqp_deliveries import CHANNEL, HANDLE, MAX_FRAME_SIZE, client_columns, disturbed, pieces
 from amqp_spelling import Spelling
-from eventhub_checkpoints._decoder import Deliveries
+from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.columns import record_batch
 
 LARGEST = 1_000_000

@@ -3,10 +3,10 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from eventhub_checkpoints._core.answers import Conflict, Listing, Seen, Written
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
+from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Seen, Written
 from forward_judge import Update
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eventhub_checkpoints._core.answers import Conflict, Written
 from eventhub_checkpoints.records import Checkpoint, Ownership
+from eventhub_checkpoints.stores.hook_results import Conflict, Written
 
 NO_ROW = "no row"
 TRIES = 4

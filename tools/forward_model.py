@@ -9,16 +9,16 @@ import random
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from eventhub_checkpoints._memory import MemoryRows
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
 from eventhub_checkpoints.records import Checkpoint
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 from forward_client import SCOPE, Client, CutError, named
 from forward_judge import ForwardError, Judge, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventhub_checkpoints._core.answers import Conflict, Written
+    from eventhub_checkpoints.stores.hook_results import Conflict, Written
 
 PARTITIONS = ("0", "1")
 STORES = ("a", "b", "c")
@@ -60,7 +60,7 @@ class Model:
             ForwardError: a store went back, or refused without a reason.
         """
         # Nothing is gained by waiting: every answer is already there.
-        with mock.patch("eventhub_checkpoints._checkpointing.sleep"):
+        with mock.patch("eventhub_checkpoints.stores._sync.checkpoints.sleep"):
             for _ in range(events):
                 self._random.choices(self._events, self._weights)[0]()
 

@@ -15,11 +15,12 @@ The map of the package:
 - `spark`, `receive`: where a PySpark job starts, and how it reads the hub.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
 - `cli`: the command `eventhub-checkpoints`.
+- `blob_iothub_react`, `cassandra_iothub_react`: positions that iothub-react has saved.
+
+Behind these names are `stores`, `processing`, `receive`, `amqp` and `_shared`; each has a map like
+this.
 """
 
-from eventhub_checkpoints._core.policy import Policy, all_of, any_of, every, trailing
-from eventhub_checkpoints._core.statistics import PartitionStats
-from eventhub_checkpoints._core.watermark import Position
 from eventhub_checkpoints.checkpointer import Checkpointer
 from eventhub_checkpoints.coalescing import CoalescingCheckpointStore
 from eventhub_checkpoints.errors import (
@@ -38,6 +39,9 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.memory import MemoryCheckpointStore
+from eventhub_checkpoints.processing.policy import Policy, all_of, any_of, every, trailing
+from eventhub_checkpoints.processing.statistics import PartitionStats
+from eventhub_checkpoints.processing.watermark import Position
 from eventhub_checkpoints.processor import CheckpointManager, EventProcessor, PartitionProcessor
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope, SequenceOffset
 from eventhub_checkpoints.registry import open_store

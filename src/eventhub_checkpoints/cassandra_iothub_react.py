@@ -5,60 +5,8 @@ It kept one row for each partition in a table of its own:
 hub and consumer group.
 """
 
-from typing import Any
+from eventhub_checkpoints.stores.legacy.cassandra import read_iothub_react_table
 
-from eventhub_checkpoints._asking import log
-from eventhub_checkpoints._cassandra_driver import Session
-from eventhub_checkpoints._cassandra_errors import is_absent, mapped
-from eventhub_checkpoints._cassandra_statements import look_of, rows_of
-from eventhub_checkpoints._core.iothub_react import (
-    TABLE,
-    StoredOffset,
-    checkpoints_of,
-    keyspace_of,
-)
-from eventhub_checkpoints.errors import StoreNotReadyError
-from eventhub_checkpoints.records import Checkpoint, Scope
+__all__ = ["read_iothub_react_table"]
 
-READ_SECONDS = 30.0
-
-
-def read_iothub_react_table(session: Session, keyspace: str, scope: Scope) -> list[Checkpoint]:
-    """Read what iothub-react saved in a keyspace; nothing is written.
-
-    A row that holds no offset is logged and left out. A partition for which iothub-react has noted
-    that nothing was saved has no checkpoint.
-
-    Args:
-        session: of cassandra-driver, with rows as tuples or dicts; it is left open.
-        keyspace: its name, or the `namespace` of iothub-react's configuration, in which other
-            characters than ASCII letters, digits and `_` became `_`.
-        scope: the hub and consumer group that were read; the rows do not name them.
-
-    Returns:
-        Checkpoints in the order of the partitions, with `offset`, and `sequence_number` None.
-
-    Raises:
-        StoreUnavailableError: no answer within 30 s.
-        StoreAccessError: the role has no right to read the table.
-        StoreNotReadyError: the keyspace or the table does not exist.
-    """
-    name = keyspace_of(keyspace)
-    rows = [
-        StoredOffset(
-            f"partition {row['partition']} in keyspace {name}", str(row["partition"]), row["offset"]
-        )
-        for row in _selected(session, name)
-    ]
-    return checkpoints_of(rows, scope, log.warning)
-
-
-def _selected(session: Session, keyspace: str) -> list[dict[str, Any]]:
-    statement = look_of(f"SELECT partition, offset FROM {keyspace}.{TABLE}")
-    try:
-        return rows_of(session.execute(statement, timeout=READ_SECONDS))
-    except Exception as error:
-        if is_absent(error):
-            text = f"keyspace {keyspace!r} has no table {TABLE!r} of iothub-react ({error})"
-            raise StoreNotReadyError(text) from error
-        raise mapped(error, f"keyspace {keyspace!r}") from error
+read_iothub_react_table.__module__ = __name__

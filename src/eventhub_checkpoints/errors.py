@@ -22,7 +22,7 @@ always `__cause__`.
 
 from typing import Any
 
-from eventhub_checkpoints._secrets import masked, quoted
+from eventhub_checkpoints._shared.secrets import masked, quoted
 
 
 class CheckpointStoreError(Exception):

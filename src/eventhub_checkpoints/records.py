@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
-from eventhub_checkpoints._fields import (
+from eventhub_checkpoints._shared.fields import (
     checked_etag,
     checked_name,
     checked_offset,
@@ -17,7 +17,7 @@ from eventhub_checkpoints._fields import (
     checked_row,
     checked_sequence_number,
 )
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 
 RELEASED = ""
 """The owner id of a partition that nobody owns."""

@@ -15,12 +15,12 @@ from inspect import iscoroutine, iscoroutinefunction
 from operator import attrgetter
 from typing import Any, cast
 
-from eventhub_checkpoints._asking import log
-from eventhub_checkpoints._core.configuration import expected_types, read_configuration
-from eventhub_checkpoints._nearest import did_you_mean, nearest_first
-from eventhub_checkpoints._secrets import holds_secret, masked, quoted
+from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
+from eventhub_checkpoints._shared.suggestions import did_you_mean, nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores._sync.hook_runner import log
+from eventhub_checkpoints.stores.configuration import expected_types, read_configuration
 
 GROUP = "eventhub_checkpoints.stores"
 METHODS = ("list_ownership", "claim_ownership", "list_checkpoints", "update_checkpoint")

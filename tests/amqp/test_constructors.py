@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from eventhub_checkpoints._amqp.constructors import skip
-from eventhub_checkpoints._amqp.decode import Decoder, decode
-from eventhub_checkpoints._amqp.types import (
+from eventhub_checkpoints.amqp.constructors import skip
+from eventhub_checkpoints.amqp.decode import Decoder, decode
+from eventhub_checkpoints.amqp.types import (
     Array,
     Byte,
     Char,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._amqp.endpoints import Accepted, Error
-from eventhub_checkpoints._amqp.frames import (
+from eventhub_checkpoints.amqp.endpoints import Accepted, Error
+from eventhub_checkpoints.amqp.frames import (
     AMQP_FRAME,
     EMPTY_FRAME,
     SASL_FRAME,
@@ -15,9 +15,9 @@ from eventhub_checkpoints._amqp.frames import (
     encode_frame,
     split_frame,
 )
-from eventhub_checkpoints._amqp.performatives import Detach, Open, Transfer
-from eventhub_checkpoints._amqp.sasl import SaslOutcome
-from eventhub_checkpoints._amqp.types import CodecError
+from eventhub_checkpoints.amqp.performatives import Detach, Open, Transfer
+from eventhub_checkpoints.amqp.sasl import SaslOutcome
+from eventhub_checkpoints.amqp.types import CodecError
 
 LIMIT = 1 << 20
 

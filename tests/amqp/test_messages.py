@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._amqp.decode import Decoder
-from eventhub_checkpoints._amqp.encode import encode, encode_described
-from eventhub_checkpoints._amqp.messages import (
+from eventhub_checkpoints.amqp.decode import Decoder
+from eventhub_checkpoints.amqp.encode import encode, encode_described
+from eventhub_checkpoints.amqp.messages import (
     DATA,
     NO_VALUE,
     VALUE,
@@ -19,7 +19,7 @@ from eventhub_checkpoints._amqp.messages import (
     sections,
     split_batch,
 )
-from eventhub_checkpoints._amqp.types import CodecError, Symbol, Timestamp, UInt
+from eventhub_checkpoints.amqp.types import CodecError, Symbol, Timestamp, UInt
 
 FULL = Message(
     header=Header(durable=True, priority=1, ttl=1000, first_acquirer=True, delivery_count=2),

@@ -2,12 +2,12 @@
 
 import pytest
 
-from eventhub_checkpoints._amqp import endpoints, performatives, sasl
-from eventhub_checkpoints._amqp.composites import Composite, from_described
-from eventhub_checkpoints._amqp.decode import decode
-from eventhub_checkpoints._amqp.encode import encode
-from eventhub_checkpoints._amqp.endpoints import Accepted, Error, Rejected, Source, Target
-from eventhub_checkpoints._amqp.performatives import (
+from eventhub_checkpoints.amqp import endpoints, performatives, sasl
+from eventhub_checkpoints.amqp.composites import Composite, from_described
+from eventhub_checkpoints.amqp.decode import decode
+from eventhub_checkpoints.amqp.encode import encode
+from eventhub_checkpoints.amqp.endpoints import Accepted, Error, Rejected, Source, Target
+from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
     Attach,
     Begin,
@@ -18,14 +18,7 @@ from eventhub_checkpoints._amqp.performatives import (
     Open,
     Transfer,
 )
-from eventhub_checkpoints._amqp.types import (
-    Array,
-    CodecError,
-    Described,
-    Symbol,
-    UInt,
-    ULong,
-)
+from eventhub_checkpoints.amqp.types import Array, CodecError, Described, Symbol, UInt, ULong
 
 CLASSES = {
     thing

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._amqp.constructors import skip
-from eventhub_checkpoints._amqp.decode import decode
-from eventhub_checkpoints._amqp.encode import encode
-from eventhub_checkpoints._amqp.types import (
+from eventhub_checkpoints.amqp.constructors import skip
+from eventhub_checkpoints.amqp.decode import decode
+from eventhub_checkpoints.amqp.encode import encode
+from eventhub_checkpoints.amqp.types import (
     Array,
     Byte,
     Char,

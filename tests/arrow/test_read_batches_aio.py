@@ -7,9 +7,9 @@ import time
 import pytest
 
 from eventhub_checkpoints import HubUnavailableError, Scope
-from eventhub_checkpoints.aio._arrow_source import call
 from eventhub_checkpoints.aio.arrow import ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.receive.arrow._async.source import call
 
 TENS = ReadSettings(rows_per_batch=10)
 SILENT = ReadSettings(receive_path="public")

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from eventhub_checkpoints._decoder.columns import Columns, TextMaps
 from eventhub_checkpoints.receive import Address, OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, TextMaps
 from eventhub_checkpoints.receive.side_by_side import SideBySide
 from eventhub_checkpoints.receive.stoppable import STOP_CHECK, StoppableStream, StoppedError
 from eventhub_checkpoints.receive.stream import Stream

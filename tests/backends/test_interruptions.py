@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import campaign
 from backends import Backend, Colour, Place
-from eventhub_checkpoints import _sqlite
 from eventhub_checkpoints.aio.sql import SqlCheckpointStore
+from eventhub_checkpoints.stores.sql import sqlite as _sqlite
 from interruptions import (
     InterruptedCallError,
     LeftBehindError,

@@ -9,9 +9,9 @@ import pytest
 import campaign
 from backends import Backend, Place
 from claim_races import PARTITIONS, RaceError, run_races
-from eventhub_checkpoints._core.answers import Won
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Proposal
+from eventhub_checkpoints.stores.hook_results import Won
 
 ROUNDS = 2
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from sound import Sound, mutant
 
-from eventhub_checkpoints._core.answers import Written
 from eventhub_checkpoints.records import SequenceOffset
+from eventhub_checkpoints.stores.hook_results import Written
 
 
 class Lists(Sound):

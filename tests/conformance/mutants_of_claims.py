@@ -6,8 +6,8 @@ from typing import Any
 
 from sound import Sound, StallingRows, mutant
 
-from eventhub_checkpoints._core.answers import Lost, Won
 from eventhub_checkpoints.errors import StoreError
+from eventhub_checkpoints.stores.hook_results import Lost, Won
 
 
 @mutant("a_first_claim_wins")

@@ -7,7 +7,8 @@ from typing import Any
 
 from sound import Sound, mutant
 
-from eventhub_checkpoints._core.answers import (
+from eventhub_checkpoints.errors import StoreAccessError
+from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
     Conflict,
@@ -16,8 +17,7 @@ from eventhub_checkpoints._core.answers import (
     Won,
     Written,
 )
-from eventhub_checkpoints._core.ledger import Ledger
-from eventhub_checkpoints.errors import StoreAccessError
+from eventhub_checkpoints.stores.partition_state import Ledger
 
 
 @mutant("a_zombies_checkpoint_is_refused")

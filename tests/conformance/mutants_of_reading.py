@@ -5,10 +5,10 @@ from typing import Any
 
 from sound import Sound, StallingRows, mutant
 
-from eventhub_checkpoints import _memory
-from eventhub_checkpoints._core.dialects import decimal_int64
 from eventhub_checkpoints.errors import StoreError
 from eventhub_checkpoints.records import Checkpoint
+from eventhub_checkpoints.stores.memory import rows as _memory
+from eventhub_checkpoints.stores.record_format import decimal_int64
 
 
 class ReadsOwnerships(Sound):

@@ -8,13 +8,13 @@ from typing import Any
 
 from sound import Sound, mutant
 
-from eventhub_checkpoints import _deadline
-from eventhub_checkpoints._compat import bounded
-from eventhub_checkpoints._core.answers import Lost
-from eventhub_checkpoints._core.ledger import Ledger
-from eventhub_checkpoints._core.settings import Settings
+from eventhub_checkpoints._shared import deadline as _deadline
+from eventhub_checkpoints._shared._sync.compat import bounded
+from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.errors import StoreError, StoreNotReadyError, StoreUnavailableError
 from eventhub_checkpoints.records import Proposal
+from eventhub_checkpoints.stores.hook_results import Lost
+from eventhub_checkpoints.stores.partition_state import Ledger
 
 
 @mutant("a_claim_is_asked_again")

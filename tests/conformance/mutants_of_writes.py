@@ -6,12 +6,12 @@ from typing import Any
 
 from sound import Sound, mutant
 
-from eventhub_checkpoints._core.answers import FORCE, Conflict, Written
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
     StoreAccessError,
     StoreUnavailableError,
 )
+from eventhub_checkpoints.stores.hook_results import FORCE, Conflict, Written
 
 
 @mutant("a_checkpoint_is_tried_again")

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from eventhub_checkpoints._deadline import seconds_left
-from eventhub_checkpoints._memory import MemoryRows
+from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.conformance import Accessors
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 Made = TypeVar("Made", bound="type[Sound]")
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from azure.eventhub._eventprocessor.in_memory_checkpoint_store import InMemoryCheckpointStore
 
-from eventhub_checkpoints._memory import MemoryRows
 from eventhub_checkpoints.conformance import CHECKS, Accessors, Verdict, certify
 from eventhub_checkpoints.memory import MemoryCheckpointStore
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 RAW = [check for check in CHECKS if check.name == "an_etag_is_never_used_again"]
 LISTED = [check for check in CHECKS if check.name == "a_checkpoint_is_listed_as_stored"]

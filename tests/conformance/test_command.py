@@ -23,7 +23,7 @@ class Forgetful(MemoryCheckpointStore):
 SDK_STORE = "azure.eventhub._eventprocessor.in_memory_checkpoint_store"
 STORES = """
 from eventhub_checkpoints import MemoryCheckpointStore as Sync, aio
-from eventhub_checkpoints._memory import MemoryRows
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 Async = aio.MemoryCheckpointStore
 rows = MemoryRows()

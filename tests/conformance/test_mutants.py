@@ -10,6 +10,8 @@ from sound import Sound
 from eventhub_checkpoints.conformance import CHECKS, Verdict
 from eventhub_checkpoints.conformance.contract import ONE_PROCESS
 
+pytestmark = pytest.mark.slow
+
 PAIRS = [(kind, name) for kind, names in MUTANTS.items() for name in names]
 
 

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_nothing_is_certified_where_assertions_are_left_out() -> None:
     command = [sys.executable, "-O", "-m", "eventhub_checkpoints.conformance", "memory:"]

@@ -20,6 +20,8 @@ from eventhub_checkpoints.conformance import CHECKS, Certificate, Outcome, Repor
 from eventhub_checkpoints.conformance.__main__ import main
 from eventhub_checkpoints.conformance.contract import PROCESSES
 
+pytestmark = pytest.mark.slow
+
 RACES = [check for check in CHECKS if PROCESSES in check.needs]
 TESTS = Path(__file__).parent
 NOT_CERTIFIED = "not certified: processes could not race the store: "

@@ -19,6 +19,8 @@ from backends.blob import BlobPlace
 from eventhub_checkpoints.conformance import CHECKS, Accessors, Verdict, certify
 from eventhub_checkpoints.conformance.contract import PROCESSES
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "compared.md"
 COLUMNS = ("in memory, sync", "in memory, aio", "Blob, sync", "Blob, aio")
 TRIED = [check for check in CHECKS if check.level != 2 and PROCESSES not in check.needs]

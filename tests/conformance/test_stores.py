@@ -10,6 +10,8 @@ from sound import Sound, StallingRows
 
 from eventhub_checkpoints.conformance import CHECKS, certify
 
+pytestmark = pytest.mark.slow
+
 
 class ServerChooses(Sound):
     """Its etags and versions are the server's, as on Blob: nobody can propose them."""

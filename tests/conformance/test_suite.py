@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 AUTHORS = """
 from functools import partial
 import pytest
 from eventhub_checkpoints import MemoryCheckpointStore
-from eventhub_checkpoints._memory import MemoryRows
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 from eventhub_checkpoints.conformance import Accessors, CheckpointStoreConformance
 
 class TestMine(CheckpointStoreConformance):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints._core.backend_tables import LEASE_NOTE, Opening
-from eventhub_checkpoints._core.configuration import read_configuration
+from eventhub_checkpoints.stores.configuration import read_configuration
+from eventhub_checkpoints.stores.configuration_backends import LEASE_NOTE, Opening
 
 SECRET = "c2VjcmV0"
 BLOB = {"backendType": "AzureBlob", "namespace": "positions"}

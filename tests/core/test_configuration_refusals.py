@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints._core.configuration import read_configuration
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.configuration import read_configuration
 
 SECRET = "c2VjcmV0"
 BLOB = {"backendType": "AzureBlob", "namespace": "positions"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._core.dialects import (
+from eventhub_checkpoints.stores.record_format import (
     Fields,
     StoredPosition,
     decimal_int64,

@@ -2,8 +2,12 @@
 
 import pytest
 
-from eventhub_checkpoints._core.iothub_react import StoredOffset, checkpoints_of, keyspace_of
 from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores.legacy.iothub_react import (
+    StoredOffset,
+    checkpoints_of,
+    keyspace_of,
+)
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 

@@ -3,10 +3,10 @@
 import pytest
 
 from eventhub_checkpoints import Checkpoint, Ownership, Scope
-from eventhub_checkpoints._core.answers import ABSENT, UNKNOWN
-from eventhub_checkpoints._core.forward import Track
-from eventhub_checkpoints._core.hold import Hold
-from eventhub_checkpoints._core.ledger import Ledger, Partition
+from eventhub_checkpoints.stores.checkpoint_guard import Track
+from eventhub_checkpoints.stores.hook_results import ABSENT, UNKNOWN
+from eventhub_checkpoints.stores.lease import Hold
+from eventhub_checkpoints.stores.partition_state import Ledger, Partition
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$default")
 ELSEWHERE = Scope("ns.servicebus.windows.net", "orders", "other")

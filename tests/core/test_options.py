@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import ConfigurationError, every
-from eventhub_checkpoints._core.options import NEVER, RULES, Options
-from eventhub_checkpoints._core.policy import DEFAULT_POLICY
+from eventhub_checkpoints.processing.options import NEVER, RULES, Options
+from eventhub_checkpoints.processing.policy import DEFAULT_POLICY
 
 GOOD: dict[str, Any] = {
     "starting_position": None,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints._core.policy import Policy, all_of, any_of, every, trailing
-from eventhub_checkpoints._core.watermark import Position
+from eventhub_checkpoints.processing.policy import Policy, all_of, any_of, every, trailing
+from eventhub_checkpoints.processing.watermark import Position
 
 Saves = list[tuple[float, int]]
 """When, and how many events are saved then."""

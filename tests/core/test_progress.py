@@ -8,11 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from eventhub_checkpoints._core.policy import Due, Policy, any_of, every, trailing
-from eventhub_checkpoints._core.progress import Progress, Since
-from eventhub_checkpoints._core.retry import LONGEST_PAUSE
-from eventhub_checkpoints._core.statistics import Tally
-from eventhub_checkpoints._core.watermark import Position
+from eventhub_checkpoints._shared.retry import LONGEST_PAUSE
+from eventhub_checkpoints.processing.policy import Due, Policy, any_of, every, trailing
+from eventhub_checkpoints.processing.statistics import Tally
+from eventhub_checkpoints.processing.watermark import Position
+from eventhub_checkpoints.processing.write_state import Progress, Since
 
 POLICIES: Sequence[Policy] = (
     every(events=3),

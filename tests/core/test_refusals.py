@@ -7,7 +7,7 @@ from azure.eventhub._pyamqp.error import AMQPLinkError
 from azure.eventhub.exceptions import ConnectError, EventHubError
 
 from eventhub_checkpoints import InvalidCheckpointError
-from eventhub_checkpoints._core.refusals import (
+from eventhub_checkpoints.processing.invalid_positions import (
     CONDITION,
     beyond,
     has_events_behind,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._secrets import holds_secret, masked, quoted
+from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
 
 MARK = "S3CR3T"
 KEY = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U="

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints._core.settings import Settings
+from eventhub_checkpoints._shared.settings import Settings
 
 GOOD: dict[str, Any] = {
     "operation_timeout": 30.0,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from eventhub_checkpoints._core.start import BEGINNING, client_position, resolve_start
+from eventhub_checkpoints._shared.start_position import BEGINNING, client_position, resolve_start
 
 START = 0
 """A start point that is false, for no test of it may be by its truth."""

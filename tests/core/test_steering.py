@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints._core.steering import Place, Steering
-from eventhub_checkpoints._core.watermark import Position
+from eventhub_checkpoints.processing.start_choice import Place, Steering
+from eventhub_checkpoints.processing.watermark import Position
 
 SAVED = (100, "saved")
 LATER = (150, "another owner's")

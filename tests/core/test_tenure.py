@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import InvalidRecordError
-from eventhub_checkpoints._core.tenure import Key, Tenure, key_of, keyed
+from eventhub_checkpoints.processing.held_partitions import Key, Tenure, key_of, keyed
 from eventhub_checkpoints.records import Scope
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$default")

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._core.policy import Policy, trailing
-from eventhub_checkpoints._core.trailing import MOST_GROUPS, PARTS
-from eventhub_checkpoints._core.watermark import Position
+from eventhub_checkpoints.processing.policy import Policy, trailing
+from eventhub_checkpoints.processing.trailing import MOST_GROUPS, PARTS
+from eventhub_checkpoints.processing.watermark import Position
+
+pytestmark = pytest.mark.slow
 
 TINY = 1e-6
 """Seconds that sums of floats may be off by."""

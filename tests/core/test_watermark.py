@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._core.watermark import Position, Ticket, Watermark
+from eventhub_checkpoints.processing.watermark import Position, Ticket, Watermark
 
 
 def at(sequence_number: int) -> Position:

@@ -17,7 +17,7 @@ from amqp_deliveries import (
     reference,
 )
 from amqp_spelling import Spelling
-from eventhub_checkpoints._decoder import CodecError
+from eventhub_checkpoints.receive.amqp.decoder import CodecError
 
 GOOD = 20
 seeds = st.integers(0, 2**32 - 1)

@@ -4,19 +4,12 @@ import pytest
 
 from amqp_deliveries import CHANNEL, FLOW, FOREIGN, HANDLE, frames_of, new_link, payload
 from amqp_spelling import compound, sized
-from eventhub_checkpoints._amqp.encode import encode, encode_described
-from eventhub_checkpoints._amqp.frames import EMPTY_FRAME, encode_frame
-from eventhub_checkpoints._amqp.messages import BATCH_FORMAT, encode_batch, section
-from eventhub_checkpoints._amqp.performatives import Transfer
-from eventhub_checkpoints._amqp.types import (
-    Char,
-    Decimal32,
-    Decimal64,
-    Described,
-    Symbol,
-    ULong,
-)
-from eventhub_checkpoints._decoder import CodecError, Columns, deliveries, transfers
+from eventhub_checkpoints.amqp.encode import encode, encode_described
+from eventhub_checkpoints.amqp.frames import EMPTY_FRAME, encode_frame
+from eventhub_checkpoints.amqp.messages import BATCH_FORMAT, encode_batch, section
+from eventhub_checkpoints.amqp.performatives import Transfer
+from eventhub_checkpoints.amqp.types import Char, Decimal32, Decimal64, Described, Symbol, ULong
+from eventhub_checkpoints.receive.amqp.decoder import CodecError, Columns, deliveries, transfers
 
 
 @pytest.fixture

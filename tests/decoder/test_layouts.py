@@ -8,11 +8,11 @@ import pytest
 
 from amqp_deliveries import frames_of, new_link, payload, plain, reference, texts
 from amqp_spelling import Spelling, compound, sized
-from eventhub_checkpoints._amqp.encode import encode_described
-from eventhub_checkpoints._amqp.messages import Properties, section
-from eventhub_checkpoints._amqp.types import Symbol
-from eventhub_checkpoints._decoder import CodecError, learning
-from eventhub_checkpoints._decoder.shapes import shape_of
+from eventhub_checkpoints.amqp.encode import encode_described
+from eventhub_checkpoints.amqp.messages import Properties, section
+from eventhub_checkpoints.amqp.types import Symbol
+from eventhub_checkpoints.receive.amqp.decoder import CodecError, learning
+from eventhub_checkpoints.receive.amqp.decoder.shapes import shape_of
 
 KNOWN = 200
 

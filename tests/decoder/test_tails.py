@@ -6,11 +6,11 @@ import pytest
 
 from amqp_deliveries import payload
 from amqp_spelling import Spelling, compound, sized
-from eventhub_checkpoints._amqp.encode import encode_described
-from eventhub_checkpoints._amqp.messages import Properties, section, sections
-from eventhub_checkpoints._decoder import CodecError
-from eventhub_checkpoints._decoder.events import IN_OTHER_COLUMNS, read_event
-from eventhub_checkpoints._decoder.tails import SMALL_DESCRIPTOR, read_tail
+from eventhub_checkpoints.amqp.encode import encode_described
+from eventhub_checkpoints.amqp.messages import Properties, section, sections
+from eventhub_checkpoints.receive.amqp.decoder import CodecError
+from eventhub_checkpoints.receive.amqp.decoder.events import IN_OTHER_COLUMNS, read_event
+from eventhub_checkpoints.receive.amqp.decoder.tails import SMALL_DESCRIPTOR, read_tail
 
 HEAD = payload(1, data=[])
 TAIL = (

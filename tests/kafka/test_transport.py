@@ -10,7 +10,7 @@ import pytest
 from azure.core.credentials import AccessToken
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints._amqp.encode import encode
+from eventhub_checkpoints.amqp.encode import encode
 from eventhub_checkpoints.receive import (
     DataLossError,
     HubAddress,

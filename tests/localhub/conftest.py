@@ -13,17 +13,17 @@ import pytest
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
-from eventhub_checkpoints._amqp.composites import Composite
-from eventhub_checkpoints._amqp.endpoints import Source, Target
-from eventhub_checkpoints._amqp.frames import (
+from eventhub_checkpoints.amqp.composites import Composite
+from eventhub_checkpoints.amqp.endpoints import Source, Target
+from eventhub_checkpoints.amqp.frames import (
     AMQP_HEADER,
     Body,
     decode_body,
     encode_frame,
     split_frame,
 )
-from eventhub_checkpoints._amqp.performatives import RECEIVER, Attach, Begin, Flow, Open, Transfer
-from eventhub_checkpoints._amqp.types import Described, Symbol
+from eventhub_checkpoints.amqp.performatives import RECEIVER, Attach, Begin, Flow, Open, Transfer
+from eventhub_checkpoints.amqp.types import Described, Symbol
 from eventhub_checkpoints.localhub import LocalHub
 
 PATIENCE = 20.0

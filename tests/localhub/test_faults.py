@@ -6,7 +6,7 @@ import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
-from eventhub_checkpoints._amqp.performatives import Attach, Detach
+from eventhub_checkpoints.amqp.performatives import Attach, Detach
 
 
 def test_a_consumer_goes_on_after_its_connection_was_dropped(hub, read):

@@ -3,11 +3,11 @@
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
-from eventhub_checkpoints._amqp.composites import Composite
-from eventhub_checkpoints._amqp.encode import encode_described, encode_list_of
-from eventhub_checkpoints._amqp.endpoints import Source, Target
-from eventhub_checkpoints._amqp.messages import Message, Properties, decode_message
-from eventhub_checkpoints._amqp.performatives import (
+from eventhub_checkpoints.amqp.composites import Composite
+from eventhub_checkpoints.amqp.encode import encode_described, encode_list_of
+from eventhub_checkpoints.amqp.endpoints import Source, Target
+from eventhub_checkpoints.amqp.messages import Message, Properties, decode_message
+from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
     SENDER,
     Attach,
@@ -15,7 +15,7 @@ from eventhub_checkpoints._amqp.performatives import (
     Flow,
     Transfer,
 )
-from eventhub_checkpoints._amqp.types import Described, Symbol
+from eventhub_checkpoints.amqp.types import Described, Symbol
 from eventhub_checkpoints.localhub import LocalHub
 
 NULL, EMPTY_LIST = b"\x40", b"\x45"

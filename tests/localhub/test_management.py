@@ -9,9 +9,9 @@ from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 from azure.eventhub.exceptions import ConnectError
 
-from eventhub_checkpoints._amqp.endpoints import Accepted, Source, Target
-from eventhub_checkpoints._amqp.messages import Message, Properties, decode_message, section
-from eventhub_checkpoints._amqp.performatives import (
+from eventhub_checkpoints.amqp.endpoints import Accepted, Source, Target
+from eventhub_checkpoints.amqp.messages import Message, Properties, decode_message, section
+from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
     SENDER,
     Attach,
@@ -19,7 +19,7 @@ from eventhub_checkpoints._amqp.performatives import (
     Flow,
     Transfer,
 )
-from eventhub_checkpoints._amqp.types import Array, Int, Timestamp
+from eventhub_checkpoints.amqp.types import Array, Int, Timestamp
 from eventhub_checkpoints.localhub import LocalHub
 
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from eventhub_checkpoints._amqp.encode import encode_described
-from eventhub_checkpoints._amqp.endpoints import Source
-from eventhub_checkpoints._amqp.frames import (
+from eventhub_checkpoints.amqp.encode import encode_described
+from eventhub_checkpoints.amqp.endpoints import Source
+from eventhub_checkpoints.amqp.frames import (
     AMQP_HEADER,
     EMPTY_FRAME,
     SASL_FRAME,
@@ -15,8 +15,8 @@ from eventhub_checkpoints._amqp.frames import (
     TLS_HEADER,
     encode_frame,
 )
-from eventhub_checkpoints._amqp.messages import decode_message
-from eventhub_checkpoints._amqp.performatives import (
+from eventhub_checkpoints.amqp.messages import decode_message
+from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
     Attach,
     Begin,
@@ -26,7 +26,7 @@ from eventhub_checkpoints._amqp.performatives import (
     Flow,
     Open,
 )
-from eventhub_checkpoints._amqp.sasl import SaslInit, SaslOutcome
+from eventhub_checkpoints.amqp.sasl import SaslInit, SaslOutcome
 from eventhub_checkpoints.localhub import LocalHub
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.eventhub.exceptions import ConnectionLostError
 
-from eventhub_checkpoints._amqp.messages import Message, Properties
-from eventhub_checkpoints._amqp.types import Symbol, UInt
+from eventhub_checkpoints.amqp.messages import Message, Properties
+from eventhub_checkpoints.amqp.types import Symbol, UInt
 from eventhub_checkpoints.localhub import LocalHub
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

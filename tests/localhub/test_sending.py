@@ -6,8 +6,8 @@ import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.aio import EventHubProducerClient as AioProducerClient
 
-from eventhub_checkpoints._amqp.endpoints import Accepted, Rejected, Source, Target
-from eventhub_checkpoints._amqp.messages import (
+from eventhub_checkpoints.amqp.endpoints import Accepted, Rejected, Source, Target
+from eventhub_checkpoints.amqp.messages import (
     BATCH_FORMAT,
     Header,
     Message,
@@ -15,7 +15,7 @@ from eventhub_checkpoints._amqp.messages import (
     decode_message,
     section,
 )
-from eventhub_checkpoints._amqp.performatives import (
+from eventhub_checkpoints.amqp.performatives import (
     SENDER,
     Attach,
     Detach,
@@ -23,7 +23,7 @@ from eventhub_checkpoints._amqp.performatives import (
     Flow,
     Transfer,
 )
-from eventhub_checkpoints._amqp.types import Symbol
+from eventhub_checkpoints.amqp.types import Symbol
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from processing_chaos.orders import Orders, orders_of
 from processing_chaos.rounds import Outcome
 from processing_chaos.storage import Storage
 
+pytestmark = pytest.mark.slow
+
 POOL = Orders(
     name="a",
     way="pool",

@@ -10,7 +10,7 @@ import pytest
 from azure.eventhub import CloseReason
 
 from eventhub_checkpoints import StaleCheckpointError, every
-from eventhub_checkpoints.memory import MemoryRows
+from eventhub_checkpoints.stores.memory._sync.store import MemoryRows
 
 Wait = Callable[..., Any]
 

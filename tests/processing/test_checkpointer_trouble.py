@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import CheckpointStoreError, Policy, _claim, every
-from eventhub_checkpoints._core.plan import Due, Plan
-from eventhub_checkpoints.aio import _claim as aio_claim
+from eventhub_checkpoints import CheckpointStoreError, Policy, every
+from eventhub_checkpoints.processing._async import session as aio_claim
+from eventhub_checkpoints.processing._sync import session as _claim
+from eventhub_checkpoints.processing.plan import Due, Plan
 
 Wait = Callable[..., Any]
 AWAY = ConnectionError("the storage is away")

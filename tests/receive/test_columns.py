@@ -16,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eventhub_checkpoints._decoder.values import as_text
+from eventhub_checkpoints.receive.amqp.decoder.values import as_text
 from eventhub_checkpoints.receive.amqp.event_columns import body_bytes, columns_of
 from eventhub_checkpoints.receive.columns import SCHEMA, record_batch
 

@@ -5,10 +5,10 @@ import logging
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints._amqp.types import CodecError
-from eventhub_checkpoints._decoder import Deliveries
+from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.receive import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.amqp import known_client, paths
+from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES
 from eventhub_checkpoints.receive.batches import read_range
 from renamed_part import is_as_it_should_be, read_with_renamed

@@ -11,7 +11,7 @@ from azure.eventhub import EventHubConsumerClient, TransportType
 from azure.eventhub._pyamqp import cbs
 from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints._amqp.performatives import Disposition, Flow
+from eventhub_checkpoints.amqp.performatives import Disposition, Flow
 from eventhub_checkpoints.localhub import LocalHub, delivery, session
 from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
 from eventhub_checkpoints.receive.amqp import opening

@@ -13,9 +13,9 @@ from azure.eventhub.aio._eventprocessor._ownership_manager import (
     OwnershipManager as AioOwnershipManager,
 )
 
-from eventhub_checkpoints._memory import MemoryRows
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 NAMESPACE, HUB, GROUP = "ns.servicebus.windows.net", "orders", "$Default"
 PARTITIONS = [str(number) for number in range(8)]

@@ -16,8 +16,8 @@ from eventhub_checkpoints import (
     ConfigurationError,
     EventProcessor,
     MemoryCheckpointStore,
-    _client_internals,
 )
+from eventhub_checkpoints._shared import client_internals as _client_internals
 from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore

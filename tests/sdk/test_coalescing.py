@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import CoalescingCheckpointStore, MemoryCheckpointStore, aio, every
-from eventhub_checkpoints._memory import MemoryRows
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 EVENTS = 500
 ALL = ["0", "1"]

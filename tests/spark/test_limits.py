@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits, split
 
+pytestmark = pytest.mark.slow
+
 COUNTS = st.dictionaries(
     st.integers(0, 40).map(str), st.integers(0, 10**6) | st.integers(0, 3), max_size=12
 )

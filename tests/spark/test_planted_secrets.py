@@ -22,6 +22,8 @@ from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
 from eventhub_checkpoints.spark.source.options import NAMES, SourceOptions
 from eventhub_checkpoints.spark.source.planning import where_to_start
 
+pytestmark = pytest.mark.slow
+
 HIDDEN = "aGlkZGVuIGtleQhiddenaGlkZGVuIGtleQhiddenaGk="
 STRING = f"Endpoint=sb://ns/;SharedAccessKeyName=name;SharedAccessKey={HIDDEN};EntityPath=orders"
 PLANTED = {

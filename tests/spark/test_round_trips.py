@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from eventhub_checkpoints.spark.positions.kafka_texts import kafka_number, kafka
 from eventhub_checkpoints.spark.positions.texts import compact, connector_fields, read_position
 from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
 from eventhub_checkpoints.spark.source.options import SourceOptions
+
+pytestmark = pytest.mark.slow
 
 CONNECTION = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath={}"
 

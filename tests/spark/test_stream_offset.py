@@ -8,6 +8,8 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import parse_progress
 from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = st.dictionaries(st.integers(0, 40).map(str), st.integers(0, 2**63 - 1), max_size=6)
 OFFSETS = st.builds(StreamOffset, st.just("Orders"), NUMBERS, NUMBERS, NUMBERS, st.booleans())
 

@@ -16,6 +16,8 @@ from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnava
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.records import Scope
 
+pytestmark = pytest.mark.slow
+
 SECRET = "c2VjcmV0"
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 REGISTRIES = {"sync": "eventhub_checkpoints.registry", "aio": "eventhub_checkpoints.aio.registry"}

@@ -2,7 +2,15 @@
 
 import pytest
 
-from eventhub_checkpoints._wire.blob import (
+from eventhub_checkpoints.errors import (
+    InvalidRecordError,
+    StoreAccessError,
+    StoreError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores.blob.protocol import (
     DEFAULT_API_VERSION,
     Verdict,
     bare_etag,
@@ -13,14 +21,6 @@ from eventhub_checkpoints._wire.blob import (
     server_time,
     verdict,
 )
-from eventhub_checkpoints.errors import (
-    InvalidRecordError,
-    StoreAccessError,
-    StoreError,
-    StoreNotReadyError,
-    StoreUnavailableError,
-)
-from eventhub_checkpoints.records import Checkpoint, Scope
 
 SCOPE = Scope("ns", "hub", "group")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from eventhub_checkpoints._wire.blob_url import ContainerUrl, checked_account, checked_container
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.blob.url import ContainerUrl, checked_account, checked_container
 
 SAS = "sv=2020&sig=c2VjcmV0"
 

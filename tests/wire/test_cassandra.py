@@ -5,7 +5,8 @@ import re
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints._wire.cassandra import (
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.cassandra.protocol import (
     MIGRATIONS,
     Statements,
     checked_keyspace,
@@ -14,8 +15,7 @@ from eventhub_checkpoints._wire.cassandra import (
     keyspace_definition,
     scope_key,
 )
-from eventhub_checkpoints._wire.cassandra_url import Address, contact_point
-from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.cassandra.url import Address, contact_point
 
 PASSWORD = "p@ss/w:rd?"
 QUOTED = "p%40ss%2Fw%3Ard%3F"

@@ -2,9 +2,14 @@
 
 import pytest
 
-from eventhub_checkpoints._wire.names import blob_name, checked_name_case, prefix, scope_of
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.blob.blob_names import (
+    blob_name,
+    checked_name_case,
+    prefix,
+    scope_of,
+)
 
 SCOPE = Scope("MyNS.servicebus.windows.net", "MyHub", "$Default")
 

@@ -6,7 +6,14 @@ import json
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints._wire.redis import (
+from eventhub_checkpoints.errors import (
+    StoreAccessError,
+    StoreError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.records import Proposal, Scope
+from eventhub_checkpoints.stores.redis.protocol import (
     CLAIM,
     DELETE,
     LIST,
@@ -19,14 +26,7 @@ from eventhub_checkpoints._wire.redis import (
     scope_of,
     seconds,
 )
-from eventhub_checkpoints._wire.redis_url import RedisUrl, checked_namespace, login, object_id
-from eventhub_checkpoints.errors import (
-    StoreAccessError,
-    StoreError,
-    StoreNotReadyError,
-    StoreUnavailableError,
-)
-from eventhub_checkpoints.records import Proposal, Scope
+from eventhub_checkpoints.stores.redis.url import RedisUrl, checked_namespace, login, object_id
 
 SCOPE = Scope("NS.example.net", "Orders", "$Default")
 

@@ -4,10 +4,6 @@ import re
 
 import pytest
 
-from eventhub_checkpoints._wire.sql import Statement, Tables, columns, row_values, spelled
-from eventhub_checkpoints._wire.sql_errors import postgres_failure, sqlite_failure
-from eventhub_checkpoints._wire.sql_migrations import MIGRATIONS
-from eventhub_checkpoints._wire.sql_statements import statements
 from eventhub_checkpoints.errors import (
     StoreAccessError,
     StoreError,
@@ -15,6 +11,10 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.sql.errors import postgres_failure, sqlite_failure
+from eventhub_checkpoints.stores.sql.migrations import MIGRATIONS
+from eventhub_checkpoints.stores.sql.statements import statements
+from eventhub_checkpoints.stores.sql.tables import Statement, Tables, columns, row_values, spelled
 
 DRIVERS = [
     ("postgresql", "psycopg"),

@@ -37,11 +37,11 @@ from backends.cassandra_node import (
     configure,
     speaks,
 )
-from eventhub_checkpoints._core.dialects import decimal_int64
-from eventhub_checkpoints._wire.cassandra_url import Address
 from eventhub_checkpoints.cli.children import Child, free_port
 from eventhub_checkpoints.cli.container import Container, containers_run
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.cassandra.url import Address
+from eventhub_checkpoints.stores.record_format import decimal_int64
 from maven import JarsMissingError
 
 IMAGE = "cassandra:5.0"

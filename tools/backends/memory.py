@@ -4,9 +4,9 @@ import uuid
 from typing import Any, Self
 
 from backends.base import Backend, Fields, Kind, Place
-from eventhub_checkpoints._memory import MemoryRows, rows_named
 from eventhub_checkpoints.conformance import Accessors
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.memory.rows import MemoryRows, rows_named
 
 
 class MemoryPlace(Place):

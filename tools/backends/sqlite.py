@@ -9,7 +9,7 @@ from typing import Self
 
 from backends.base import Backend, Place
 from backends.tables import TablesPlace
-from eventhub_checkpoints._wire.sql import Tables
+from eventhub_checkpoints.stores.sql.tables import Tables
 
 
 class Sqlite(Backend):

@@ -10,56 +10,13 @@ event loop. A task that waits for a batch can be cancelled at any time: no batch
 Arrow's own readers are synchronous, so `to_reader` is only there; `to_table` is in both.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-from azure.eventhub.aio import CheckpointStore
-
-from eventhub_checkpoints._arrow_reading import DEFAULT_SETTINGS, Reading
-from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.checkpoints import Missing
+from eventhub_checkpoints.receive.arrow._async.read_batches import Batches, read_batches
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.wanted import Where
 from eventhub_checkpoints.records import Scope
-
-try:
-    from eventhub_checkpoints.aio._arrow_batches import HubBatches
-except ImportError as error:
-    raise MissingDriverError.of_extra("receiving Arrow batches", "arrow") from error
 
 __all__ = ["Batches", "EventPosition", "HubAddress", "ReadSettings", "Scope", "read_batches"]
 
-
-def read_batches(
-    hub: str | Address,
-    scope: Scope | None = None,
-    store: CheckpointStore | str | Mapping[str, Any] | None = None,
-    *,
-    partition_ids: Iterable[str | int] | None = None,
-    start: Where | Mapping[str, Where] = "earliest",
-    until: Where | Mapping[str, Where] = "latest",
-    partitions_at_once: int = 4,
-    settings: ReadSettings = DEFAULT_SETTINGS,
-    missing: Missing = "start",
-) -> "Batches":
-    """Read a hub from where the checkpoints say, or `start`, until where it ends now.
-
-    All is as with `eventhub_checkpoints.arrow.read_batches`; a store is of the asynchronous kind.
-    """
-    reading = Reading.checked(
-        hub, scope, partition_ids, start, until, partitions_at_once, settings, missing
-    )
-    return Batches(reading, store)
-
-
-class Batches(HubBatches):
-    """The batches of a hub, each of one partition; those of a partition come in its order.
-
-    An asynchronous iterator that several tasks of one loop may share. It can be read once.
-
-    Attributes:
-        schema: the nine columns.
-    """
+for public in (Batches, read_batches):
+    public.__module__ = __name__

@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from eventhub_checkpoints import __version__
-from eventhub_checkpoints._secrets import masked
+from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.cli.conform import conform
 from eventhub_checkpoints.cli.demo.command import demo
 

@@ -13,7 +13,6 @@ has to wait for a download.
 import os
 from typing import Protocol, Self
 
-from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.cli.azurite_package import AzuritePackage, find_node
 from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.cli.container import Container, containers_run
@@ -26,6 +25,7 @@ from eventhub_checkpoints.cli.emulator import (
     answers,
     connection_string,
 )
+from eventhub_checkpoints.stores.blob.url import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 __all__ = [
     "EMULATOR_ACCOUNT",

@@ -8,7 +8,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT
 from eventhub_checkpoints.cli.cache import INSTALL_SECONDS, cache_folder, install_once
 from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.cli.emulator import (
@@ -18,6 +17,7 @@ from eventhub_checkpoints.cli.emulator import (
     AzuriteError,
     AzuriteMissingError,
 )
+from eventhub_checkpoints.stores.blob.url import EMULATOR_ACCOUNT
 
 LISTENS = re.compile(r"successfully listens on (http://\S+)")
 

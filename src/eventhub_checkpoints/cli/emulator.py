@@ -3,8 +3,8 @@
 import urllib.error
 import urllib.request
 
-from eventhub_checkpoints._wire.blob_url import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.stores.blob.url import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 AZURITE_VERSION = "3.35.0"
 START_SECONDS = 60

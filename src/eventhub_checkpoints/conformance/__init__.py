@@ -9,6 +9,10 @@ what any store shows from outside; faults between our base class and the hooks o
 and what only the store's author can cause, with `Accessors`. What could not be shown is reported. A
 store is certified if no check failed and processes could race it, or within one process if it
 declares `for_one_process`.
+
+- `contract`: the list of `checks`. `certify`, `suite`: running them. `report`: the result.
+- `harness`, `clients`, `accessors`: what a check is passed. `faults`, `in_one_trip`: failing hooks.
+  `processes`: processes that race.
 """
 
 from eventhub_checkpoints.conformance.accessors import Accessors

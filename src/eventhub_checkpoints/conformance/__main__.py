@@ -11,7 +11,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NoReturn, cast
 
-from eventhub_checkpoints._secrets import masked, quoted
+from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
 from eventhub_checkpoints.conformance.accessors import Given
 from eventhub_checkpoints.conformance.certify import Certifier, certify

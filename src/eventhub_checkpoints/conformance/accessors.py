@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
 
-from eventhub_checkpoints._memory import MemoryRows
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 
 class PutRaw(Protocol):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from eventhub_checkpoints._deadline import seconds_left
+from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.aio.base import BaseCheckpointStore as AioBaseCheckpointStore
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.conformance.contract import NotShown

@@ -6,9 +6,9 @@ It speaks AMQP 1.0 to unmodified clients. `LocalHub` runs it in a thread;
 Inside, from the outside in: `local` holds the hub, with `operations` and `disturbances` as its
 methods, `background` its thread and `tls` its certificates. `server`, `connection` and `wire` speak
 to sockets; `session`, `attaching`, `links` and `delivery` to peers. `hubs`, `log`, `events`,
-`positions`, `readers`, `addresses` and `management` are what the service knows, `conditions` what
-it says when it refuses, `arguments` what it takes from a program, `faults` what goes wrong on
-request.
+`positions`, `readers`, `addresses` and `management` are what the service knows, `clock` the time,
+`conditions` what it says when it refuses, `arguments` what it takes from a program, `faults` what
+goes wrong on request.
 """
 
 from .faults import RefusedLink

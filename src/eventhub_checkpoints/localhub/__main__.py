@@ -9,7 +9,8 @@ import sys
 import threading
 from typing import Any, NoReturn
 
-from .._secrets import masked, quoted
+from eventhub_checkpoints._shared.secrets import masked, quoted
+
 from .local import NAMESPACE, LocalHub
 
 _ABOUT = "A local Event Hubs stand-in for trying and testing; never for production."

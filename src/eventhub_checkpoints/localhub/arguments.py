@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TypeGuard
 
-from .._amqp.types import Timestamp
-from .._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.amqp.types import Timestamp
 
 MAX_PARTITIONS = 2048
 MAX_IDLE_SECONDS = 1_000_000

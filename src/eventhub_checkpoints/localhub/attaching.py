@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._amqp.endpoints import Error, Source, Target
-from .._amqp.performatives import SENDER, Attach, Detach
+from eventhub_checkpoints.amqp.endpoints import Error, Source, Target
+from eventhub_checkpoints.amqp.performatives import SENDER, Attach, Detach
+
 from .addresses import Node, ReadFrom, read_source, read_target
 from .delivery import EventLink
 from .links import MAX_MESSAGE_SIZE, InLink, Link, PublishLink, ReplyLink, RequestLink

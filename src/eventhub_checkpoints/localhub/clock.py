@@ -2,7 +2,7 @@
 
 import time
 
-from .._amqp.types import Timestamp
+from eventhub_checkpoints.amqp.types import Timestamp
 
 
 def now() -> Timestamp:

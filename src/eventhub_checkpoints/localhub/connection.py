@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from .._amqp.frames import (
+from eventhub_checkpoints.amqp.frames import (
     AMQP_HEADER,
     EMPTY_FRAME,
     MIN_MAX_FRAME_SIZE,
@@ -16,9 +16,10 @@ from .._amqp.frames import (
     encode_frame,
     split_frame,
 )
-from .._amqp.performatives import Attach, Begin, Close, Open
-from .._amqp.sasl import SaslInit, SaslMechanisms, SaslOutcome
-from .._amqp.types import CodecError
+from eventhub_checkpoints.amqp.performatives import Attach, Begin, Close, Open
+from eventhub_checkpoints.amqp.sasl import SaslInit, SaslMechanisms, SaslOutcome
+from eventhub_checkpoints.amqp.types import CodecError
+
 from .conditions import idle, invalid
 from .session import Session
 from .wire import Wire
@@ -26,8 +27,9 @@ from .wire import Wire
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._amqp.composites import Composite
-    from .._amqp.endpoints import Error
+    from eventhub_checkpoints.amqp.composites import Composite
+    from eventhub_checkpoints.amqp.endpoints import Error
+
     from .server import Server
 
 MAX_FRAME_SIZE = 1024 * 1024 + 1024

@@ -5,14 +5,16 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from .._amqp.constructors import skip
-from .._amqp.messages import DELIVERY_ANNOTATIONS, HEADER, section
-from .._amqp.types import Symbol, Timestamp
+from eventhub_checkpoints.amqp.constructors import skip
+from eventhub_checkpoints.amqp.messages import DELIVERY_ANNOTATIONS, HEADER, section
+from eventhub_checkpoints.amqp.types import Symbol, Timestamp
+
 from .clock import now
 from .links import OutLink
 
 if TYPE_CHECKING:
-    from .._amqp.performatives import Attach
+    from eventhub_checkpoints.amqp.performatives import Attach
+
     from .hubs import Hub
     from .session import Session
 

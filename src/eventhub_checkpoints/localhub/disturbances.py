@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from .._amqp.endpoints import Error
+from eventhub_checkpoints.amqp.endpoints import Error
+
 from .arguments import check_count, check_delay, check_text
 from .server import Server
 

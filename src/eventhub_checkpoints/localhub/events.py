@@ -9,9 +9,9 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._amqp.decode import decode
-from .._amqp.encode import encode, encode_described
-from .._amqp.messages import (
+from eventhub_checkpoints.amqp.decode import decode
+from eventhub_checkpoints.amqp.encode import encode, encode_described
+from eventhub_checkpoints.amqp.messages import (
     APPLICATION_PROPERTIES,
     BATCH_FORMAT,
     DATA,
@@ -22,7 +22,7 @@ from .._amqp.messages import (
     sections,
     split_batch,
 )
-from .._amqp.types import CodecError, Symbol
+from eventhub_checkpoints.amqp.types import CodecError, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

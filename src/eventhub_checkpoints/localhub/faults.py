@@ -7,10 +7,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .._amqp.endpoints import Error, Source, Target
+from eventhub_checkpoints.amqp.endpoints import Error, Source, Target
 
 if TYPE_CHECKING:
-    from .._amqp.performatives import Attach
+    from eventhub_checkpoints.amqp.performatives import Attach
 
 JOURNAL_SIZE = 1000
 

@@ -7,7 +7,8 @@ import zlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
-from .._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
+
 from .arguments import MAX_PARTITIONS, check_count, check_hub, check_hubs, read_groups
 from .clock import now
 from .conditions import RefusedError, bad_partition, not_found
@@ -17,7 +18,8 @@ from .readers import Reader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .._amqp.endpoints import Error
+    from eventhub_checkpoints.amqp.endpoints import Error
+
     from .events import Event
 
 DEFAULT_GROUP = "$Default"

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from .._amqp.endpoints import Accepted, Error, Rejected
-from .._amqp.messages import Message, decode_message
-from .._amqp.performatives import Attach, Detach, Flow, Transfer
-from .._amqp.types import CodecError
+from eventhub_checkpoints.amqp.endpoints import Accepted, Error, Rejected
+from eventhub_checkpoints.amqp.messages import Message, decode_message
+from eventhub_checkpoints.amqp.performatives import Attach, Detach, Flow, Transfer
+from eventhub_checkpoints.amqp.types import CodecError
+
 from .clock import now
 from .conditions import RefusedError, too_large
 from .events import read_events
 from .management import CBS, answer, refuse_token
 
 if TYPE_CHECKING:
-    from .._amqp.composites import Composite
+    from eventhub_checkpoints.amqp.composites import Composite
+
     from .hubs import Hub
     from .log import PartitionLog
     from .session import Session

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._amqp.messages import NO_VALUE, Message, Properties
-from .._amqp.types import Array, Int, Timestamp
-from .._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.amqp.messages import NO_VALUE, Message, Properties
+from eventhub_checkpoints.amqp.types import Array, Int, Timestamp
+
 from .conditions import RefusedError
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._amqp.types import CodecError
+from eventhub_checkpoints.amqp.types import CodecError
+
 from .arguments import check_count, check_properties, check_text, read_bodies, read_time
 from .clock import now
 from .events import Event, make_events, read_events

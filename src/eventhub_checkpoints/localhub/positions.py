@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._amqp.types import Described
+from eventhub_checkpoints.amqp.types import Described
+
 from .conditions import RefusedError, bad_filter, bad_offset, bad_sequence_number, foreign_offset
 
 if TYPE_CHECKING:

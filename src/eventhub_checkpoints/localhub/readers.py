@@ -16,7 +16,7 @@ from .conditions import RefusedError, displaced, higher_epoch_exists, too_many_r
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .._amqp.endpoints import Error
+    from eventhub_checkpoints.amqp.endpoints import Error
 
 MAX_READERS = 5
 

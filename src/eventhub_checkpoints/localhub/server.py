@@ -8,7 +8,8 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
+
 from .conditions import RefusedError
 from .connection import Connection
 from .faults import Faults, refused_link
@@ -16,8 +17,9 @@ from .faults import Faults, refused_link
 if TYPE_CHECKING:
     import ssl
 
-    from .._amqp.endpoints import Error
-    from .._amqp.performatives import Attach
+    from eventhub_checkpoints.amqp.endpoints import Error
+    from eventhub_checkpoints.amqp.performatives import Attach
+
     from .hubs import Hub, Hubs
     from .log import PartitionLog
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from .._amqp.frames import encode_frame
-from .._amqp.performatives import RECEIVER, Attach, Begin, Detach, Disposition, End, Flow, Transfer
-from .._amqp.types import CodecError
+from eventhub_checkpoints.amqp.frames import encode_frame
+from eventhub_checkpoints.amqp.performatives import (
+    RECEIVER,
+    Attach,
+    Begin,
+    Detach,
+    Disposition,
+    End,
+    Flow,
+    Transfer,
+)
+from eventhub_checkpoints.amqp.types import CodecError
+
 from .attaching import attach, refuse
 from .conditions import RefusedError, not_found
 from .links import Link, OutLink, ReplyLink
@@ -15,7 +25,8 @@ from .links import Link, OutLink, ReplyLink
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._amqp.composites import Composite
+    from eventhub_checkpoints.amqp.composites import Composite
+
     from .connection import Connection
     from .hubs import Hubs
 

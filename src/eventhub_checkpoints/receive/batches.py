@@ -4,9 +4,9 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import accumulate
 
-from eventhub_checkpoints._decoder.columns import Columns
 from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 from eventhub_checkpoints.receive.columns import record_batch
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.reader import RangeReader

@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 from typing import Literal, get_args
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.records import Scope

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from eventhub_checkpoints._decoder.columns import Columns, Text, TextMaps
 from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, Text, TextMaps
 
 try:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from azure.core.credentials import (
 )
 from azure.core.utils import parse_connection_string
 
-from eventhub_checkpoints._core.settings import kind_of
+from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 SIGNATURE = "SharedAccessSignature "

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TypeVar
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.properties import PartitionProperties

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from eventhub_checkpoints._fields import MOST_INT64, whole_number
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.fields import MOST_INT64, whole_number
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 START_OF_STREAM = "-1"

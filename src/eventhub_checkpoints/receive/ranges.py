@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from eventhub_checkpoints._core.settings import is_count, is_seconds, require
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import is_count, is_seconds, require
 from eventhub_checkpoints.errors import ConfigurationError
 
 ROWS_PER_BATCH = 2000

@@ -5,9 +5,9 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from itertools import pairwise
 
-from eventhub_checkpoints._decoder.columns import Columns
 from eventhub_checkpoints.errors import DataLossError, HubUnavailableError
 from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.loss import ahead_of_end, expired
 from eventhub_checkpoints.receive.properties import PartitionProperties

@@ -4,8 +4,8 @@ import threading
 import time
 from datetime import datetime
 
-from eventhub_checkpoints._decoder.columns import Columns
 from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.stream import Stream, StreamWrapper

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Self
 
-from eventhub_checkpoints._decoder.columns import Columns
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 
 
 class Stream(ABC):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Self
 
-from eventhub_checkpoints._fields import whole_number
+from eventhub_checkpoints._shared.fields import whole_number
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.checkpoints import require_checkpoints

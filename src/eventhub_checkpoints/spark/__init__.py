@@ -10,6 +10,9 @@ Progress: `parse_progress` and `read_spark_checkpoint` say what a query has comm
 in one transaction of a database.
 
 Nothing here needs Java or PySpark to be imported; `eventhub_checkpoints.spark.source` does.
+
+Folders: `positions`, `source` (the data source), `progress`, `publishing`, `exactly_once`; `given`
+checks arguments.
 """
 
 from eventhub_checkpoints.receive.position import EventPosition

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import CoalescingCheckpointStore, MemoryCheckpointStore, aio, every
-from eventhub_checkpoints._core.policy import Policy
-from eventhub_checkpoints._memory import MemoryRows
 from eventhub_checkpoints.conformance.clients import Client, Loop
+from eventhub_checkpoints.processing.policy import Policy
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 LONGEST = 20.0

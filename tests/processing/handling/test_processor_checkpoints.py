@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import InvalidRecordError
-from eventhub_checkpoints._core.watermark import Watermark
 from eventhub_checkpoints.aio.processor import Apart as AioApart
+from eventhub_checkpoints.processing.watermark import Watermark
 from eventhub_checkpoints.processor import Apart
 
 Wait = Callable[..., Any]

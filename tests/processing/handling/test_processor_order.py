@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eventhub_checkpoints import every
-from eventhub_checkpoints._memory import MemoryRows
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 Wait = Callable[..., Any]
 

@@ -17,10 +17,10 @@ from eventhub_checkpoints import (
     PartitionProcessor,
     StoreNotReadyError,
 )
-from eventhub_checkpoints._core.options import RULES
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.aio import PartitionProcessor as AioPartitionProcessor
+from eventhub_checkpoints.processing.options import RULES
 
 PROMPTLY = 10.0
 

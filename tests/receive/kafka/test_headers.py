@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from eventhub_checkpoints._amqp.encode import encode
-from eventhub_checkpoints._amqp.types import Float, Int, Symbol, Timestamp, UInt
+from eventhub_checkpoints.amqp.encode import encode
+from eventhub_checkpoints.amqp.types import Float, Int, Symbol, Timestamp, UInt
 from eventhub_checkpoints.receive.kafka import headers
 from eventhub_checkpoints.receive.kafka.headers import HeaderReader, read_header
 

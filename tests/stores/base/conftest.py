@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import memory
-from eventhub_checkpoints._core.answers import Conflict, Listing, Lost, Seen, Won, Written
-from eventhub_checkpoints._memory import MemoryRows
 from eventhub_checkpoints.aio import memory as aio_memory
 from eventhub_checkpoints.base import seconds_left
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
+from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Seen, Won, Written
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 LONGEST = 20.0

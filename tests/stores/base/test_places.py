@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import MemoryCheckpointStore
-from eventhub_checkpoints._core.answers import Conflict, Seen, Written
 from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores.hook_results import Conflict, Seen, Written
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 

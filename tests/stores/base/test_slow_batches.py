@@ -11,6 +11,8 @@ import pytest
 from eventhub_checkpoints import StoreError
 from eventhub_checkpoints.base import seconds_left
 
+pytestmark = pytest.mark.slow
+
 SCOPE = {
     "fully_qualified_namespace": "ns.servicebus.windows.net",
     "eventhub_name": "orders",

@@ -18,7 +18,7 @@ from eventhub_checkpoints import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints._core.answers import FORCE, Conflict
+from eventhub_checkpoints.stores.hook_results import FORCE, Conflict
 
 NO_ANSWER = StoreUnavailableError("no answer")
 

@@ -9,7 +9,6 @@ from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from requests.certs import where
 
 from eventhub_checkpoints import open_store
-from eventhub_checkpoints._blob_options import separated
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import (
@@ -19,6 +18,7 @@ from eventhub_checkpoints.errors import (
     StoreAccessError,
     StoreNotReadyError,
 )
+from eventhub_checkpoints.stores.blob.options import separated
 
 KEY = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
 DRIVERS_NAMES = """

@@ -2,9 +2,9 @@
 
 import pytest
 
-from eventhub_checkpoints._blob_transport import pooled
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.errors import StoreUnavailableError
+from eventhub_checkpoints.stores.blob._sync.transport import pooled
 
 NOBODY = "http://127.0.0.1:1"
 NAMES = ("orders.servicebus.windows.net", "orders", "$Default")

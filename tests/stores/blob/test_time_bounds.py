@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints._compat import bounded
+from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
+
+pytestmark = pytest.mark.slow
 
 LIMIT = 1.0
 SLACK = 0.25

@@ -12,9 +12,11 @@ from cassandra.protocol import ServerError
 
 from backends.cassandra import Cassandra, Keyspace
 from eventhub_checkpoints import ConfigurationError, StoreAccessError, StoreUnavailableError
-from eventhub_checkpoints._cassandra_driver import Login
-from eventhub_checkpoints._cassandra_errors import unreached
 from eventhub_checkpoints.conformance.clients import Client
+from eventhub_checkpoints.stores.cassandra.driver import Login
+from eventhub_checkpoints.stores.cassandra.errors import unreached
+
+pytestmark = pytest.mark.slow
 
 Make = Callable[..., Client]
 REFUSED = OSError(111, "Tried connecting to [('10.0.0.1', 9042)]. Last error: Connection refused")

@@ -28,9 +28,9 @@ from eventhub_checkpoints import (
     StoreUnavailableError,
     open_store,
 )
-from eventhub_checkpoints._cassandra_errors import mapped
 from eventhub_checkpoints.conformance.clients import Client
 from eventhub_checkpoints.errors import StoreError
+from eventhub_checkpoints.stores.cassandra.errors import mapped
 
 Make = Callable[..., Client]
 CREATORS = 8

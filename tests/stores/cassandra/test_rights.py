@@ -14,6 +14,8 @@ from eventhub_checkpoints import StoreAccessError
 from eventhub_checkpoints.conformance.clients import Client
 from page_blocks import blocks
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).resolve().parents[3] / "docs/cassandra.md"
 PASSWORD = "not to be seen"
 Make = Callable[..., Client]

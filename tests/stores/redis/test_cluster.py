@@ -11,9 +11,11 @@ from redis import Redis
 from backends import ServerMissingError
 from backends.redis import LocalRedis, executable
 from eventhub_checkpoints import StoreNotReadyError
-from eventhub_checkpoints._wire.redis import CLAIM
 from eventhub_checkpoints.cli.children import Child, free_port
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.redis.protocol import CLAIM
+
+pytestmark = pytest.mark.slow
 
 SLOTS = 16384
 

@@ -16,6 +16,8 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints.conformance.clients import Client
 
+pytestmark = pytest.mark.slow
+
 SHORT = {"operation_timeout": 1.0, "write_timeout": 1.0}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventhub_checkpoints import ConfigurationError, StoreAccessError, StoreUnavailableError
-from eventhub_checkpoints._wire.redis import COMMANDS, OPERATOR_COMMANDS, all_keys
+from eventhub_checkpoints.stores.redis.protocol import COMMANDS, OPERATOR_COMMANDS, all_keys
 
 PASSWORD = "s3cret/with@signs"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "redis.md"

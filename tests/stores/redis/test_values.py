@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from eventhub_checkpoints._wire.redis import hash_key
 from eventhub_checkpoints.errors import StoreError
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.redis.protocol import hash_key
 
 STRANGE = [
     b"",

@@ -14,6 +14,8 @@ from sqlalchemy import event
 from eventhub_checkpoints import StoreAccessError, StoreUnavailableError
 from eventhub_checkpoints.errors import StoreError
 
+pytestmark = pytest.mark.slow
+
 
 def end_connections(place: Any) -> int:
     rows = place.execute(

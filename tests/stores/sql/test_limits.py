@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from eventhub_checkpoints._compat import bounded
-from eventhub_checkpoints._deadline import seconds_left
-from eventhub_checkpoints._sql_limits import CutOffError, cancel_seconds, cut_off
+from eventhub_checkpoints._shared._sync.compat import bounded
+from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints.stores.sql.timeouts import CutOffError, cancel_seconds, cut_off
 
 
 def waiting(begun):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints._wire import sql_migrations
-from eventhub_checkpoints._wire.sql import Tables
+from eventhub_checkpoints.stores.sql import migrations as sql_migrations
+from eventhub_checkpoints.stores.sql.tables import Tables
 
 DATABASES = ("_sql_database", "aio._sql_database")
 

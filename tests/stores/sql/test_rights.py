@@ -11,6 +11,8 @@ import pytest
 from eventhub_checkpoints import StoreAccessError, StoreNotReadyError
 from eventhub_checkpoints.errors import ConfigurationError
 
+pytestmark = pytest.mark.slow
+
 GRANTS = ("SELECT", "INSERT", "UPDATE")
 CALLS: dict[str, Callable[[Any], Any]] = {
     "list": lambda client: client.list_ownership(),

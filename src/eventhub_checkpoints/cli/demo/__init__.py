@@ -7,4 +7,7 @@
   colours) and `spark_job`: programs of their own.
 - `journal`: what each program says that it has done, on a file that survives its death.
 - `verdict`: what is promised about one partition, as a pure function. `screen`: what is shown.
+
+- `consumer_sync`, `consumer_aio`, `storage_azurite`, `storage_given`: the kinds of the above.
+  `place`: the environment of the programs. `ending`, `signals`: how it ends.
 """

@@ -1,6 +1,6 @@
 """How many events the service may send ahead."""
 
-from eventhub_checkpoints._decoder import Columns
+from eventhub_checkpoints.receive.amqp.decoder import Columns
 
 GROWTH = 20
 """The fast path keeps few events, so it lets more of them be on their way than `prefetch`."""

@@ -12,8 +12,8 @@ from typing import Any
 from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpMessageBodyType
 
-from eventhub_checkpoints._decoder.columns import Columns, TextMaps
-from eventhub_checkpoints._decoder.events import (
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, TextMaps
+from eventhub_checkpoints.receive.amqp.decoder.events import (
     ENQUEUED_TIME,
     IN_OTHER_COLUMNS,
     OFFSET,
@@ -21,7 +21,7 @@ from eventhub_checkpoints._decoder.events import (
     PUBLISHER,
     SEQUENCE_NUMBER,
 )
-from eventhub_checkpoints._decoder.values import as_text, as_texts
+from eventhub_checkpoints.receive.amqp.decoder.values import as_text, as_texts
 
 DATA, SEQUENCE = AmqpMessageBodyType.DATA, AmqpMessageBodyType.SEQUENCE
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from azure.eventhub import EventData, EventHubConsumerClient
 
-from eventhub_checkpoints._decoder.columns import Columns
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 from eventhub_checkpoints.receive.amqp.event_columns import columns_of
 from eventhub_checkpoints.receive.stream import Stream
 

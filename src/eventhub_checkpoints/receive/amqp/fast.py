@@ -3,9 +3,9 @@
 import logging
 import time
 
-from eventhub_checkpoints._core.client_errors import reason
-from eventhub_checkpoints._decoder import Columns
+from eventhub_checkpoints._shared.client_errors import reason
 from eventhub_checkpoints.receive.amqp.credit import Credit
+from eventhub_checkpoints.receive.amqp.decoder import Columns
 from eventhub_checkpoints.receive.amqp.frames import LinkFrames
 from eventhub_checkpoints.receive.amqp.known_client import FastPathError, UnreadableFrameError
 from eventhub_checkpoints.receive.amqp.opening import Opening, Place

@@ -3,12 +3,12 @@
 from collections import deque
 from typing import Any
 
-from eventhub_checkpoints._amqp.endpoints import Accepted
-from eventhub_checkpoints._amqp.frames import encode_frame
-from eventhub_checkpoints._amqp.performatives import RECEIVER, Disposition
-from eventhub_checkpoints._amqp.types import CodecError
-from eventhub_checkpoints._decoder import Columns, Deliveries
+from eventhub_checkpoints.amqp.endpoints import Accepted
+from eventhub_checkpoints.amqp.frames import encode_frame
+from eventhub_checkpoints.amqp.performatives import RECEIVER, Disposition
+from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.receive.amqp.credit import Credit
+from eventhub_checkpoints.receive.amqp.decoder import Columns, Deliveries
 from eventhub_checkpoints.receive.amqp.known_client import UnreadableFrameError
 from eventhub_checkpoints.receive.amqp.private_parts import READ_SIZE, OfficialLink
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from eventhub_checkpoints._decoder import Columns
+from eventhub_checkpoints.receive.amqp.decoder import Columns
 from eventhub_checkpoints.receive.amqp.known_client import FastPathError, UnreadableFrameError
 from eventhub_checkpoints.receive.ranges import ReceivePath
 from eventhub_checkpoints.receive.stream import Stream

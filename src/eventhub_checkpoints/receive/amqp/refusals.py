@@ -5,14 +5,9 @@ from contextlib import contextmanager
 
 from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints._core.client_errors import (
-    NOT_FOUND,
-    OUT_OF_RANGE,
-    STOLEN,
-    explanation,
-)
-from eventhub_checkpoints._decoder.columns import Columns
+from eventhub_checkpoints._shared.client_errors import NOT_FOUND, OUT_OF_RANGE, STOLEN, explanation
 from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 from eventhub_checkpoints.receive.stream import Stream, StreamWrapper
 
 

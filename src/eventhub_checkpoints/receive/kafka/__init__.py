@@ -1,7 +1,8 @@
 """Receiving over Kafka: a hub by its Kafka endpoint, or a topic of any Kafka cluster.
 
 `address` is what others use. `settings` says what librdkafka is told, `troubles` what its errors
-mean, `asking` asks about topics, `stream` receives, and `messages` with `headers` makes columns.
+mean, `asking` asks about topics with a `client`, `stream` receives, and `messages` with `headers`
+makes columns.
 """
 
 from eventhub_checkpoints.errors import MissingDriverError

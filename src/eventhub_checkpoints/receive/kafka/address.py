@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from confluent_kafka import Consumer, TopicPartition
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from eventhub_checkpoints._amqp.decode import decode
-from eventhub_checkpoints._amqp.types import CodecError
-from eventhub_checkpoints._decoder.columns import TextMaps
-from eventhub_checkpoints._decoder.values import as_text
+from eventhub_checkpoints.amqp.decode import decode
+from eventhub_checkpoints.amqp.types import CodecError
+from eventhub_checkpoints.receive.amqp.decoder.columns import TextMaps
+from eventhub_checkpoints.receive.amqp.decoder.values import as_text
 
 Headers = Sequence[tuple[str, bytes | None]]
 

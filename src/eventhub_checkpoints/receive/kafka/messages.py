@@ -9,8 +9,8 @@ from typing import cast
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from eventhub_checkpoints._decoder.columns import Columns
-from eventhub_checkpoints._decoder.values import as_text
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
+from eventhub_checkpoints.receive.amqp.decoder.values import as_text
 from eventhub_checkpoints.receive.kafka.headers import HeaderReader, Headers
 
 

@@ -4,7 +4,7 @@ import time
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from eventhub_checkpoints._decoder.columns import Columns
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 from eventhub_checkpoints.receive.kafka.headers import HeaderReader
 from eventhub_checkpoints.receive.kafka.messages import columns_of
 from eventhub_checkpoints.receive.kafka.troubles import MISSING, OUT_OF_RANGE, Troubles

@@ -12,11 +12,11 @@ from eventhub_checkpoints.spark.exactly_once.transactions import transact
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventhub_checkpoints._sql_engine import Connection
     from eventhub_checkpoints.records import Scope
     from eventhub_checkpoints.spark.exactly_once.fences import Plan
     from eventhub_checkpoints.spark.exactly_once.results import Results
     from eventhub_checkpoints.sql import SqlCheckpointStore
+    from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
     Write = Callable[[Connection, Any], object]
 

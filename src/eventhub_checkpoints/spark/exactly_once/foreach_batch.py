@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
-from eventhub_checkpoints._compat import bounded
-from eventhub_checkpoints._core.retry import pause
+from eventhub_checkpoints._shared._sync.compat import bounded
+from eventhub_checkpoints._shared.retry import pause
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.exactly_once.commit import commit, may_pass
@@ -31,11 +31,11 @@ from eventhub_checkpoints.spark.positions.from_store import starting_positions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from eventhub_checkpoints._sql_engine import Connection
     from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
     from eventhub_checkpoints.spark.positions.hub_positions import StartingPositions
     from eventhub_checkpoints.spark.positions.hubs import Hub
     from eventhub_checkpoints.spark.positions.stored import Missing
+    from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row
 
-    from eventhub_checkpoints._sql_engine import Connection
+    from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
 MAX_ROWS = 100_000
 """Rows of one batch that the driver takes into its memory."""

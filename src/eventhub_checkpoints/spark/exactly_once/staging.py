@@ -11,7 +11,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from eventhub_checkpoints._wire.sql_statements import CLOCKS
 from eventhub_checkpoints.errors import ConfigurationError, StoreUnavailableError
 from eventhub_checkpoints.spark.exactly_once.staging_columns import (
     MARKS,
@@ -25,14 +24,15 @@ from eventhub_checkpoints.spark.exactly_once.staging_columns import (
     stale,
 )
 from eventhub_checkpoints.spark.exactly_once.transactions import open_sql_store, transact
+from eventhub_checkpoints.stores.sql.statements import CLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame, Row
 
-    from eventhub_checkpoints._sql_engine import Connection
     from eventhub_checkpoints.sql import SqlCheckpointStore
+    from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
 STALE_AFTER = 24 * 3600.0
 ROWS_AT_ONCE = 5000

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.abilities import WritesInTransaction
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.registry import open_store
@@ -10,8 +10,8 @@ from eventhub_checkpoints.registry import open_store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventhub_checkpoints._sql_engine import Connection
     from eventhub_checkpoints.sql import SqlCheckpointStore
+    from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.checkpoints import SHOWN_LENGTH, without_checkpoints
 from eventhub_checkpoints.receive.position import EventPosition, after, checked_partitions

@@ -10,7 +10,7 @@ Azure/azure-event-hubs-for-kafka#130 (offsets are sequence numbers).
 
 from collections.abc import Mapping
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, is_partition_id
 from eventhub_checkpoints.spark.positions.texts import compact, read_object

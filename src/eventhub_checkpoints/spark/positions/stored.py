@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 from eventhub_checkpoints.receive.position import EventPosition, position_of

@@ -1,1 +1,5 @@
-"""What a query has committed, as sources and the checkpoint folder tell it."""
+"""What a streaming query has committed.
+
+- `parsing`, `offsets`, `stream_offset`: its progress, for each source.
+- `query_checkpoint`, `query_log`, `checkpoint_files`: its checkpoint folder.
+"""

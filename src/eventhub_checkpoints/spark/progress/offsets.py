@@ -16,7 +16,7 @@ Source: azure-event-hubs-spark 2.3.22, `JsonUtils.partitionSeqNos`; Spark 4.3.0,
 import json
 from collections.abc import Iterable, Mapping
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_partition_id, is_sequence_number
 from eventhub_checkpoints.spark.progress.stream_offset import HUB

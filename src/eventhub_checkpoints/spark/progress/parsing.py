@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark.given import require_kind
 from eventhub_checkpoints.spark.progress.offsets import (

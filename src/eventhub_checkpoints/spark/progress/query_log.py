@@ -5,7 +5,7 @@ Source: Spark 4.3.0, `execution/streaming/checkpointing/OffsetSeqLog`, `HDFSMeta
 
 from collections.abc import Mapping
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark.progress.offsets import decoded, in_order, is_numbers
 from eventhub_checkpoints.spark.progress.stream_offset import FROM

@@ -1,1 +1,6 @@
-"""The committed progress of a query, on its way into a checkpoint store."""
+"""The progress of a streaming query, written into a checkpoint store.
+
+- `publisher`: `CheckpointPublisher`. `following`, `runs`, `watching`, `observed`: following a
+  query.
+- `outbox`, `forward`: writing in the background, and never back. `stats`: figures.
+"""

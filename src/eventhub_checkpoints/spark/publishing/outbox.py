@@ -5,7 +5,7 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 
-from eventhub_checkpoints._core.retry import pause
+from eventhub_checkpoints._shared.retry import pause
 from eventhub_checkpoints.errors import CheckpointStoreError, StoreUnavailableError
 from eventhub_checkpoints.spark.publishing.forward import LastEvent
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 

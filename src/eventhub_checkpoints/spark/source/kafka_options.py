@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import cast, get_args
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress

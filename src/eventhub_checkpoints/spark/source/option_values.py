@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
-from eventhub_checkpoints._secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import checked_group
 from eventhub_checkpoints.receive.position import EventPosition, position_of

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from eventhub_checkpoints._nearest import nearest
-from eventhub_checkpoints._secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.suggestions import nearest
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address, checked_name
 from eventhub_checkpoints.receive.amqp.address import HUB_NAME, NAMESPACE, HubAddress

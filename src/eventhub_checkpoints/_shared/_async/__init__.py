@@ -1,0 +1,1 @@
+"""What stores, processing and receive have in common, for asyncio (edited)."""

@@ -1,0 +1,139 @@
+"""What differs between sync and async: waiting, and running calls in parallel."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import Context
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from eventhub_checkpoints._shared.deadline import bounded_context, seconds_left
+
+Lock = asyncio.Lock
+sleep = asyncio.sleep
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+def place() -> object:
+    """Where this runs: connections and locks belong to one process and one event loop."""
+    return os.getpid(), asyncio.get_running_loop()
+
+
+class InContext(Generic[Result]):
+    """Awaits something in the same task, but runs its every step in another context."""
+
+    def __init__(self, context: Context, awaitable: Awaitable[Result]) -> None:
+        self._context = context
+        self._awaitable = awaitable
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        steps: Any = self._awaitable.__await__()
+        step, argument = steps.send, None
+        while True:
+            try:
+                awaited = self._context.run(step, argument)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            try:
+                step, argument = steps.send, (yield awaited)
+            except BaseException as error:
+                step, argument = steps.throw, error
+
+
+async def bounded(
+    seconds: float,
+    function: Callable[Arguments, Awaitable[Result]],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Result:
+    """Call the function with a deadline; an outer deadline that is nearer stays in force."""
+    context = bounded_context(seconds)
+    return await InContext(context, context.run(function, *args, **kwargs))
+
+
+# An event loop turns Ctrl-C into a cancellation, which comes at an `await` only.
+uninterrupted = bounded
+
+
+def caller() -> object:
+    """Return the task that calls, for `ended`."""
+    return asyncio.current_task()
+
+
+async def ended(one: object, seconds: float) -> None:
+    """Wait until a task has ended, unless it is the one that calls."""
+    if not isinstance(one, asyncio.Task) or one is asyncio.current_task():
+        return
+    if one.get_loop() is asyncio.get_running_loop():
+        await asyncio.wait([one], timeout=max(seconds, 0))
+
+
+async def within(
+    seconds: float,
+    function: Callable[Arguments, Awaitable[Result]],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Result:
+    """Call the function with a deadline, and cut it off then.
+
+    Raises:
+        TimeoutError: it did not end in time, or no time was left to begin.
+    """
+    seconds = min(seconds, seconds_left())
+    if seconds <= 0:
+        raise TimeoutError("no time was left for this request")
+    async with asyncio.timeout(seconds):
+        return await bounded(seconds, function, *args, **kwargs)
+
+
+async def completed(
+    function: Callable[Arguments, Coroutine[Any, Any, Result]],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Result:
+    """Call the function, and let it come to its end also where the caller is cancelled."""
+    task = asyncio.get_running_loop().create_task(function(*args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+async def for_each(
+    function: Callable[[Item], Awaitable[Result]], items: Sequence[Item], limit: int
+) -> list[Result]:
+    """Call the function for each item, at most `limit` at a time; results in the items' order."""
+    gate = asyncio.Semaphore(limit)
+
+    async def one(item: Item) -> Result:
+        async with gate:
+            return await function(item)
+
+    if len(items) <= 1:
+        return [await function(item) for item in items]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(item)) for item in items]
+    return [task.result() for task in tasks]
+
+
+@asynccontextmanager
+async def holding(lock: Lock, seconds: float) -> AsyncIterator[None]:
+    """Hold the lock.
+
+    Raises:
+        TimeoutError: it was not free in time.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            await lock.acquire()
+    except TimeoutError:
+        raise TimeoutError("the previous call has not ended in time") from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,140 @@
+# Not derived: edit this file and its async twin together.
+"""Checks that sync objects meet sync clients and stores, and async objects async ones."""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
+
+from eventhub_checkpoints._shared.client_guard import (
+    AIO_CLIENT,
+    ClientGuard,
+    no_store,
+    twin_import,
+    wrong_client,
+)
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.errors import ConfigurationError
+
+PREFETCH = 20
+"""Events of one partition that a sync client asks for at a time, unless the user says otherwise.
+
+The client stays with a partition until so many have arrived, or none for `socket_timeout`, before
+it turns to the next: at 50 events a second 300 take 6 s, for each of the partitions.
+
+Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`, and
+`_pyamqp/_connection.py`, `Connection.listen`.
+"""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def own_client_only(method: Method) -> Method:
+    """Refuse a client of `azure.eventhub.aio` where it first uses the store."""
+    return cast("Method", ClientGuard(method, AIO_CLIENT))
+
+
+class ContextGuard:
+    """Refuse `async with`, which Python would with a `TypeError` that names no way out.
+
+    Attributes:
+        twin: the name to import for the other colour, where it is not that of the class.
+    """
+
+    __slots__ = ()
+    twin: ClassVar[str] = ""
+
+    if not TYPE_CHECKING:  # a type checker still reports that there is no such method
+
+        def __aenter__(self) -> NoReturn:
+            raise ConfigurationError(
+                f"{type(self).__name__} is synchronous: use `with`, or for asyncio "
+                f"`{twin_import(self)}`"
+            )
+
+        def __aexit__(self, *_: object) -> NoReturn:
+            """Exist, because Python looks it up before it calls `__aenter__`."""
+            raise NotImplementedError
+
+
+class IterationGuard(ContextGuard):
+    """Refuse `async for`, too."""
+
+    if not TYPE_CHECKING:
+
+        def __aiter__(self) -> NoReturn:
+            raise ConfigurationError(
+                f"{type(self).__name__} is synchronous: use `for`, or for asyncio "
+                f"`{twin_import(self)}`"
+            )
+
+
+def check_context(value: object, partition_context: object) -> None:
+    """Refuse the partition context of a client of `azure.eventhub.aio`.
+
+    Raises:
+        ConfigurationError: it is one.
+    """
+    # By the name of its module: to import that one here would cost every sync program.
+    if type(partition_context).__module__.startswith(f"{AIO_CLIENT}."):
+        raise wrong_client(value, AIO_CLIENT)
+
+
+def check_store(store: object) -> None:
+    """Refuse what is no store for a sync client; nobody would wait for what it does.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    # A store need not be of the client's class, which asks for no method.
+    update = getattr(store, "update_checkpoint", None)
+    if callable(update) and not inspect.iscoroutinefunction(update):
+        return
+    raise no_store(
+        store,
+        "azure.eventhub, such as those of eventhub_checkpoints (those of eventhub_checkpoints.aio "
+        "are for the other client)",
+    )
+
+
+HANDLERS = ("initialize", "process_events", "process_error", "close")
+
+
+def check_handlers(processor: object) -> None:
+    """Refuse a class whose methods nobody would wait for.
+
+    Raises:
+        ConfigurationError: one of them is async.
+    """
+    for name in HANDLERS:
+        if inspect.iscoroutinefunction(getattr(processor, name, None)):
+            raise _is_async(f"{name} of {quoted(processor)}", "plain methods")
+
+
+def check_plain(name: str, function: object) -> None:
+    """Refuse a function that nobody would wait for.
+
+    Raises:
+        ConfigurationError: it is async.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise _is_async(name)
+
+
+def called(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of the user's gives.
+
+    Raises:
+        ConfigurationError: it is a coroutine function, which nobody would wait for.
+    """
+    result = function(*args)
+    if inspect.iscoroutine(result):
+        result.close()
+        raise _is_async(getattr(function, "__qualname__", function))
+    return result
+
+
+def _is_async(name: object, expected: str = "a plain function") -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} is async; expected {expected}, or the EventProcessor of eventhub_checkpoints.aio"
+    )

@@ -1,0 +1,134 @@
+"""Tables of a configuration: which keys they have, and what each may hold.
+
+Rule 1: a message names the full path of a key, as in `cassandra.cluster`. Rule 2: it shows a value
+only where no secret can be. Rule 3: an empty text and None are as if the key were not there, for
+that is what a variable that is not set leaves in a file.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from eventhub_checkpoints._shared.durations import seconds_of
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints.errors import ConfigurationError
+
+Check = Callable[[str, object], Any]
+"""Takes a path and the value there; gives what the value means, or raises ConfigurationError."""
+Keys = Mapping[str, Check]
+
+
+def checked_table(path: str, value: object, keys: Keys) -> dict[str, Any]:
+    """A table's values by key, each checked; those that were not given are not there.
+
+    Raises:
+        ConfigurationError: it is no table, has a key that is not known, or a value cannot be.
+    """
+    if not isinstance(value, Mapping):
+        raise unfit(path, value, f"a table with {', '.join(keys)}")
+    check_names(path, value, keys)
+    given = {name: item for name, item in value.items() if item is not None and item != ""}
+    return {name: keys[name](joined(path, name), item) for name, item in given.items()}
+
+
+def check_names(path: str, table: Iterable[object], known: Iterable[str]) -> None:
+    """Refuse a key that is not known.
+
+    Raises:
+        ConfigurationError: there is one; the message lists those that are, the nearest first.
+    """
+    names = list(known)
+    for name in table:
+        if name not in names:
+            listed = ", ".join(nearest_first(str(name), names))
+            raise ConfigurationError(f"{joined(path, name)} is no setting; known are {listed}")
+
+
+def joined(path: str, name: object) -> str:
+    """The full path of a key, for people."""
+    text = str(name)
+    last = quoted(text) if holds_secret(text) else text
+    return f"{path}.{last}" if path else last
+
+
+def unfit(path: str, value: object, expected: str) -> ConfigurationError:
+    """Says of what type a value is, without showing it."""
+    return ConfigurationError(f"{path} is of type {type(value).__name__}; expected {expected}")
+
+
+def missing(path: str, expected: str) -> ConfigurationError:
+    """Says that a value is needed that was not given."""
+    return ConfigurationError(f"{path} is missing; expected {expected}")
+
+
+def anything(path: str, value: object) -> object:
+    """A value that is not looked at."""
+    return value
+
+
+def text(path: str, value: object) -> str:
+    """Any text; a secret may be one, so it is never shown."""
+    if not isinstance(value, str):
+        raise unfit(path, value, "a text")
+    return value
+
+
+def flag(path: str, value: object) -> bool:
+    """True or false; not the words."""
+    if not isinstance(value, bool):
+        raise unfit(path, value, "true or false, without quotes")
+    return value
+
+
+def count(path: str, value: object) -> int:
+    """A whole number, 1 or more."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise unfit(path, value, "a whole number, 1 or more")
+    if value < 1:
+        raise ConfigurationError(f"{path} is {value}; expected a whole number, 1 or more")
+    return value
+
+
+def matching(pattern: re.Pattern[str], expected: str) -> Check:
+    """A check for texts of one form."""
+
+    def check(path: str, value: object) -> str:
+        if not isinstance(value, str):
+            raise unfit(path, value, expected)
+        if not pattern.fullmatch(value):
+            raise ConfigurationError(f"{path} cannot be used as it is; expected {expected}")
+        return value
+
+    return check
+
+
+def duration(shortest: float, longest: float) -> Check:
+    """A check for durations in a range; gives seconds."""
+
+    def check(path: str, value: object) -> float:
+        expected = f"a duration such as '5s' or '5000ms', from {shortest:g}s to {longest:g}s"
+        seconds = seconds_of(value)
+        if seconds is not None and shortest <= seconds <= longest:
+            return seconds
+        if not isinstance(value, str | int | float):
+            raise unfit(path, value, expected)
+        raise ConfigurationError(f"{path} is {quoted(value)}; expected {expected}")
+
+    return check
+
+
+def table_of(keys: Keys) -> Check:
+    """A check for a table within a table."""
+
+    def check(path: str, value: object) -> dict[str, Any]:
+        return checked_table(path, value, keys)
+
+    return check
+
+
+def any_table(path: str, value: object) -> dict[str, Any]:
+    """A table whose keys are checked elsewhere."""
+    if not isinstance(value, Mapping):
+        raise unfit(path, value, "a table")
+    return dict(value)

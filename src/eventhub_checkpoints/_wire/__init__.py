@@ -1,1 +1,0 @@
-"""What is said to each backend, as data: no driver is imported here."""

@@ -1,0 +1,1 @@
+"""Checkpointer, CoalescingCheckpointStore and EventProcessor, for asyncio (edited)."""

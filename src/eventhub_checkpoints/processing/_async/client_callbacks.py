@@ -1,0 +1,375 @@
+"""What a processor is told by its client, and what it makes of that."""
+
+import logging
+import math
+import random
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from azure.eventhub import CloseReason, EventData
+from azure.eventhub.aio import CheckpointStore, PartitionContext
+from azure.eventhub.exceptions import EventHubError
+
+from eventhub_checkpoints._shared._async.background import Background
+from eventhub_checkpoints._shared._async.compat import Lock
+from eventhub_checkpoints._shared.client_errors import explanation
+from eventhub_checkpoints._shared.client_internals import is_client_closed, scope_of
+from eventhub_checkpoints.errors import (
+    ConfigurationError,
+    HubUnavailableError,
+    InvalidCheckpointError,
+)
+from eventhub_checkpoints.processing._async.checkpoint_writer import Saver
+from eventhub_checkpoints.processing._async.dispatcher import Handling
+from eventhub_checkpoints.processing._async.handler_task import as_handler
+from eventhub_checkpoints.processing._async.partition_handler import Session
+from eventhub_checkpoints.processing._async.position_validator import AT_START, Vetting
+from eventhub_checkpoints.processing._async.sessions import Claims
+from eventhub_checkpoints.processing._async.start_position_store import SteeringStore
+from eventhub_checkpoints.processing._async.start_positions import Starts
+from eventhub_checkpoints.processing.invalid_positions import refused_position
+from eventhub_checkpoints.processing.options import Options
+from eventhub_checkpoints.processing.start_choice import Steering
+from eventhub_checkpoints.processing.validation import other_store
+
+log = logging.getLogger("eventhub_checkpoints")
+
+LOOKING = 10.0
+"""Seconds after which it is looked again whether the first event has arrived."""
+AT_ONCE = 8
+"""Partitions that the hub is asked about each time."""
+ENDING = 1.0
+"""Seconds that the hub has to answer when the processor stops."""
+ROUND = 120.0
+"""Seconds in which a client that fails to balance its load says so again."""
+
+
+class Processing:
+    """The callbacks of a client, from when it is made until it has stopped.
+
+    Args:
+        make: makes the processor of a claim.
+        store: where positions are saved.
+        options: see `EventProcessor`.
+        over: called when there is a reason to stop.
+
+    Attributes:
+        error: why it has to stop; None: for no reason of its own.
+        claims: what is saved of which partition.
+        handling: how events are handled.
+        starts: where partitions start.
+        store: what the client is given as its store.
+        vetting: finds positions that the hub does not have.
+        is_ready: whether the client was ready, and asks the store itself.
+        is_compared: whether it is known to have the same store.
+    """
+
+    def __init__(
+        self,
+        make: Callable[..., Any],
+        store: CheckpointStore,
+        options: Options,
+        over: Callable[[], None],
+    ) -> None:
+        self.error: BaseException | None = None
+        self._options = options
+        self._over = over
+        self._below = store
+        # A write that failed is logged where it is made.
+        told = None if options.on_error is None else self.report
+        make_saver = partial(Saver, store, options.write_timeout, told, options.unhealthy_after)
+        policy = options.saving_policy
+        self.claims = Claims(make_saver, policy, options.write_timeout, max_pending=sys.maxsize)
+        self.handling = Handling(make, options, self.report, self.fail)
+        self.starts = Starts(options)
+        self._steering = Steering(options.save, self.starts.has, options.from_saved)
+        self.vetting = Vetting(self._steering, self.starts.of, self._reached, self._refused)
+        self.store = SteeringStore(
+            store, self._steering, self.vetting, self.settled, options.write_timeout, self._beside
+        )
+        self.is_ready, self.is_compared = False, True
+        self._comparing = Lock()
+        self._guard = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._closing: dict[str, Lock] = {}
+        self._watch = Background(self._look)
+        self._has_received = False
+        self._silent_since: float | None = None
+        self._seemed_silent = self._is_silence_told = self._is_asking = False
+        self._unbalanced: tuple[float, float] | None = None
+
+    def _reached(self, partition_id: str) -> int | None:
+        session = self._sessions.get(partition_id)
+        if session is None:
+            return None
+        shown = (self._steering.shown or {}).get(partition_id)
+        number = shown[0] if shown and not session.has_begun else session.newest
+        return number if isinstance(number, int) else None
+
+    async def _beside(self, function: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Call a function beside the caller; the end of the claims waits for it."""
+        try:
+            self.claims.saver.begin(function, *args)
+        except RuntimeError:  # at the interpreter's end no thread can be started
+            await function(*args)
+
+    def stop(self) -> None:
+        """Begin nothing more: no claim, no batch, no further attempt."""
+        self.store.is_stopping = self.handling.is_stopping = True
+        for session in list(self._sessions.values()):
+            session.claim.changed()
+
+    async def settled(self) -> None:
+        """Wait until what is being closed is closed.
+
+        An aio client forgets a partition that it has lost, while it is still being closed.
+        """
+        for partition_id in list(self._closing):
+            await self._closed(partition_id)
+
+    async def _closed(self, partition_id: str) -> None:
+        async with self._closing.setdefault(partition_id, Lock()):
+            pass
+
+    async def on_initialize(self, context: PartitionContext) -> None:
+        """A partition is open."""
+        # A sync client may still open one after it was stopped.
+        if self.store.is_stopping or await self._has_other_store(context):
+            return
+        # Either client may open a partition again while it still closes it.
+        await self._closed(context.partition_id)
+        known = self._sessions.get(context.partition_id)
+        if known is not None and known.claim.is_announced:
+            await self.on_close(context, CloseReason.OWNERSHIP_LOST)
+        if self.is_ready:
+            await self._vet(context)
+        session = self._session(context)
+        session.claim.is_announced = True
+        self._unbalanced = None
+        self._watch.start()
+        await session.open()
+
+    async def _has_other_store(self, context: PartitionContext) -> bool:
+        """Return whether a client that is ready claims its partitions in another store.
+
+        It is asked where the client cannot be: a partition that the client has just claimed has an
+        owner in the store of both.
+        """
+        if self.is_compared:
+            return False
+        async with self._comparing:
+            if self.is_compared or self.error is not None:
+                return not self.is_compared
+            names = context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
+            try:
+                rows = await self._below.list_ownership(*names)
+            except Exception as error:
+                self.report(context.partition_id, error)
+                return False
+            self.is_compared = context.partition_id in [
+                row["partition_id"] for row in rows if row["owner_id"]
+            ]
+            if not self.is_compared:
+                self.fail(other_store())
+        return not self.is_compared
+
+    async def _vet(self, context: PartitionContext) -> None:
+        """See to the position of a partition whose client asks the store itself."""
+        names = context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
+        try:
+            await self.store.list_checkpoints(*names)
+        except Exception as error:
+            self.report(context.partition_id, error)
+        else:
+            await self.vetting.opening([context.partition_id])
+
+    def _session(self, context: PartitionContext) -> Session:
+        """The session of a claim; a sync client may deliver before it says that it has begun."""
+        with self._guard:
+            session = self._sessions.get(context.partition_id)
+            if session is None:
+                self._require_store()
+                claim = self.claims.begin(context)
+                if context.partition_id in self._steering.refused:
+                    # The claim before was of a hub that is gone, whose numbers say nothing here.
+                    claim.before = None
+                session = Session(context, claim, self.handling)
+                self._sessions[context.partition_id] = session
+                self.store.open_partitions.add(context.partition_id)
+                self._steering.opened(context.partition_id)
+            return session
+
+    def _require_store(self) -> None:
+        """Refuse a client that opens partitions and has asked nobody whose they are."""
+        if not self.is_ready and not self.store.is_asked:
+            error = ConfigurationError(
+                "client returned one without the checkpoint_store= that it was given"
+            )
+            self.fail(error)
+            raise error
+
+    def _look(self) -> float:
+        """Ask the hub for events while none has arrived; return when to look again.
+
+        The client attaches to a consumer group that does not exist again and again, and does not
+        call `on_error`.
+        Source: azure-eventhub 5.15.1, as in `position_validator`.
+        """
+        if self._has_received or self.store.is_stopping:
+            return math.inf
+        sessions = list(self._sessions.values())
+        since = [one.waits_since for one in sessions if one.waits_since is not None]
+        # One thread of a sync client calls all handlers, `initialize` too.
+        are_ready = sessions and len(since) == len(sessions)
+        if are_ready and time.monotonic() - max(since) > LOOKING and not self._is_asking:
+            self._is_asking = True
+            self._watch.begin(self._ask_for_events, sessions, min(since))
+        return LOOKING
+
+    async def _ask_for_events(self, sessions: list[Session], since: float) -> None:
+        try:
+            await self._find_silence(sessions, since)
+        finally:
+            self._is_asking = False
+
+    async def _find_silence(self, sessions: list[Session], since: float) -> None:
+        for session in random.sample(sessions, min(AT_ONCE, len(sessions))):
+            has_events = await self.vetting.has_events(session.context.partition_id)
+            if self._has_received or self.store.is_stopping:
+                return
+            if has_events:
+                # What was published just now may be on its way: only a second look believes it.
+                if self._seemed_silent:
+                    self._silent_since = since
+                    self._tell_silence(session.context, time.monotonic() - since)
+                self._seemed_silent = True
+                return
+        self._seemed_silent, self._silent_since = False, None
+
+    def _tell_silence(self, context: PartitionContext, seconds: float) -> None:
+        if self._is_silence_told:
+            return
+        self._is_silence_told = True
+        self.report(
+            context.partition_id,
+            HubUnavailableError(
+                f"partition {context.partition_id} has received nothing in {seconds:.0f} s, and "
+                f"the hub {context.eventhub_name!r} has events for it: does the consumer group "
+                f"{context.consumer_group!r} exist, and may this client listen?"
+            ),
+        )
+
+    def is_cut_off_for(self, seconds: float) -> bool:
+        """Return whether the client has not reached the hub, or its consumer group, for so long."""
+        now = time.monotonic()
+        silent, unbalanced = self._silent_since, self._unbalanced
+        if silent is not None and now - silent > seconds:
+            return True
+        if unbalanced is None:
+            return False
+        first, last = unbalanced
+        # What goes wrong later than that is the store's.
+        is_over = self.store.asked_at > last or now - last > max(seconds, ROUND)
+        return not is_over and now - first > seconds
+
+    async def stop_watching(self) -> None:
+        """Ask for no more events."""
+        await self._watch.stop(ENDING)
+
+    async def on_events(self, context: PartitionContext, events: list[EventData]) -> None:
+        """Events have arrived, or none for a while."""
+        if events and not self._has_received:
+            self._has_received, self._silent_since = True, None
+        if not self.store.is_stopping and not await self._has_other_store(context):
+            await self._session(context).receive(events)
+
+    async def on_close(self, context: PartitionContext, reason: CloseReason) -> None:
+        """A partition is closed; it is released when this returns."""
+        with self._guard:
+            session = self._sessions.pop(context.partition_id, None)
+        if session is not None:
+            async with self._closing.setdefault(context.partition_id, Lock()):
+                await self._close(session, reason)
+
+    async def _close(self, session: Session, reason: CloseReason) -> None:
+        # A client that is closed while it receives says that it has lost the partition.
+        if self.store.is_stopping or is_client_closed():
+            reason = CloseReason.SHUTDOWN
+        stops = reason == CloseReason.SHUTDOWN
+        if stops and not self.store.is_stopping:
+            log.warning("the client was closed by others, so the processor stops")
+            self.stop()
+            self._over()
+        claim, partition_id = session.claim, session.context.partition_id
+        may_save = stops or self.claims.saver.goes_forward_only
+        seconds = self._options.drain_timeout
+        end = self.claims.drained_by(claim, seconds) if stops else time.monotonic() + seconds
+        try:
+            await session.close(reason, end)
+        finally:
+            flushes = may_save and self._options.save
+            await self.claims.finish(claim, flushes=flushes, stops=stops)
+            self._steering.closed(partition_id, claim.watermark.position)
+            self.store.open_partitions.discard(partition_id)
+
+    async def on_error(self, context: PartitionContext | None, error: Exception) -> None:
+        """Something failed: in a partition, or between them where there is no context."""
+        if context is None:
+            now = time.monotonic()
+            first, last = self._unbalanced or (now, now)
+            self._unbalanced = (now if self.store.asked_at > last else first), now
+            if isinstance(error, EventHubError):
+                # The client's own names neither the hub nor what to do.
+                explained = explanation(error, scope_of(self.vetting.client))
+                explained.__cause__ = error
+                error = explained
+            self.report(None, error)
+            return
+        said = refused_position(error)
+        if said is not None:
+            self._said_so(context.partition_id, said)
+        elif session := self._sessions.get(context.partition_id):
+            await session.tell(error)
+        else:
+            self.report(context.partition_id, error)
+
+    def _said_so(self, partition_id: str, said: str) -> None:
+        session = self._sessions.get(partition_id)
+        has_moved = session is not None and session.has_begun
+        is_start = partition_id in self._steering.at_start and not has_moved
+        self._refused(partition_id, said, AT_START if is_start else None)
+
+    def _refused(self, partition_id: str, said: str, way_out: str | None) -> None:
+        if way_out is not None:
+            self.fail(InvalidCheckpointError(partition_id, said, way_out))
+        elif self._options.on_invalid_checkpoint == "restart":
+            self._steering.refuse(partition_id)
+            log.warning(
+                "partition %s has not the saved position, and begins at its start position: %s",
+                partition_id,
+                said,
+            )
+        else:
+            self.fail(InvalidCheckpointError(partition_id, said))
+
+    def fail(self, error: BaseException) -> None:
+        """Stop for this reason."""
+        log.error("%s", str(error) or repr(error))
+        self.error = self.error or error
+        self._over()
+
+    def report(self, partition_id: str | None, error: Exception) -> None:
+        """Tell the user's `on_error`; what it raises is logged, and harms nobody."""
+        if self._options.on_error is None:
+            where = "load balancing" if partition_id is None else f"partition {partition_id}"
+            log.warning("%s: %r", where, error)
+            return
+        try:
+            with as_handler():
+                self._options.on_error(partition_id, error)
+        except Exception:
+            log.exception("on_error raised")

@@ -1,0 +1,253 @@
+# Derived from _async/checkpointer.py by tools/unasync.py; edit that file.
+"""Checkpoints of what was processed, in whatever order, for handlers of a plain client.
+
+An event is tracked when it arrives and finished when it was processed. What is saved is the last
+position before which everything is finished, when the policy says so, beside the handlers.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Self, TypedDict
+
+from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
+
+from eventhub_checkpoints._shared._sync.client_check import ContextGuard, check_context
+from eventhub_checkpoints._shared._sync.compat import caller
+from eventhub_checkpoints._shared.client_internals import UNKNOWN, is_client_closed, store_of
+from eventhub_checkpoints._shared.settings import is_count, is_number, require
+from eventhub_checkpoints.errors import InvalidRecordError
+from eventhub_checkpoints.processing._sync.checkpoint_writer import Saver, log
+from eventhub_checkpoints.processing._sync.in_flight_event import ANNOUNCED_WITHIN, Ticket
+from eventhub_checkpoints.processing._sync.session import CLAIM_HERE, Claim
+from eventhub_checkpoints.processing._sync.sessions import Claims, key_of
+from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy, any_of, every
+from eventhub_checkpoints.processing.statistics import PartitionStats
+
+__all__ = ["Checkpointer", "Handlers", "Ticket"]
+
+NOT_ANNOUNCED = (
+    "the client does not say when it opens and closes partitions, so that the last is not saved at "
+    "the end of a claim: pass **checkpointer.handlers to its receive()"
+)
+
+
+class Handlers(TypedDict):
+    """What `Checkpointer.handlers` adds to the arguments of the client's `receive`."""
+
+    on_partition_initialize: Callable[[PartitionContext], None]
+    on_partition_close: Callable[[PartitionContext, CloseReason], None]
+
+
+class Checkpointer(ContextGuard):
+    """Saves how far the partitions of a client were processed.
+
+    ```python
+    checkpointer = Checkpointer(store, every(events=500, seconds=5))
+
+    async def on_event(partition_context, event):
+        async with checkpointer.track(partition_context, event):
+            await process(event)
+
+    await client.receive(on_event, **checkpointer.handlers)
+    ```
+
+    Args:
+        store: the object that the client has as its `checkpoint_store`.
+        policy: when to save.
+        max_pending: events of a partition that may be begun and not passed by its position;
+            `track` waits rather than begin more.
+        max_unsaved: events of a partition that may be begun and not saved: the most that are read
+            again after a crash, also while the store is away; None: any number.
+        drain_timeout: seconds that events which were begun have to finish when the client stops.
+        write_timeout: seconds that one write may take.
+        on_error: is given the partition id and the error of a write that failed, which is tried
+            again, or was refused as stale. A plain function, called beside the handlers.
+        unhealthy_after: seconds for which writes may fail while `healthy` is still true.
+
+    Without `handlers` the last of each claim is not saved when it ends. That is logged, once: with
+    the first event of an aio client; a sync one may deliver an event before it announces the
+    partition, so there with an event that comes a second later, or by `close`.
+
+    Raises:
+        ConfigurationError: one of the settings cannot work.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        policy: Policy = DEFAULT_POLICY,
+        *,
+        max_pending: int = 10_000,
+        max_unsaved: int | None = None,
+        drain_timeout: float = 30.0,
+        write_timeout: float = 10.0,
+        on_error: Callable[[str, Exception], object] | None = None,
+        unhealthy_after: float = 60.0,
+    ) -> None:
+        require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
+        is_seconds = is_number(drain_timeout) and drain_timeout >= 0
+        require("drain_timeout", drain_timeout, is_seconds, "seconds, 0 or more")
+        require("max_pending", max_pending, is_count(max_pending), "a whole number, 1 or more")
+        if max_unsaved is not None:
+            require("max_unsaved", max_unsaved, is_count(max_unsaved), "None, or 1 or more")
+            # Or an event might wait for a save that is not due before it has arrived.
+            policy = any_of(policy, every(events=-(-max_unsaved // 2)))
+        self._drain_timeout = drain_timeout
+        self._write_timeout = write_timeout
+        self._store = store
+        self._has_other_store = False
+        self._warned: set[str] = set()
+        make_saver = partial(Saver, store, write_timeout, on_error, unhealthy_after)
+        self._claims = Claims(make_saver, policy, write_timeout, max_pending, max_unsaved)
+
+    @property
+    def handlers(self) -> Handlers:
+        """What the client's `receive` takes besides: `on_initialize` and `on_close` by its names.
+
+        A client with handlers of its own for these calls both methods in them.
+        """
+        return {
+            "on_partition_initialize": self.on_initialize,
+            "on_partition_close": self.on_close,
+        }
+
+    def on_initialize(self, partition_context: PartitionContext) -> None:
+        """Begin a claim: pass it as the client's `on_partition_initialize`."""
+        check_context(self, partition_context)
+        self._compare_store(partition_context)
+        CLAIM_HERE.set(self._claims.of(partition_context, announces=True))
+
+    def on_close(self, partition_context: PartitionContext, reason: CloseReason) -> None:
+        """Save the last of a claim, and end it: pass it as the client's `on_partition_close`.
+
+        When the client stops, events that were begun may finish within `drain_timeout`. When the
+        partition is lost, what is finished is saved only where the store refuses to go back;
+        the client says so also after an error, when the partition is still its own.
+        """
+        claim = self._claims.open.get(key_of(partition_context))
+        if claim is None:
+            return
+        # A sync client that is closed while it receives says that it has lost the partition.
+        stops = reason == CloseReason.SHUTDOWN or is_client_closed()
+        now = time.monotonic()
+        drained_by = self._claims.drained_by(claim, self._drain_timeout) if stops else now
+        claim.closer, claim.ends_by = caller(), max(drained_by, now) + self._write_timeout
+        try:
+            if stops:
+                self._drain(claim, drained_by - now)
+        finally:
+            flushes = stops or self._claims.saver.goes_forward_only
+            self._claims.finish(claim, flushes=flushes, stops=stops)
+
+    def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
+        """Begin an event, in the order of arrival: before it is handed to a task of its own.
+
+        `async with checkpointer.track(partition_context, event):` finishes it at the end, or
+        gives it up where an exception leaves. `ticket = await checkpointer.track(...)` is
+        finished by `ticket.done()`, or by `checkpointer.done(event)`. Either waits while
+        `max_pending` or `max_unsaved` is reached.
+
+        Raises:
+            InvalidRecordError: it is no event, or that is no partition context. (With
+                `max_wait_time` the client calls its handler with None, too.)
+            CheckpointStoreError: the first of the events that are not passed was given up, so
+                that nothing behind it can be saved; or the client was closed while the event
+                waited. Let it leave the handler: the client then closes the partition, and the
+                event is read again.
+        """
+        here, claims = CLAIM_HERE.get(), self._claims
+        key = key_of(partition_context)
+        if here is None or here.saver is not claims.saver or here.key != key:
+            here = claims.open.get(key) or self._begun(partition_context)
+        if not here.is_announced and time.monotonic() - here.began_at >= ANNOUNCED_WITHIN:
+            self._warn(NOT_ANNOUNCED)
+        if here.is_over:
+            self._warn("track() was given an event after its claim had ended: it is not saved")
+        try:
+            return Ticket(here, event)
+        except AttributeError:
+            if hasattr(event, "sequence_number"):
+                raise
+            given = None if event is None else type(event)
+            raise InvalidRecordError("event", given, "one event") from None
+
+    def _begun(self, partition_context: PartitionContext) -> Claim:
+        check_context(self, partition_context)
+        self._compare_store(partition_context)
+        return self._claims.of(partition_context, announces=False)
+
+    def _compare_store(self, partition_context: PartitionContext) -> None:
+        store = store_of(partition_context)
+        if store is not self._store and store is not UNKNOWN:
+            self._has_other_store = True
+            self._warn(
+                "the client's checkpoint_store is not the store of this Checkpointer, so that the "
+                "client does not begin at what is saved: give both the same object"
+            )
+
+    def done(self, event: EventData) -> None:
+        """Finish an event that was tracked; any thread may.
+
+        An event whose claim has ended changes nothing: it is read again.
+        """
+        for claim in self._claims.open.values():
+            if ticket := claim.begun.get(id(event)):
+                ticket.done()
+                return
+        self._warn("done() was given an event that is not tracked, or whose claim had ended")
+
+    def flush(self, partition_id: str | None = None) -> bool:
+        """Save what is finished, of one partition or of all; whether all of it is saved."""
+        return self._claims.flush(partition_id)
+
+    def close(self) -> None:
+        """Save what is finished, and end all claims for good; the store stays open.
+
+        A partition that is being closed is waited for: its events have their `drain_timeout`, and
+        then it is released. (An aio client's `close` does not always wait for that.)
+        """
+        if not all(claim.is_announced for claim in self._claims.open.values()):
+            self._warn(NOT_ANNOUNCED)
+        self._claims.close()
+
+    def stats(self) -> dict[str, PartitionStats]:
+        """How each partition that is open is doing, by its id.
+
+        Where partitions of several hubs or consumer groups are open, by
+        `namespace/hub/group/id`.
+        """
+        return self._claims.stats()
+
+    def healthy(self) -> bool:
+        """Whether checkpoints are being written: for a liveness probe.
+
+        False also if the client has another store than this object.
+        """
+        return self._claims.saver.is_healthy() and not self._has_other_store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _warn(self, what: str) -> None:
+        if what not in self._warned:
+            self._warned.add(what)
+            log.warning("%s; this is said once", what)
+
+    def _drain(self, claim: Claim, seconds: float) -> None:
+        if not claim.until(claim.is_settled, seconds):
+            log.warning(
+                "partition %s: %d events were not finished within %g s; they are read again",
+                claim.partition_id,
+                claim.watermark.pending,
+                self._drain_timeout,
+            )

@@ -1,0 +1,228 @@
+# Derived from _async/coalescing.py by tools/unasync.py; edit that file.
+"""Few writes for programs that checkpoint every event."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from azure.eventhub import CheckpointStore
+
+from eventhub_checkpoints._shared._sync.client_check import ContextGuard, own_client_only
+from eventhub_checkpoints._shared._sync.compat import place
+from eventhub_checkpoints._shared.fields import (
+    LEAST_INT64,
+    MOST_INT64,
+    checked_offset,
+    checked_row,
+    checked_rows,
+    checked_sequence_number,
+)
+from eventhub_checkpoints._shared.settings import require
+from eventhub_checkpoints.processing._sync.write_buffer import Keeper, Kept, names_of
+from eventhub_checkpoints.processing.held_partitions import key_of, keyed
+from eventhub_checkpoints.processing.policy import Policy, every
+from eventhub_checkpoints.processing.statistics import PartitionStats, by_partition
+from eventhub_checkpoints.processing.watermark import Position
+
+__all__ = ["CoalescingCheckpointStore"]
+
+DEFAULT_POLICY = every(events=5000, seconds=5)
+"""A write costs about as much as to receive 50 events: at any rate, a hundredth of them."""
+
+
+class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
+    """A store that takes a checkpoint for every event, and writes the newest now and then.
+
+    A handler that calls `partition_context.update_checkpoint(event)` for each event stays as it
+    is. What is read again after a crash is what `policy` lets be unsaved, and what arrives while
+    a write is under way. Written at once is: before a partition is released, before checkpoints
+    are listed, on `flush` and `close`, and a checkpoint with keyword arguments such as `force`.
+
+    Args:
+        store: the store that is written to; it is not closed.
+        policy: when to write; unless it is given, after 5000 events or 5 seconds.
+        write_timeout: seconds that one write may take, and all those that a call waits for.
+        on_error: is given the partition id and the error of a write that failed, which is tried
+            again, or that was refused as stale. A plain function, called beside the handlers.
+        unhealthy_after: seconds for which writes may fail while `healthy` is still true.
+
+    Attributes:
+        store: see above.
+
+    Raises:
+        ConfigurationError: one of the settings cannot work.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        policy: Policy = DEFAULT_POLICY,
+        *,
+        write_timeout: float = 10.0,
+        on_error: Callable[[str, Exception], object] | None = None,
+        unhealthy_after: float = 60.0,
+    ) -> None:
+        require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
+        self.store = store
+        self._write_timeout = write_timeout
+        self._make_keeper = partial(Keeper, store, policy, write_timeout, on_error, unhealthy_after)
+        self._moving: dict[int, threading.Lock] = {}
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Know nothing: at first, and in a forked child, whose parent writes its own."""
+        self._process_id = os.getpid()
+        self._place: object = None
+        self._keeper = self._make_keeper()
+
+    @property
+    def forward_only(self) -> bool:
+        """Whether the store below refuses a checkpoint that is below another writer's."""
+        return self._keeper.goes_forward_only
+
+    @property
+    def for_one_process(self) -> bool:
+        """Whether the rows of the store below cannot be reached by another process."""
+        return getattr(self.store, "for_one_process", False) is True
+
+    @own_client_only
+    def list_ownership(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        **kwargs: Any,
+    ) -> Iterable[dict[str, Any]]:
+        """All ownerships of a consumer group, from the store below."""
+        names = fully_qualified_namespace, eventhub_name, consumer_group
+        rows = list(self.store.list_ownership(*names, **kwargs))
+        self._arrive()
+        self._keeper.listed(rows)
+        return rows
+
+    def claim_ownership(
+        self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
+    ) -> Iterable[dict[str, Any]]:
+        """Claim, renew or release in the store below.
+
+        What is not written yet of a partition is written before it is released, and dropped where
+        that fails: its next owner reads those events again. Of a partition that was lost it is
+        dropped where the store below might go back, and what comes later is not written.
+        """
+        self._arrive()
+        rows = list(checked_rows(ownership_list))
+        released = [key for key, row in keyed(rows).items() if not row.get("owner_id")]
+        self._keeper.give_up(released, self._write_timeout)
+        won = list(self.store.claim_ownership(rows, **kwargs))
+        self._keeper.claimed(rows, won)
+        return won
+
+    @own_client_only
+    def list_checkpoints(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        **kwargs: Any,
+    ) -> Iterable[dict[str, Any]]:
+        """All checkpoints of a consumer group: a process reads what it has written."""
+        self._arrive()
+        names = fully_qualified_namespace, eventhub_name, consumer_group
+        self._keeper.flush_all(self._keeper.of_scope(names), self._write_timeout)
+        return self.store.list_checkpoints(*names, **kwargs)
+
+    def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
+        """Note how far a partition was processed, to be written when it is due.
+
+        Args:
+            checkpoint: as the SDK builds it; neither kept nor edited.
+            kwargs: what the store below takes for one write, such as `force`; such a checkpoint
+                is written at once, and what it raises is raised.
+
+        Raises:
+            InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
+        """
+        if self._place != place():
+            self._arrive()
+        one: Kept | None
+        # Spelled out, for it is called for every event; what is unusual is looked at again.
+        try:
+            one = self._keeper.by_names[names_of(checkpoint)]
+            number, offset = checkpoint["sequence_number"], checkpoint["offset"]
+            is_usual = type(number) is int and LEAST_INT64 <= number <= MOST_INT64
+            is_usual = is_usual and type(offset) is str and offset.isprintable()
+        except (KeyError, TypeError):  # what is no text may have no hash
+            is_usual = False
+        if not is_usual:
+            one, number, offset = self._checked(checkpoint)
+        if kwargs:
+            if one is None:
+                self.store.update_checkpoint(dict(checkpoint), **kwargs)
+            else:
+                self._keeper.insist(one, Position(number, offset), kwargs)
+        elif one is not None:
+            finished = one.finished
+            with one.guard:
+                finished.newest = number, offset
+                finished.count += 1
+                is_due = finished.count >= one.progress.wake_count
+            if is_due:
+                self._keeper.wake()
+
+    def flush(self) -> bool:
+        """Write what is not written yet; whether all of it is written."""
+        self._arrive()
+        return self._keeper.flush_all(self._keeper.everything(), self._write_timeout)
+
+    def close(self) -> None:
+        """Write what is not written yet; the store below stays open, and this can go on."""
+        end = time.monotonic() + self._write_timeout
+        self.flush()
+        self._keeper.close(max(end - time.monotonic(), 0))
+        # Whoever uses it again arrives anew, and is looked after again.
+        self._place = None
+
+    def stats(self) -> dict[str, PartitionStats]:
+        """How each partition is doing, by its id.
+
+        Where partitions of several hubs or consumer groups were saved, by
+        `namespace/hub/group/id`.
+        """
+        return by_partition(self._keeper.stats())
+
+    def healthy(self) -> bool:
+        """Whether checkpoints are being written: for a liveness probe."""
+        if self._place is None:
+            return not any(one.has_rest for one in self._keeper.everything())
+        return self._keeper.is_healthy()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _arrive(self) -> None:
+        if self._place == (here := place()):
+            return
+        # The parent's locks may be held by threads that this process does not have.
+        with self._moving.setdefault(os.getpid(), threading.Lock()):
+            if self._process_id != os.getpid():
+                self._begin_anew()
+            self._keeper.start()
+            self._place = here
+
+    def _checked(self, checkpoint: Any) -> tuple[Kept | None, int, str]:
+        row = checked_row(checkpoint)
+        key, number = key_of(row), checked_sequence_number(row.get("sequence_number"))
+        offset = checked_offset(row.get("offset"), number)
+        return self._keeper.one(key, row), number, offset

@@ -1,0 +1,178 @@
+# Derived from _async/dispatcher.py by tools/unasync.py; edit that file.
+"""Giving events to a user's processor, and what follows where it raises."""
+
+import logging
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from azure.eventhub import EventData, PartitionContext
+
+from eventhub_checkpoints._shared.client_internals import is_client_closed
+from eventhub_checkpoints._shared.retry import pause
+from eventhub_checkpoints.errors import PoisonError
+from eventhub_checkpoints.processing._sync.checkpoint_manager import CheckpointManager
+from eventhub_checkpoints.processing._sync.delivery_tracker import Work, position_of
+from eventhub_checkpoints.processing._sync.handler_task import Runner
+from eventhub_checkpoints.processing._sync.session import LOOKING, Claim
+from eventhub_checkpoints.processing.options import Options
+
+log = logging.getLogger("eventhub_checkpoints")
+
+
+@dataclass(slots=True)
+class Handling:
+    """How the events of every partition are handled.
+
+    Attributes:
+        make: makes the processor of a claim.
+        options: what the user has asked for.
+        report: is told of errors, with the partition.
+        fail: is told why all has to stop.
+        is_stopping: whether nothing more is begun.
+        stopped: partitions that are not processed any further, and why.
+    """
+
+    make: Callable[[PartitionContext, CheckpointManager], Any]
+    options: Options
+    report: Callable[[str | None, Exception], None]
+    fail: Callable[[BaseException], None]
+    is_stopping: bool = False
+    stopped: dict[str, PoisonError] = field(default_factory=dict)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether events are finished when `process_events` returns."""
+        return self.options.policy is not None
+
+    def stop(self, partition_id: str, number: int, error: Exception) -> None:
+        """Process a partition no further than before an event, for this reason."""
+        poison = PoisonError(partition_id, number)
+        poison.__cause__ = error
+        self.stopped[partition_id] = poison
+        log.error("%s: %r", poison, error)
+        self.report(partition_id, poison)
+
+
+class Giving:
+    """Gives the events of one claim to its processor.
+
+    Attributes:
+        processor: the user's; None: it is not made.
+        runner: in which its methods run.
+        is_over: whether nothing more is given.
+        work: what was given, and what of it is finished.
+    """
+
+    def __init__(self, context: PartitionContext, claim: Claim, handling: Handling) -> None:
+        self.processor: Any = None
+        self.runner = Runner()
+        self.is_over = False
+        self.work = Work(claim, handling.options)
+        self._context = context
+        self._partition_id = context.partition_id
+        self._claim = claim
+        self._handling = handling
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether nothing more is begun."""
+        return self.is_over or self._handling.is_stopping
+
+    def give(self, events: list[EventData]) -> None:
+        """Have events processed, or none, which says that there were none for a while.
+
+        Raises:
+            CheckpointStoreError: too many wait for one that was given up.
+        """
+        if not events:
+            self._attempt(events)
+        elif self._has_room():
+            self.work.begin(events)
+            error = self._attempt(events)
+            if error is not None:
+                self._one_by_one(events, error)
+            elif self._handling.is_automatic:
+                self.work.finish()
+            self.work.returned()
+
+    def _has_room(self) -> bool:
+        limit, apart = self._handling.options.max_pending, self.work.apart
+        while not self._claim.until(lambda: self.is_ending or len(apart) < limit, LOOKING):
+            if is_client_closed():
+                return False
+        if self._claim.is_stuck and self._claim.pending >= limit:
+            raise self._claim.given_up()
+        return not self.is_ending
+
+    def _attempt(self, events: list[EventData]) -> BaseException | None:
+        """Give events until the handler returns; the error, if it never does."""
+        error: BaseException | None = None
+        attempts = self._handling.options.attempts
+        for attempt in range(attempts):
+            if attempt:
+                seconds = pause(attempt - 1, math.inf, random.random()) or 0
+                if self._claim.until(lambda: self.is_ending, seconds):
+                    break
+            error = self.tried(self.processor.process_events, events)
+            if error is None:
+                break
+            said = "partition %s: process_events raised, attempt %d of %d"
+            log.warning(said, self._partition_id, attempt + 1, attempts, exc_info=error)
+            self.tell(error)
+        return error
+
+    def _one_by_one(self, events: list[EventData], error: BaseException) -> None:
+        """Find the event that cannot be processed, and do with it as asked."""
+        for event in events:
+            position = position_of(event)
+            if self.work.has_passed(position):
+                continue
+            if self.is_ending:
+                return
+            failure = error if len(events) == 1 else self._attempt([event])
+            if failure is not None and not self._passes_over(event, failure):
+                return
+            if self._handling.is_automatic:
+                self.work.finish(position)
+
+    def _passes_over(self, event: EventData, error: BaseException) -> bool:
+        """Whether to go on behind an event that cannot be processed."""
+        if self.is_ending or not isinstance(error, Exception):
+            return False
+        number, wanted = event.sequence_number or 0, self._handling.options.on_poison
+        if callable(wanted):
+            refused = self.tried(wanted, self._context, event, error)
+            if refused is None:
+                return True
+            self.tell(refused)
+        elif wanted == "skip":
+            log.warning("event %d of partition %s is skipped", number, self._partition_id)
+            return True
+        # A refusal while it is being closed is no reason not to try again in the next claim.
+        if not self.is_ending:
+            self._handling.stop(self._partition_id, number, error)
+        return False
+
+    def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
+        """Call a function of the user's; what it raised: if that is no `Exception`, all stops."""
+        error = self.runner.tried(function, *args)
+        if error is not None and not isinstance(error, Exception):
+            self.fail(error)
+        return error
+
+    def fail(self, error: BaseException) -> None:
+        """Give nothing more, and have all stop."""
+        self.is_over = True
+        self._handling.fail(error)
+
+    def tell(self, error: BaseException) -> None:
+        """Tell the processor of an error; what it raises itself is reported."""
+        hook = getattr(self.processor, "process_error", None)
+        again: BaseException | None = error
+        if hook is not None and isinstance(error, Exception):
+            again = self.tried(hook, error)
+        if isinstance(again, Exception):
+            self._handling.report(self._partition_id, again)

@@ -1,0 +1,168 @@
+"""What an event processor can be told, checked where it is told."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import (
+    is_callback,
+    is_count,
+    is_number,
+    is_seconds,
+    require,
+)
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.processing.policy import Policy, every
+
+NEVER = every(events=sys.maxsize)
+"""Saves only what it is told to."""
+POSITIONS = (str, int, datetime)
+"""What the client takes as a start position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one processor; `EventProcessor` says what they mean."""
+
+    starting_position: Any
+    from_saved: bool
+    save: bool
+    policy: Policy | None
+    max_batch_size: int
+    max_wait_time: float | None
+    owner_level: int | None
+    prefetch: int
+    max_pending: int
+    attempts: int
+    on_poison: str | Callable[..., Any]
+    on_invalid_checkpoint: str
+    on_error: Callable[[str | None, Exception], object] | None
+    drain_timeout: float
+    write_timeout: float
+    unhealthy_after: float
+
+    def __post_init__(self) -> None:
+        for name, (holds, expected) in RULES.items():
+            value = getattr(self, name)
+            require(name, value, holds(value), expected)
+        start = self.starting_position
+        if isinstance(start, Mapping):
+            for partition_id, value in start.items():
+                require_start(f"starting_position of partition {quoted(partition_id)}", value)
+        elif not callable(start):
+            require_start("starting_position", start)
+
+    @property
+    def saving_policy(self) -> Policy:
+        """When positions are saved that the processor did not say itself."""
+        return self.policy if self.save and self.policy is not None else NEVER
+
+    @property
+    def needs_wrapping(self) -> str | None:
+        """The option that a client which is ready cannot follow; None: there is none."""
+        if not self.from_saved:
+            return "from_saved=False"
+        if self.on_invalid_checkpoint == "restart":
+            return "on_invalid_checkpoint='restart'"
+        return None
+
+    def start_of(self, partition_id: str) -> Any:
+        """The start position that was given for a partition as a mapping or value; or None."""
+        if isinstance(self.starting_position, Mapping):
+            return self.starting_position.get(partition_id)
+        return self.starting_position
+
+    def check_partitions(self, partition_ids: list[str]) -> None:
+        """Refuse a start position for a partition that the hub does not have.
+
+        Raises:
+            ConfigurationError: there is one.
+        """
+        if not isinstance(self.starting_position, Mapping):
+            return
+        for partition_id in self.starting_position:
+            if partition_id not in partition_ids:
+                raise ConfigurationError(
+                    f"starting_position names partition {quoted(partition_id)}; "
+                    f"the hub has {', '.join(map(repr, partition_ids))}"
+                )
+
+
+def require_start(name: str, value: object) -> None:
+    """Refuse what is no start position.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
+    # The hub would take another text for an offset, and refuse it without end.
+    is_position = is_position and not (isinstance(value, str) and is_no_offset(value))
+    # The client would take it for UTC, whatever zone was meant.
+    is_position = is_position and not (isinstance(value, datetime) and value.tzinfo is None)
+    expected = (
+        'an offset as a string, "-1", "@latest", a sequence number or a datetime with a time zone'
+    )
+    require(name, value, value is None or is_position, expected)
+
+
+def is_no_offset(text: str) -> bool:
+    """Return whether a string is certainly not an offset: a word, a time, a connection string.
+
+    Offsets are opaque, but have no spaces and no `=`.
+    """
+    if text.isalpha() or not text.isascii() or any(sign in text for sign in " =;"):
+        return True
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return not text.isdigit()
+
+
+def is_level(value: object) -> bool:
+    """Whether it is a whole number, 0 or more."""
+    return isinstance(value, int) and is_number(value) and value >= 0
+
+
+COUNT = is_count, "a whole number, 1 or more"
+FLAG = (lambda value: isinstance(value, bool)), "True or False"
+SECONDS = is_seconds, "seconds above 0"
+RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "from_saved": FLAG,
+    "save": FLAG,
+    "policy": (
+        lambda value: value is None or isinstance(value, Policy),
+        "None, or a policy such as every(seconds=5)",
+    ),
+    "max_batch_size": COUNT,
+    "max_wait_time": (
+        lambda value: value is None or is_seconds(value),
+        "None, or seconds above 0",
+    ),
+    "owner_level": (
+        lambda value: value is None or is_level(value),
+        "None, or a whole number, 0 or more",
+    ),
+    "prefetch": COUNT,
+    "max_pending": COUNT,
+    "attempts": COUNT,
+    "on_poison": (
+        lambda value: callable(value) or value in ("stop", "skip"),
+        "'stop', 'skip' or a callable",
+    ),
+    "on_invalid_checkpoint": (
+        lambda value: value in ("raise", "restart"),
+        "'raise' or 'restart'",
+    ),
+    "on_error": (is_callback, "None, or a plain function"),
+    "drain_timeout": (
+        lambda value: value == 0 or is_seconds(value),
+        "seconds, 0 or more",
+    ),
+    "write_timeout": SECONDS,
+    "unhealthy_after": SECONDS,
+}
+"""What each option has to be, and how that is said."""

@@ -1,0 +1,123 @@
+"""A value's place in a layout, and the values of many rows out of it at once."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from eventhub_checkpoints.amqp.decode import PLAIN
+
+from .values import as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eventhub_checkpoints.amqp.types import Value
+
+    from .columns import Text
+
+Groups: TypeAlias = "Sequence[list[bytes]]"
+"""What the groups of a layout hold: one list per group, with a place for each row."""
+
+INTEGERS = {
+    0x50: "B",
+    0x51: "b",
+    0x52: "B",
+    0x53: "B",
+    0x54: "b",
+    0x55: "b",
+    0x60: "H",
+    0x61: "h",
+    0x70: "I",
+    0x71: "i",
+    0x80: "Q",
+    0x81: "q",
+    0x83: "q",
+}
+"""Constructors of whole numbers, with their layouts as `struct` spells them."""
+
+BINARY = (0xA0, 0xB0)
+TEXTS = frozenset({0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3})
+"""Constructors of binary, text and symbols: what can be text."""
+
+UNREADABLE = frozenset({0x00, 0x73, *range(0xC0, 0x100)})
+"""Constructors of values whose bytes may be no value: described ones, characters, compounds. They
+are read as their frame comes, not when its row is taken: then it would be late for an error."""
+
+TRUTHS = (0x41, 0x42)
+FALSY = (0x40, 0x42, 0x43, 0x44, 0x45)
+"""Constructors of values that are null, zero, false or empty."""
+
+_TRUE_OR_FALSE = {b"\x41": "true", b"\x42": "false"}
+_FIXED = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a value lies in a layout's groups.
+
+    Attributes:
+        code: its constructor.
+        group: number of its group; None where the constructor is all there is.
+        has_size: whether that group holds its size, and the next one what has this size.
+    """
+
+    code: int
+    group: int | None = None
+    has_size: bool = False
+
+    def integers(self, groups: Groups, rows: int) -> list[int]:
+        """The values of all rows, of a slot of whole numbers."""
+        if self.group is None:
+            return [0] * rows
+        joined = b"".join(groups[self.group])
+        return list(struct.unpack(f">{rows}{INTEGERS[self.code]}", joined))
+
+    def nullable(self, groups: Groups, rows: int) -> list[Text | None]:
+        """The values of all rows as texts; null is None."""
+        return [None] * rows if self.code == 0x40 else [*self.texts(groups, rows)]
+
+    def texts(self, groups: Groups, rows: int) -> list[Text]:
+        """The values of all rows as texts; null is JSON's `null`."""
+        if self.group is None:
+            return [_as_text(bytes((self.code,)))] * rows
+        held = groups[self.group + 1] if self.has_size else groups[self.group]
+        if self.code in TEXTS:
+            return _utf8(held)
+        if self.code in INTEGERS:
+            return [*map(str, self.integers(groups, rows))]
+        if self.code in TRUTHS:
+            return [_TRUE_OR_FALSE[one] for one in held]
+        begin = bytes((self.code,))
+        return [_as_text(begin + one) for one in held]
+
+
+NONE = Slot(0x40)
+
+
+def width_of(code: int) -> int:
+    """How many bytes a constructor's value has, or its size where it `is_sized`."""
+    return _FIXED[code >> 4] if code < 0xA0 else 4 if code & 0x10 else 1
+
+
+def is_sized(code: int) -> bool:
+    """Whether a size follows the constructor."""
+    return code >= 0xA0
+
+
+def _as_text(raw: bytes) -> str:
+    value: Value = PLAIN.decode(raw)[0]
+    text = as_text(value)
+    return "null" if text is None else text
+
+
+def _utf8(held: list[bytes]) -> list[Text]:
+    # A zero byte is never a part of another character: joined by it, each stands for itself.
+    joined = b"\x00".join(held)
+    if not joined.isascii():
+        try:
+            joined.decode()
+        except UnicodeDecodeError:
+            return [as_text(one) or "" for one in held]
+    return list(held)

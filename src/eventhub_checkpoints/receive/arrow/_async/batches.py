@@ -1,0 +1,183 @@
+"""The batches of a hub, and the commit of what was handed out of them."""
+
+import logging
+import weakref
+from collections.abc import Mapping
+from typing import Any, Self
+
+import pyarrow as pa
+
+from eventhub_checkpoints._shared._async.client_check import IterationGuard
+from eventhub_checkpoints.aio.registry import open_store
+from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
+from eventhub_checkpoints.receive.arrow._async.source import IS_ASYNC, Once, Source, call
+from eventhub_checkpoints.receive.arrow.plan import (
+    NO_STORE,
+    NO_STORE_TO_MISS,
+    ONE_TABLE,
+    Positions,
+    Reading,
+    checked_store,
+    checkpoint,
+    stale_count,
+)
+from eventhub_checkpoints.receive.checkpoints import without_checkpoints
+from eventhub_checkpoints.receive.columns import SCHEMA
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores._async.abilities import ListsScopes
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class HubBatches(IterationGuard):
+    """The batches of a hub, each of one partition; those of a partition come in its order.
+
+    They can be iterated once.
+
+    Attributes:
+        schema: the nine columns.
+    """
+
+    schema: pa.Schema = SCHEMA
+    twin = "read_batches"
+
+    def __init__(self, reading: Reading, store: Any) -> None:
+        if reading.missing == "error" and store is None:
+            raise ConfigurationError(NO_STORE_TO_MISS)
+        self._reading = reading
+        self._owns_store = isinstance(store, str | Mapping)
+        self._store = (
+            open_store(store) if self._owns_store else checked_store(store, is_async=IS_ASYNC)
+        )
+        self._positions = Positions()
+        self._opening: Once[Source] = Once()
+        self._source: Source | None = None
+        self._is_taken = False
+        self._is_closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        """The next batch, of whichever partition comes first.
+
+        Raises:
+            ConfigurationError: there is no such hub, consumer group or partition, access is
+                refused, or a range ends before it begins.
+            DataLossError: events that are wanted are not in the hub.
+            HubUnavailableError: the hub did not answer, did not deliver what it holds, or another
+                receiver holds a partition by its owner level.
+            StoreError: the checkpoints could not be read.
+        """
+        source = await self._opened()
+        batch = await source.next() if source else None
+        if batch is None:
+            raise StopAsyncIteration
+        self._positions.hand_out(batch)
+        return batch
+
+    async def commit(self) -> dict[str, int]:
+        """Save, for each partition, the position of the last batch that was handed out.
+
+        It covers every batch that was handed out before it, the one in work included: commit when
+        their results are safe. Batches that another thread or task is handed meanwhile are not
+        covered. What is saved already costs nothing.
+
+        Returns:
+            The sequence numbers that were saved now, by partition id. One is missing where the
+            store was told by another writer of a later position: it logs that, and keeps it.
+
+        Raises:
+            ConfigurationError: there is no store.
+            StaleCheckpointError: such a partition, where the store has `on_stale="raise"`; all
+                others are saved.
+            StoreError: the store could not be written. What is not saved is tried again with the
+                next commit.
+        """
+        if self._store is None:
+            raise ConfigurationError(NO_STORE)
+        saved: dict[str, int] = {}
+        refused: StaleCheckpointError | None = None
+        for partition, place in self._positions.unsettled().items():
+            before = stale_count(self._store)
+            row = checkpoint(self._reading.scope, partition, place)
+            try:
+                await self._store.update_checkpoint(row)
+            except StaleCheckpointError as error:
+                refused = error
+            else:
+                if stale_count(self._store) == before:
+                    saved[partition] = place.sequence_number
+            self._positions.settled[partition] = place
+        if refused:
+            raise refused
+        return saved
+
+    async def to_table(self) -> pa.Table:
+        """All batches that follow, at once in memory.
+
+        Raises:
+            ConfigurationError: a table was made of them already: a second one would be empty.
+        """
+        if self._is_taken:
+            raise ConfigurationError(ONE_TABLE)
+        self._is_taken = True
+        batches = []
+        async for batch in self:
+            batches.append(batch)
+        return pa.Table.from_batches(batches, SCHEMA)
+
+    async def close(self) -> None:
+        """Stop receiving, and close the store if it was opened here. Nothing is committed."""
+        self._is_closed = True
+        await self._opening.end()
+        if self._source:
+            await self._source.close()
+        if self._owns_store:
+            await self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _opened(self) -> Source | None:
+        """The source, planned and opened at the first call; None once it was closed."""
+        if not self._is_closed:
+            await self._opening.result(self._open)
+        return None if self._is_closed else self._source
+
+    async def _open(self) -> Source:
+        reading = self._reading
+        stored = await self._checkpoints() if self._store is not None else {}
+        needed = reading.scope if reading.missing == "error" else None
+        plan = await call(reading.wanted.plan, reading.address, stored, reading.settings, needed)
+        self._positions.handed_out.update(plan.passed)
+        source = self._source = Source(reading, plan.ranges)
+        if self._is_closed:
+            # By somebody who did not wait for the hub's answers, and saw nothing to stop.
+            source.abandon()
+        # Whoever leaves a loop early and forgets to close leaves no thread behind.
+        weakref.finalize(self, source.abandon)
+        return source
+
+    async def _checkpoints(self) -> dict[str, Any]:
+        """The checkpoints by partition id; where there is none, why that may be."""
+        reading = self._reading
+        rows = await self._store.list_checkpoints(*reading.scope)
+        if not rows:
+            sentence = without_checkpoints(reading.scope, await self._held_scopes())
+            if reading.missing == "error":
+                raise ConfigurationError(sentence)
+            _LOGGER.warning("%s (its partitions begin as start= says)", sentence)
+        return {row["partition_id"]: row for row in rows}
+
+    async def _held_scopes(self) -> list[Scope] | None:
+        """The scopes in the store; None where it cannot list them."""
+        if not isinstance(self._store, ListsScopes):
+            return None
+        try:
+            return await self._store.list_scopes()
+        except StoreError:
+            return None

@@ -1,0 +1,1 @@
+"""`read_batches`: a hub as Arrow batches, for threads (derived)."""

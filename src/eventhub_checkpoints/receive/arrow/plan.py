@@ -1,0 +1,161 @@
+"""What `read_batches` does in both colours: which hub, which ranges, what a commit covers."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Self
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import kind_of, require
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
+from eventhub_checkpoints.receive.amqp.address import HubAddress, read_parts
+from eventhub_checkpoints.receive.checkpoints import Missing, checked_missing
+from eventhub_checkpoints.receive.ranges import ReadSettings
+from eventhub_checkpoints.receive.wanted import Place, Wanted, Where, wanted_of
+from eventhub_checkpoints.records import Scope
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_SETTINGS = ReadSettings(rows_per_batch=10_000)
+"""Larger batches than a Spark task makes: DuckDB, Polars and Parquet want many rows at once."""
+
+NO_STORE = "there is no store to commit to; give read_batches store="
+
+NO_STORE_TO_MISS = "missing='error' is about checkpoints; give read_batches store= too"
+
+ONE_TABLE = (
+    "the batches were read into a table already, and a second one would be empty: keep the first, "
+    "or call read_batches again, which reads the hub anew"
+)
+
+CLOSE_TIMEOUT = 5.0
+"""Seconds that `close` waits for the threads; a hub that hangs keeps no program from ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The arguments of `read_batches`, checked as far as that needs no hub."""
+
+    address: Address
+    scope: Scope
+    wanted: Wanted
+    partitions_at_once: int
+    settings: ReadSettings
+    missing: Missing = "start"
+
+    @classmethod
+    def checked(
+        cls,
+        hub: str | Address,
+        scope: Scope | None,
+        partition_ids: Iterable[str | int] | None,
+        start: Where | Mapping[str, Where],
+        until: Where | Mapping[str, Where],
+        partitions_at_once: int,
+        settings: ReadSettings,
+        missing: Missing = "start",
+    ) -> Self:
+        """Hold the arguments against one another; raises as `read_batches`."""
+        address = address_of(hub, scope)
+        at_once = partitions_at_once
+        is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
+        require("partitions_at_once", at_once, is_count, "a whole number, 1 or more")
+        is_settings = isinstance(settings, ReadSettings)
+        require("settings", settings, is_settings, "ReadSettings of eventhub_checkpoints.arrow")
+        wanted = wanted_of(partition_ids, start, until)
+        needed = checked_missing("missing", missing)
+        return cls(address, scope or address.scope(), wanted, at_once, settings, needed)
+
+
+def address_of(hub: object, scope: Scope | None) -> Address:
+    """The hub's address.
+
+    Raises:
+        ConfigurationError: it is no hub, or another one than that of the checkpoints. The
+            message does not show what was given.
+    """
+    if scope is not None and not isinstance(scope, Scope):
+        raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
+    if isinstance(hub, str):
+        hub = address_of_text(hub, scope)
+    if not isinstance(hub, Address):
+        raise ConfigurationError(
+            f"hub is of type {type(hub).__name__}; expected a connection string or a HubAddress. "
+            "A client cannot be read from part by part, for its receivers end with it: give "
+            "HubAddress.from_credential what the client was given"
+        )
+    if scope is not None and hub.eventhub_name.casefold() != scope.eventhub_name.casefold():
+        raise ConfigurationError(
+            f"the checkpoints are those of hub {quoted(scope.eventhub_name)}, and hub is "
+            f"{quoted(hub.eventhub_name)}"
+        )
+    return hub
+
+
+def address_of_text(connection_string: str, scope: Scope | None) -> HubAddress:
+    """The address in a connection string, whose hub and group the scope may name."""
+    group = scope.consumer_group if scope else DEFAULT_CONSUMER_GROUP
+    named = read_parts(connection_string).get("entitypath")
+    hub = named or (scope.eventhub_name if scope else None)
+    return HubAddress.from_connection_string(connection_string, group, eventhub_name=hub)
+
+
+@dataclass(slots=True)
+class Positions:
+    """How far each partition was handed out, and how far that is saved.
+
+    Rule: a commit covers every batch that was handed out before it, and nothing else.
+    """
+
+    handed_out: dict[str, Place] = field(default_factory=dict)
+    settled: dict[str, Place] = field(default_factory=dict)
+
+    def hand_out(self, batch: "pa.RecordBatch") -> None:
+        """Note the last row of a batch, which is of one partition."""
+        last = batch.slice(batch.num_rows - 1).select(["partition", "sequenceNumber", "offset"])
+        (row,) = last.to_pylist()
+        place = Place(row["sequenceNumber"], row["offset"])
+        known = self.handed_out.get(row["partition"])
+        # Of two threads that take batches of a partition, the later one may note its own first.
+        if known is None or known.sequence_number < place.sequence_number:
+            self.handed_out[row["partition"]] = place
+
+    def unsettled(self) -> dict[str, Place]:
+        """What the store has not been told, by partition id."""
+        return {
+            partition: place
+            for partition, place in self.handed_out.items()
+            if self.settled.get(partition) != place
+        }
+
+
+def checkpoint(scope: Scope, partition_id: str, place: Place) -> dict[str, Any]:
+    """A checkpoint as the SDK builds it; the offset is None where the transport has none."""
+    return {**scope.as_dict(), "partition_id": partition_id, **place._asdict()}
+
+
+def stale_count(store: Any) -> int:
+    """How often a store has refused to go back: one that is ours logs it, and counts."""
+    counters: Mapping[str, int] = getattr(store, "counters", {})
+    return counters.get("stale_checkpoints", 0)
+
+
+def checked_store(store: Any, *, is_async: bool) -> Any:
+    """The store itself, or None for none.
+
+    Raises:
+        ConfigurationError: it is no store, or one of the other colour.
+    """
+    if store is None:
+        return None
+    method = getattr(store, "list_checkpoints", None)
+    is_one = callable(method) and not isinstance(store, type)
+    if not is_one or iscoroutinefunction(method) is not is_async:
+        kind, module = ("asynchronous", ".aio") if is_async else ("synchronous", "")
+        raise ConfigurationError(
+            f"store is of type {kind_of(store)}; expected a store "
+            f"of the {kind} kind, or the URL of one, as for eventhub_checkpoints{module}.open_store"
+        )
+    return store

@@ -1,0 +1,251 @@
+"""How far a partition was processed: lists, and writes that do not go back."""
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from eventhub_checkpoints._shared._async.client_check import own_client_only
+from eventhub_checkpoints._shared._async.compat import holding, sleep, uninterrupted
+from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.retry import pause
+from eventhub_checkpoints._shared.settings import require
+from eventhub_checkpoints._shared.suggestions import refuse_misspelt
+from eventhub_checkpoints.errors import (
+    StaleCheckpointError,
+    StoreAccessError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
+from eventhub_checkpoints.stores._async.hook_runner import Asking, fresh_etag, log
+from eventhub_checkpoints.stores.checkpoint_guard import is_same_write
+from eventhub_checkpoints.stores.clock import on_local_clock
+from eventhub_checkpoints.stores.hook_results import ABSENT, FORCE, Conflict, Seen, Written
+from eventhub_checkpoints.stores.partition_state import Partition
+
+TRIES_AFTER_CONFLICT = 3
+LIVE_SECONDS = 60.0
+"""Since its last renewal that an owner counts as live."""
+RECIPE = "to rewind: stop the consumer group, rewind, and start it"
+
+
+class Checkpointing(Asking):
+    """The checkpoint half of the SDK's checkpoint store, over a backend's hooks.
+
+    Attributes:
+        forward_only: whether a checkpoint below another writer's is refused; who saves the last of
+            a partition that was lost asks this.
+    """
+
+    forward_only: ClassVar[bool] = True
+
+    @own_client_only
+    async def list_checkpoints(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        """All checkpoints of a consumer group, as fresh dicts.
+
+        Returns:
+            Dicts with the three names as given, `partition_id`, `sequence_number`, and `offset`:
+            a text that is not empty, or an int that makes the client resume by sequence number
+            where no usable offset is stored.
+
+        Raises:
+            InvalidRecordError: a name is empty or holds `/` or a control character.
+            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreAccessError: the backend refused.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        rows = await uninterrupted(self.settings.operation_timeout, self._list_checkpoints, scope)
+        return [row.as_dict(scope) for row in rows]
+
+    async def _list_checkpoints(self, scope: Scope) -> Sequence[Checkpoint]:
+        await self._ready()
+        identity = self.identity(scope)
+        with self._guard:
+            began = self._ledger.begin_list(identity)
+        listing = await self._retried(self.read_checkpoints, scope)
+        with self._guard:
+            self._ledger.checkpoints_listed(identity, listing.rows, began)
+        self._report(listing.skipped)
+        return listing.rows
+
+    async def update_checkpoint(
+        self,
+        checkpoint: Mapping[str, Any],
+        *,
+        force: bool = False,
+        on_stale: Literal["log", "raise"] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Store how far a partition was processed, unless another writer was further.
+
+        A checkpoint below one that another writer has stored is not written: it is logged, and
+        raised where the store was made with `on_stale="raise"`. Sequence numbers are compared,
+        never offsets; an equal one is success.
+
+        Args:
+            checkpoint: as the SDK builds it; neither kept nor edited. An `offset` that is not
+                known is None, or the sequence number as an int, as `list_checkpoints` gives it;
+                any other int is refused, for it may be an offset, which is a string.
+            force: go back on purpose, whatever is stored. A warning names the owner of the
+                partition where another one's ownership was renewed within the last minute: its
+                next checkpoint undoes the rewind, so stop the group first.
+            on_stale: for this write, in the place of what the store was made with.
+
+        Raises:
+            InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
+            ConfigurationError: `force` is not a bool; a string such as "false" would be true. Or
+                another keyword is almost `force` or `on_stale`; all others are ignored.
+            StaleCheckpointError: see above.
+            StoreUnavailableError: no certain answer within `write_timeout`, or too many writers.
+            StoreAccessError: the backend refused.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+        """
+        refuse_misspelt(kwargs, ("force", "on_stale"), "option of update_checkpoint")
+        require("force", force, isinstance(force, bool), "True or False")
+        record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
+        update = self._rewind if force else self._update
+        await uninterrupted(self.settings.write_timeout, update, record, on_stale)
+
+    async def _rewind(
+        self, record: Checkpoint, on_stale: Literal["log", "raise"] | None = None
+    ) -> None:
+        await self._update(record, on_stale, force=True)
+        await self._warn_of_owner(record)
+
+    async def _update(
+        self,
+        record: Checkpoint,
+        on_stale: Literal["log", "raise"] | None = None,
+        *,
+        force: bool = False,
+    ) -> None:
+        await self._ready()
+        try:
+            async with holding(self._write_lock(record), seconds_left()):
+                await self._write(record, force)
+        except StaleCheckpointError as error:
+            self.counters["stale_checkpoints"] += 1
+            log.warning("%s", error)
+            if (on_stale or self.settings.on_stale) == "raise":
+                raise
+        except TimeoutError as error:
+            raise StoreUnavailableError(
+                f"a checkpoint of partition {record.partition_id!r} is still being written"
+            ) from error
+
+    async def _write(self, record: Checkpoint, force: bool) -> None:
+        with self._guard:
+            known = self._ledger.partition(self.identity(record.scope), record.partition_id)
+            known.writing = True
+        try:
+            await self._write_forward(known, record, force)
+        finally:
+            known.writing = False
+
+    async def _write_forward(self, known: Partition, record: Checkpoint, force: bool) -> None:
+        seen: str | Seen = FORCE if force else known.track.base
+        rewound: Checkpoint | None = None
+        for _ in range(1 + TRIES_AFTER_CONFLICT):
+            self._refuse_stale(known, record, force)
+            answer = await self._store(known, record, seen)
+            with self._guard:
+                version = confirmed_version(known, record, answer)
+                if version is not None:
+                    known.write(known.track.written(version, force, record.sequence_number))
+                    break
+                stored = answer.stored if isinstance(answer, Conflict) else None
+                if known.track.was_rewound(stored):
+                    rewound = stored
+                known.write(known.track.shown(stored))
+            if not force:
+                seen = stored.version if stored else ABSENT
+        else:
+            raise StoreUnavailableError(
+                f"checkpoint of partition {record.partition_id!r}: the stored row changed "
+                f"{1 + TRIES_AFTER_CONFLICT} times while it was written; try again"
+            )
+        if rewound is not None and not force:
+            log.warning(
+                "partition %r of %s: another writer rewound the checkpoint to %s, and this "
+                "consumer has stored %s over it; %s",
+                record.partition_id,
+                record.scope,
+                rewound.sequence_number,
+                record.sequence_number,
+                RECIPE,
+            )
+
+    async def _warn_of_owner(self, record: Checkpoint) -> None:
+        """Name the live owner of a partition whose checkpoint was written by force."""
+        try:
+            asked = self.settings.write_timeout
+            listing = await self._attempt(asked, self.read_ownerships, record.scope)
+        except Exception as error:
+            # It is stored: what a look at the owner meets does not fail the write.
+            log.debug("partition %r: its owner is not known: %s", record.partition_id, error)
+            return
+        with self._guard:
+            known = self._ledger.partition(self.identity(record.scope), record.partition_id)
+        now = time.time()
+        for row in on_local_clock(listing, now):
+            age = now - row.last_modified_time
+            is_other = row.owner_id not in (RELEASED, known.hold.owner_id)
+            if row.partition_id == record.partition_id and is_other and age < LIVE_SECONDS:
+                log.warning(
+                    "partition %r of %s: checkpoint %s was stored by force while %r owns the "
+                    "partition, renewed %.0f s ago; the owner's next checkpoint undoes this; %s",
+                    record.partition_id,
+                    record.scope,
+                    record.sequence_number,
+                    row.owner_id,
+                    age,
+                    RECIPE,
+                )
+
+    def _refuse_stale(self, known: Partition, record: Checkpoint, force: bool) -> None:
+        sequence_number = record.sequence_number or 0
+        floor = known.track.floor
+        if force or floor is None or not known.track.refuses(sequence_number):
+            return
+        raise StaleCheckpointError(record.partition_id, sequence_number, floor)
+
+    async def _store(
+        self, known: Partition, record: Checkpoint, seen: str | Seen
+    ) -> Written | Conflict:
+        attempt = 0
+        while True:
+            try:
+                return await self._attempt(
+                    self.settings.write_timeout, self.write_checkpoint, record, seen
+                )
+            except (StoreAccessError, StoreNotReadyError):
+                raise
+            except BaseException as error:
+                # Cancelled or cut off: it may have been carried out all the same.
+                with self._guard:
+                    known.write(known.track.unsure(record))
+                wait = pause(attempt, seconds_left(), random.random())
+                if not isinstance(error, StoreUnavailableError) or wait is None:
+                    raise
+            await sleep(wait)
+            attempt += 1
+
+
+def confirmed_version(
+    known: Partition, record: Checkpoint, answer: Written | Conflict
+) -> str | None:
+    """The version under which the record is stored, also where an earlier answer was lost."""
+    if isinstance(answer, Written):
+        return answer.version
+    stored = answer.stored
+    if stored and known.track.wrote(stored) and is_same_write(record, stored):
+        return stored.version
+    return None

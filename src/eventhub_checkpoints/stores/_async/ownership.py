@@ -1,0 +1,290 @@
+"""Who owns a partition: lists, claims, renewals and releases."""
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from eventhub_checkpoints._shared._async.client_check import own_client_only
+from eventhub_checkpoints._shared._async.compat import (
+    bounded,
+    for_each,
+    holding,
+    place,
+    sleep,
+    uninterrupted,
+)
+from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.fields import checked_rows
+from eventhub_checkpoints._shared.retry import pause
+from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
+from eventhub_checkpoints.records import Ownership, Proposal, Scope
+from eventhub_checkpoints.stores._async.hook_runner import Answer, Asking, fresh_etag, log
+from eventhub_checkpoints.stores.clock import on_local_clock
+from eventhub_checkpoints.stores.hook_results import Lost, Won
+
+
+class Claiming(Asking):
+    """The ownership half of the SDK's checkpoint store, over a backend's hooks."""
+
+    @own_client_only
+    async def list_ownership(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        """All ownerships of a consumer group, as fresh dicts.
+
+        Returns:
+            Dicts with the three names as given, `partition_id`, `owner_id` (`""`: released),
+            `etag`, and `last_modified_time` in float seconds since the epoch on this process's
+            clock. (The SDK's own text says datetime, and compares it with `time.time()`.)
+
+        Raises:
+            InvalidRecordError: a name is empty or holds `/` or a control character.
+            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreAccessError: the backend refused.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+
+        Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
+        `_balance_ownership`: it walks the list three times and edits the rows.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        rows = await uninterrupted(self.settings.operation_timeout, self._list, scope)
+        return [row.as_dict(scope) for row in rows]
+
+    async def claim_ownership(
+        self, ownership_list: Iterable[Mapping[str, Any]], **kwargs: Any
+    ) -> list[dict[str, Any]]:
+        """Try to take, renew or release each proposed partition; return those that were won.
+
+        A proposal wins when its etag is the stored one, or when nothing is stored. A lost one is
+        left out; losing is no error. An empty `owner_id` releases, which never raises. A renewal
+        whose outcome stays unknown is returned unchanged while the server confirmed the row
+        within `keep_unconfirmed` seconds; any other unknown outcome is left out.
+
+        Args:
+            ownership_list: proposals as the SDK builds them; neither kept nor edited.
+
+        Returns:
+            Fresh dicts in the order proposed, with the new `etag` and `last_modified_time`.
+
+        Raises:
+            InvalidRecordError: a proposal lacks something; raised after all others were tried. Or
+                `ownership_list` is no list of dicts.
+            StoreAccessError: the backend refused; likewise.
+            StoreNotReadyError: the container, table or keyspace does not exist; likewise.
+        """
+        failures: list[Exception] = []
+        proposals = list(proposed(ownership_list, failures))
+        won = await uninterrupted(
+            self.settings.operation_timeout, self._win_all, proposals, failures
+        )
+        if failures:
+            raise failures[0]
+        return [won[one].as_dict(one.scope) for one in proposals if one in won]
+
+    async def _list(self, scope: Scope) -> list[Ownership]:
+        await self._ready()
+        identity = self.identity(scope)
+        with self._guard:
+            began = self._ledger.begin_list(identity)
+        listing = await self._retried(self.read_ownerships, scope)
+        rows = on_local_clock(listing, time.time())
+        with self._guard:
+            self._ledger.ownerships_listed(identity, rows, began)
+        self._report(listing.skipped)
+        return rows
+
+    async def _win_all(
+        self, proposals: Sequence[Proposal], failures: list[Exception]
+    ) -> dict[Proposal, Ownership]:
+        claims = [one for one in proposals if not one.is_release]
+        won: dict[Proposal, Ownership] = {}
+        if len(claims) < len(proposals):
+            won = await self._release_all([one for one in proposals if one.is_release])
+        if claims:
+            won |= await self._claim_all(claims, failures)
+        return won
+
+    async def _claim_all(
+        self, claims: Sequence[Proposal], failures: list[Exception]
+    ) -> dict[Proposal, Ownership]:
+        await self._ready()
+        with self._guard:
+            here: defaultdict[Scope, set[str]] = defaultdict(set)
+            for claim in claims:
+                here[self.identity(claim.scope)].add(claim.partition_id)
+            for scope, partition_ids in here.items():
+                self._ledger.proposed(scope, partition_ids)
+        won: dict[Proposal, Ownership] = {}
+        answers = await self._settle(claims)
+        now = time.time()
+        for claim, answer in answers.items():
+            row = self._learn(claim, answer, now)
+            if row is not None:
+                won[claim] = row
+            elif isinstance(answer, Exception) and not isinstance(answer, StoreUnavailableError):
+                failures.append(answer)
+        return won
+
+    def _learn(self, proposal: Proposal, answer: Answer, now: float) -> Ownership | None:
+        if isinstance(answer, Won):
+            return answer.row
+        with self._guard:
+            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+            if isinstance(answer, StoreUnavailableError):
+                kept = known.hold.renewed_by(proposal.owner_id, proposal.etag)
+                self.counters["unconfirmed_claims"] += 1
+                log.warning("claim of partition %s: %s", proposal.partition_id, answer)
+                if kept and now - kept.last_modified_time < self.settings.keep_unconfirmed:
+                    return kept
+            elif isinstance(answer, Exception):
+                return None
+            elif proposal.is_release and not known.hold.has_won(proposal.etag):
+                # It came late, and says nothing about a newer claim of the same client.
+                return None
+            else:
+                self.counters["lost_claims"] += 1
+                log.debug("partition %s went to another owner", proposal.partition_id)
+            known.claim(known.hold.lost())
+            return None
+
+    async def _settle(self, proposals: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        """Ask until every proposal has a certain answer or the time is over."""
+        answers: dict[Proposal, Answer] = {}
+        unanswered: set[Proposal] = set()
+        pending, attempt = list(proposals), 0
+        while True:
+            answers.update(await self._ask_all(pending))
+            if unanswered:
+                conflicts = [
+                    one for one in pending if one in unanswered and isinstance(answers[one], Lost)
+                ]
+                answers.update(await self._recognise(conflicts))
+            pending = [one for one in pending if isinstance(answers[one], StoreUnavailableError)]
+            if not pending:
+                return answers
+            unanswered.update(pending)
+            wait = pause(attempt, seconds_left(), random.random())
+            if wait is None:
+                return answers
+            await sleep(wait)
+            attempt += 1
+
+    async def _ask_all(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        if len(pending) == 1:
+            return {pending[0]: await self._try_one(pending[0])}
+        asked = time.time()
+        try:
+            answers = await self._try_all(pending)
+        except Exception as error:
+            answers = [error] * len(pending)
+        pairs = zip(pending, answers, strict=True)
+        return {one: self._remembered(one, answer, asked) for one, answer in pairs}
+
+    async def _try_all(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
+        if type(self).try_claims is Asking.try_claims:
+            # Each is bounded alone: to cut off all of them would forget what some have won.
+            return await self._with_our_errors(lambda: self.try_claims(pending))
+        return await self._attempt(2 * seconds_left(), self._try_together, pending)
+
+    async def _try_together(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
+        # What it does ends before the whole is cut off, or its winners would not be known.
+        return await bounded(0.9 * seconds_left(), self.try_claims, pending)
+
+    async def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        """Whether a conflict was met with an own claim whose answer was lost.
+
+        A release has no owner to be recognised by, and is calm anyway.
+        """
+        found: dict[Proposal, Answer] = {}
+        for scope in {one.scope for one in conflicts if not one.is_release}:
+            here = [one for one in conflicts if one.scope == scope]
+            try:
+                rows = {row.partition_id: row for row in await self._list(scope)}
+            except Exception as error:
+                found.update(dict.fromkeys(here, error))
+                continue
+            for one in here:
+                row = rows.get(one.partition_id)
+                if row is not None and self._is_own(one, row):
+                    found[one] = self._remembered(one, Won(row), row.last_modified_time)
+        return found
+
+    def _is_own(self, proposal: Proposal, row: Ownership) -> bool:
+        if self.makes_own_etags:
+            return row.owner_id == proposal.owner_id
+        return row.etag == proposal.new_etag
+
+    async def _release_all(self, releases: Sequence[Proposal]) -> dict[Proposal, Ownership]:
+        with self._guard:
+            self._releasing += 1
+        try:
+            rows = await for_each(self._release, releases, self.settings.max_concurrency)
+        except RuntimeError as error:  # at the interpreter's end no thread can be started
+            log.warning("%d partitions were not released: %s", len(releases), error)
+            return {}
+        finally:
+            await self._close_again()
+        return {one: row for one, row in zip(releases, rows, strict=True) if row is not None}
+
+    async def _close_again(self) -> None:
+        """Close what the last of the releases after `close` has opened."""
+        with self._guard:
+            self._releasing -= 1
+            is_last = self._closed_in == place() and not self._releasing
+        if is_last:
+            try:
+                await self.close()
+            except Exception as error:
+                log.warning("the connection of a late release was not closed: %s", error)
+
+    async def _release(self, proposal: Proposal) -> Ownership | None:
+        """Give a partition up; whatever goes wrong, its ownership expires by itself.
+
+        Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
+        `release_ownership`: an error here would escape `receive()` and keep other partitions.
+        """
+        seconds = min(self.settings.write_timeout, self.settings.operation_timeout)
+        try:
+            return await bounded(seconds, self._release_in_turn, proposal)
+        except Exception as error:
+            log.warning("partition %s was not released: %s", proposal.partition_id, error)
+            return None
+
+    async def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
+        await self._ready(is_release=True)
+        # A checkpoint that is being written belongs to the owner that leaves.
+        async with holding(self._write_lock(proposal), seconds_left()):
+            return await self._release_once_or_twice(proposal)
+
+    async def _release_once_or_twice(self, proposal: Proposal) -> Ownership | None:
+        answer = (await self._settle([proposal]))[proposal]
+        with self._guard:
+            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+        newer = known.hold.newer_etag(proposal.etag)
+        if isinstance(answer, Lost) and newer:
+            proposal = replace(proposal, etag=newer, new_etag=fresh_etag())
+            answer = (await self._settle([proposal]))[proposal]
+        if isinstance(answer, Exception):
+            raise answer
+        return self._learn(proposal, answer, time.time())
+
+
+def proposed(
+    ownership_list: Iterable[Mapping[str, Any]], failures: list[Exception]
+) -> Iterator[Proposal]:
+    """Read the proposals; one that is unusable fails alone, and a release not at all."""
+    for row in checked_rows(ownership_list):
+        try:
+            yield Proposal.from_dict(row, fresh_etag())
+        except InvalidRecordError as error:
+            if isinstance(row, Mapping) and not row.get("owner_id"):
+                log.warning("a release was left out: %s", error)
+            else:
+                failures.append(error)

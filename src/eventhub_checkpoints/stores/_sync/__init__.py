@@ -1,0 +1,1 @@
+"""Checkpoint stores: the base class and the five backends, for threads (derived)."""

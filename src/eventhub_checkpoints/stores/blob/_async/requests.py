@@ -1,0 +1,205 @@
+"""The requests to Azure Blob Storage: one method, one request, without the driver's retries."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from eventhub_checkpoints._shared.deadline import bound
+from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    MissingDriverError,
+    StoreAccessError,
+    StoreError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.stores.blob.protocol import Verdict, failure, server_time
+from eventhub_checkpoints.stores.blob.responses import (
+    error_code,
+    expected,
+    may_be_absent,
+    new_etag,
+    operation_of,
+    refused_credential,
+    unreached,
+)
+from eventhub_checkpoints.stores.per_process_client import OwnClient
+from eventhub_checkpoints.stores.unreachable import innermost, is_untrusted
+
+try:
+    from azure.core import MatchConditions
+    from azure.core.exceptions import (
+        AzureError,
+        ClientAuthenticationError,
+        HttpResponseError,
+        ResourceExistsError,
+    )
+    from azure.storage.blob import BlobProperties
+    from azure.storage.blob.aio import BlobClient, ContainerClient
+except ImportError as error:
+    raise MissingDriverError.of_extra("the Blob store", "blob") from error
+
+__all__ = ["BlobProperties", "BlobRequests", "ContainerClient"]
+
+Hook = Callable[[Any], Any]
+CONNECT_SECONDS = 10.0
+
+
+class BlobRequests:
+    """One container, asked with the time that the running call has left.
+
+    Args:
+        connect: makes the client; see `OwnClient`.
+        hook: the caller's own `raw_response_hook`, called before ours.
+    """
+
+    def __init__(self, connect: Callable[[], ContainerClient], hook: Hook | None = None) -> None:
+        self._client = OwnClient(connect)
+        self._hook = hook
+        self._blobs: dict[str, BlobClient] = {}
+
+    def begin_anew(self) -> None:
+        """Use a new client."""
+        self._client.begin_anew()
+        self._blobs = {}
+
+    @property
+    def container(self) -> ContainerClient:
+        """The client of this process and event loop."""
+        return self._client.now
+
+    @property
+    def address(self) -> str:
+        """The container's URL, without a signature."""
+        return str(self.container.url).partition("?")[0]
+
+    async def create_container(self) -> None:
+        """Create the container, unless it is there."""
+        try:
+            await self.container.create_container(**self.bounds())
+        except ResourceExistsError as error:
+            if error_code(error) != "ContainerAlreadyExists":
+                raise
+
+    async def create(
+        self, name: str, metadata: dict[str, str], overwrite: bool = False
+    ) -> str | Verdict:
+        """Put Blob: the new etag, or why there is none."""
+        try:
+            answer = await self._blob(name).upload_blob(
+                b"", overwrite=overwrite, metadata=metadata, **self.bounds()
+            )
+        except HttpResponseError as error:
+            return expected(error)
+        return new_etag(answer)
+
+    async def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Verdict:
+        """Set Blob Metadata, over this etag or over any: the new etag, or why there is none."""
+        condition: dict[str, Any] = {}
+        if etag is not None:
+            condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
+        try:
+            answer = await self._blob(name).set_blob_metadata(
+                metadata, **condition, **self.bounds()
+            )
+        except HttpResponseError as error:
+            found = expected(error)
+            if found is Verdict.LOST and may_be_absent(error) and await self.read(name) is None:
+                return Verdict.ABSENT
+            return found
+        return new_etag(answer)
+
+    async def read(self, name: str) -> BlobProperties | None:
+        """Get Blob Properties; None if there is no blob."""
+        try:
+            return await self._blob(name).get_blob_properties(**self.bounds())
+        except HttpResponseError as error:
+            # An answer without a body carries no error code, but a missing container does.
+            if error.status_code == 404 and error_code(error) in {"BlobNotFound", ""}:
+                return None
+            raise
+
+    async def delete(self, name: str) -> bool:
+        """Delete Blob; whether there was one."""
+        try:
+            await self._blob(name).delete_blob(**self.bounds())
+        except HttpResponseError as error:
+            if expected(error) is not Verdict.ABSENT:
+                raise
+            return False
+        return True
+
+    async def list_blobs(self, prefix: str) -> tuple[list[BlobProperties], float | None]:
+        """List Blobs with their metadata, and the service's clock at the last page."""
+        dates: list[str | None] = []
+
+        def on_page(response: Any) -> None:
+            if self._hook is not None:
+                self._hook(response)
+            dates.append(response.http_response.headers.get("Date"))
+
+        ask = partial(self.container.list_blobs, name_starts_with=prefix, include=["metadata"])
+        blobs = await self._paged(partial(ask, raw_response_hook=on_page))
+        return blobs, server_time(dates[-1] if dates else None)
+
+    async def list_below(self, prefix: str) -> list[str]:
+        """List Blobs by one level of their names: each beginning up to the next `/`."""
+        found = await self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
+        return [one.name for one in found if not isinstance(one, BlobProperties)]
+
+    async def _paged(self, ask: Callable[..., Any]) -> list[Any]:
+        found: list[Any] = []
+        marker: str | None = ""
+        while marker is not None:
+            pages = ask(**self.bounds()).by_page(marker or None)
+            async for page in pages:
+                async for one in page:
+                    found.append(one)
+                break  # the next page is asked for with the time that is left then
+            marker = pages.continuation_token or None
+        return found
+
+    async def close(self) -> None:
+        """Close the client, unless it is the parent process's."""
+        if self._client.is_of_this_process:
+            await self.container.close()
+
+    @property
+    def where(self) -> str:
+        """The container and its account, for people."""
+        account = self.address.rpartition("/")[0]
+        return f"container {self.container.container_name!r} of {account}"
+
+    def map_error(self, error: Exception) -> CheckpointStoreError:
+        """The driver's error as one of ours."""
+        if isinstance(error, ClientAuthenticationError) and not error_code(error):
+            # By who gives the tokens or signs the request, with any status.
+            return StoreAccessError(f"{self.where}: {refused_credential(error)}")
+        if isinstance(error, HttpResponseError) and error.status_code is not None:
+            return failure(error.status_code, error_code(error), operation_of(error), self.where)
+        if isinstance(error, (AzureError, OSError)) and is_untrusted(error):
+            return StoreAccessError(
+                f"{self.where}: its certificate is not trusted: name the file of its authority as "
+                f"connection_verify=FILE ({masked(str(innermost(error)))})"
+            )
+        if isinstance(error, (AzureError, OSError)):
+            return StoreUnavailableError(f"{self.where}: {unreached(error)}")
+        return StoreError(f"{self.where}: {masked(str(error))} ({type(error).__name__})")
+
+    def _blob(self, name: str) -> BlobClient:
+        blob = self._blobs.get(name)
+        if blob is None:
+            blob = self._blobs[name] = self.container.get_blob_client(name)
+        return blob
+
+    @staticmethod
+    def bounds() -> dict[str, Any]:
+        """The options of a request: cut off in time, and sent once."""
+        left = bound()
+        return {
+            "retry_total": 0,
+            # A redirected request is sent with the driver's own retries, and its credential.
+            "permit_redirects": False,
+            "connection_timeout": min(left, CONNECT_SECONDS),
+            "read_timeout": left,
+        }

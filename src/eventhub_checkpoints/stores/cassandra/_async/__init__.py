@@ -1,0 +1,1 @@
+"""Cassandra, for asyncio (edited)."""

@@ -1,0 +1,43 @@
+"""Waiting for the driver, in an event loop."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from eventhub_checkpoints.stores.cassandra.driver import ResponseFuture, ResultSet, started
+
+T = TypeVar("T")
+
+
+async def answered(request: ResponseFuture) -> ResultSet:
+    """The first page of the answer, which comes in the driver's own thread."""
+    loop = asyncio.get_running_loop()
+    arrival: asyncio.Future[Any] = loop.create_future()
+
+    def settle(act: Callable[[Any], None], value: Any) -> None:
+        if not arrival.done():
+            act(value)
+
+    def tell(act: Callable[[Any], None]) -> Callable[[Any], None]:
+        def told(value: Any) -> None:
+            # A loop that has ended waits for nothing any more.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(settle, act, value)
+
+        return told
+
+    request.add_callbacks(tell(arrival.set_result), tell(arrival.set_exception))
+    return ResultSet(request, await arrival)
+
+
+async def apart(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+    """The result of what blocks; cancelled, `undo` is given the result when it comes after all."""
+    outcome = started(function, undo)
+    try:
+        return await asyncio.wrap_future(outcome)
+    except asyncio.CancelledError:
+        # It may have come between the cancellation and now.
+        if not outcome.cancel() and undo is not None and outcome.exception() is None:
+            undo(outcome.result())
+        raise

@@ -1,0 +1,1 @@
+"""Cassandra, for threads (derived)."""

@@ -1,0 +1,155 @@
+# Derived from _async/requests.py by tools/unasync.py; edit that file.
+"""The requests to Cassandra: prepared once, and asked with the time that the call has left."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from eventhub_checkpoints._shared.deadline import bound
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreError
+from eventhub_checkpoints.stores.cassandra._sync.transport import answered, apart
+from eventhub_checkpoints.stores.cassandra.driver import (
+    DriverException,
+    Login,
+    PreparedStatement,
+    ResultSet,
+    Session,
+    Statement,
+    first_host,
+    shut_down,
+)
+from eventhub_checkpoints.stores.cassandra.errors import is_absent, mapped
+from eventhub_checkpoints.stores.cassandra.statements import (
+    Row,
+    look_of,
+    read_of,
+    rows_of,
+    scan_of,
+    write_of,
+)
+
+
+class CassandraRequests:
+    """One keyspace, through a cluster of our own or a caller's session.
+
+    Args:
+        login: how to connect, or the caller's session, which is never closed.
+        keyspace: whose replicas are asked first.
+        probe: a statement that fails where the keyspace or its tables do not exist.
+
+    Attributes:
+        where: what is reached, for people.
+    """
+
+    def __init__(self, login: Login | Session, keyspace: str, probe: str) -> None:
+        self._login = login
+        self._keyspace = keyspace
+        reached = login.address if isinstance(login, Login) else "Cassandra by a ready session"
+        self.where = f"{reached}, keyspace {keyspace!r}"
+        self._probe = probe
+        self._inherited: list[Session] = []
+        self._session: Session | None = None
+        self._process_id = os.getpid()
+        self._statements: dict[str, PreparedStatement] = {}
+
+    def drop(self) -> None:
+        """Use no connection of the parent process, and close none.
+
+        The driver answers in a thread of its own, so another event loop needs no new one.
+        """
+        if self._process_id == os.getpid():
+            return
+        if self._session is not None:
+            # Letting go of it could close what the parent still uses.
+            self._inherited.append(self._session)
+        self._session = None
+        self._statements.clear()
+        if isinstance(self._login, Login):
+            self._process_id = os.getpid()
+
+    def connect(self) -> None:
+        """Connect, unless connected."""
+        if self._session is not None:
+            return
+        if isinstance(self._login, Login):
+            self._session = apart(partial(self._login.connected, bound()), shut_down)
+            self.learn_replicas()
+        elif self._process_id != os.getpid():
+            raise ConfigurationError(
+                "the session belongs to the process that this one was forked from; make a new one"
+            )
+        else:
+            self._session = self._login
+
+    def close(self) -> None:
+        """Close the cluster, if it is our own and not the parent process's."""
+        session, self._session = self._session, None
+        self._statements.clear()
+        is_own = isinstance(self._login, Login) and self._process_id == os.getpid()
+        if session is not None and is_own:
+            apart(partial(shut_down, session))
+
+    def learn_replicas(self) -> None:
+        """Wait until all nodes know the same schema, and learn which of them have the rows.
+
+        Without that any node is asked, and passes the question on.
+        """
+        refresh = self._open_session.cluster.refresh_keyspace_metadata
+        with suppress(DriverException):
+            apart(partial(refresh, self._keyspace, bound()))
+
+    def read(self, text: str, values: Sequence[object]) -> list[Row]:
+        """The rows of one scope, as of one moment."""
+        return rows_of(self._ask(read_of(self._prepared(text), values)))
+
+    def scan(self, text: str) -> list[Row]:
+        """The rows of the whole table, page by page."""
+        statement, rows = scan_of(self._prepared(text)), []
+        page = self._ask(statement)
+        while True:
+            rows.extend(rows_of(page))
+            if not page.paging_state:
+                return rows
+            page = self._ask(statement, page.paging_state)
+
+    def write(self, *statements: tuple[str, Sequence[object]]) -> list[Row]:
+        """Carry all of these conditional statements out, or none; what the server answers."""
+        found = [(self._prepared(text), values) for text, values in statements]
+        return rows_of(self._ask(write_of(found)))
+
+    def look(self, text: str) -> list[Row]:
+        """The rows that a statement finds in what describes the keyspace."""
+        return rows_of(self._ask(look_of(text)))
+
+    def define(self, text: str) -> None:
+        """Change the schema."""
+        session = self._open_session
+        answered(session.execute_async(text, timeout=bound(), host=first_host(session)))
+
+    def map_error(self, error: Exception) -> CheckpointStoreError:
+        """The driver's error as one of ours."""
+        if is_absent(error):
+            # Created again, the tables have other identities.
+            self._statements.clear()
+        return mapped(error, self.where)
+
+    @property
+    def _open_session(self) -> Session:
+        if self._session is None:
+            raise StoreError(f"{self.where}: the store was closed")
+        return self._session
+
+    def _prepared(self, text: str) -> PreparedStatement:
+        statement = self._statements.get(text)
+        if statement is None:
+            # The driver logs a traceback of what it cannot prepare; a plain question is calm.
+            self.look(self._probe)
+            statement = apart(partial(self._open_session.prepare, text))
+            self._statements[text] = statement
+        return statement
+
+    def _ask(self, statement: Statement, page: bytes | None = None) -> ResultSet:
+        session = self._open_session
+        request = session.execute_async(statement, timeout=bound(), paging_state=page)
+        return answered(request)

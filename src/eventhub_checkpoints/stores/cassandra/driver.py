@@ -1,0 +1,234 @@
+"""The driver, and how it connects."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from ssl import SSLContext
+from threading import Thread
+from typing import Self, TypeVar
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import is_number, require
+from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+from eventhub_checkpoints.stores.cassandra.url import contact_point
+
+try:
+    from cassandra import DependencyException, DriverException, InvalidRequest, ProtocolVersion
+    from cassandra.auth import PlainTextAuthProvider
+except ImportError as error:
+    raise MissingDriverError.of_extra("the Cassandra store", "cassandra") from error
+try:
+    from cassandra.cluster import (
+        EXEC_PROFILE_DEFAULT,
+        Cluster,
+        ExecutionProfile,
+        NoHostAvailable,
+        ResponseFuture,
+        ResultSet,
+        Session,
+    )
+    from cassandra.policies import (
+        DCAwareRoundRobinPolicy,
+        ExponentialReconnectionPolicy,
+        FallthroughRetryPolicy,
+        TokenAwarePolicy,
+    )
+    from cassandra.pool import Host
+    from cassandra.query import PreparedStatement, Statement, tuple_factory
+except DependencyException as error:
+    raise MissingDriverError(
+        "cassandra-driver finds no event loop in this Python: from 3.12 on it needs its libev "
+        "extension, which its wheels have: python -m pip install --force-reinstall "
+        "--only-binary :all: cassandra-driver"
+    ) from error
+
+__all__ = [
+    "DriverException",
+    "InvalidRequest",
+    "PreparedStatement",
+    "ResponseFuture",
+    "ResultSet",
+    "Session",
+    "Statement",
+]
+
+T = TypeVar("T")
+CONNECT_SECONDS = 5.0
+RECONNECT_SECONDS = (0.2, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How an own cluster is reached; its text has no password.
+
+    Attributes:
+        contact_points: hosts and ports of some nodes.
+        datacenter: the one whose nodes are used; None: that of the contact points.
+    """
+
+    contact_points: tuple[tuple[str, int], ...]
+    username: str | None
+    password: str | None
+    datacenter: str | None
+    ssl_context: SSLContext | None
+    connect_timeout: float
+
+    @classmethod
+    def checked(
+        cls,
+        contact_points: Sequence[str | tuple[str, int]],
+        port: int,
+        username: str | None,
+        password: str | None,
+        datacenter: str | None,
+        ssl_context: SSLContext | None,
+        connect_timeout: float,
+    ) -> Self:
+        """What a store's constructor was given.
+
+        Raises:
+            ConfigurationError: one of them cannot work.
+        """
+        if isinstance(contact_points, str):
+            contact_points = contact_points.split(",")
+        is_several = isinstance(contact_points, Sequence) and not isinstance(contact_points, bytes)
+        require("contact_points", contact_points, is_several, "hosts, such as ['host:9042']")
+        require(
+            "connect_timeout",
+            connect_timeout,
+            is_number(connect_timeout) and connect_timeout > 0,
+            "seconds, above 0",
+        )
+        if (username is None) != (password is None):
+            raise ConfigurationError("username and password belong together; one is missing")
+        points = tuple(contact_point(one, port) for one in contact_points)
+        return cls(points, username, password, datacenter, ssl_context, connect_timeout)
+
+    def __repr__(self) -> str:
+        return f"Login({self.contact_points})"
+
+    @property
+    def address(self) -> str:
+        """Where it goes, for people."""
+        hosts = [(f"[{host}]" if ":" in host else host, port) for host, port in self.contact_points]
+        points = [f"{host}:{port}" for host, port in hosts]
+        datacenter = f" (datacenter {quoted(self.datacenter)})" if self.datacenter else ""
+        return f"Cassandra at {shortened(points)}{datacenter}"
+
+    def connected(self, seconds: float) -> Session:
+        """A session of a new cluster; blocks.
+
+        Args:
+            seconds: the time that is left, of which no node that is silent may take all.
+
+        Raises:
+            ConfigurationError: the cluster has no such datacenter.
+        """
+        each = min(self.connect_timeout, max(seconds / len(self.contact_points), 0.1))
+        cluster = self._cluster(each)
+        try:
+            return cluster.connect()
+        except BaseException as error:
+            cluster.shutdown()
+            if isinstance(error, NoHostAvailable):
+                self._check_datacenter(cluster, error)
+            raise
+
+    def _check_datacenter(self, cluster: Cluster, error: Exception) -> None:
+        """Tell a name that is wrong from nodes that are away, of which the driver says the same."""
+        found = {one.datacenter for one in cluster.metadata.all_hosts() if one.datacenter}
+        if found and self.datacenter and self.datacenter not in found:
+            names = ", ".join(nearest_first(self.datacenter, sorted(found)))
+            raise ConfigurationError(
+                f"{self.address}: the cluster has no such datacenter; known are {names}"
+            ) from error
+
+    def _cluster(self, seconds: float) -> Cluster:
+        profile = ExecutionProfile(
+            TokenAwarePolicy(DCAwareRoundRobinPolicy(self.datacenter or "")),
+            retry_policy=FallthroughRetryPolicy(),
+            row_factory=tuple_factory,
+        )
+        cluster = Cluster(
+            list(self.contact_points),
+            auth_provider=PlainTextAuthProvider(self.username, self.password)
+            if self.username is not None
+            else None,
+            ssl_context=self.ssl_context,
+            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+            reconnection_policy=ExponentialReconnectionPolicy(*RECONNECT_SECONDS, None),
+            connect_timeout=seconds,
+            control_connection_timeout=seconds,
+            # The schema of a large cluster takes long to read; only one keyspace matters here.
+            schema_metadata_enabled=False,
+            application_name="eventhub-checkpoints",
+        )
+        # Where to begin to negotiate, downwards: the driver would try two of another product first.
+        cluster.protocol_version = ProtocolVersion.V5
+        return cluster
+
+
+def shortened(texts: Sequence[str], most: int = 3) -> str:
+    """The first of many, for people."""
+    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + rest
+
+
+EMPTY = Login((), None, None, None, None, CONNECT_SECONDS)
+
+
+def way_in(login: Login, session: Session | None) -> Login | Session:
+    """How to reach the cluster: what to connect with, or a caller's session.
+
+    Raises:
+        ConfigurationError: neither is given, or both.
+    """
+    is_empty = login == replace(EMPTY, connect_timeout=login.connect_timeout)
+    if session is None:
+        if not login.contact_points:
+            raise ConfigurationError("give contact_points, such as ['host:9042'], or a session")
+        return login
+    if not is_empty:
+        raise ConfigurationError("give either a session, or contact points and how to log in")
+    return session
+
+
+def started(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> Future[T]:
+    """Run what blocks in a thread that nobody has to wait for.
+
+    Args:
+        function: connects or prepares; the driver has no other way to do that.
+        undo: is given the result if the future was cancelled meanwhile.
+    """
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:
+            if outcome.set_running_or_notify_cancel():
+                outcome.set_exception(error)
+            return
+        if outcome.set_running_or_notify_cancel():
+            outcome.set_result(result)
+        elif undo is not None:
+            undo(result)
+
+    Thread(target=run, name="eventhub-checkpoints-cassandra", daemon=True).start()
+    return outcome
+
+
+def first_host(session: Session) -> Host | None:
+    """The node that is told to change the schema; every client that can reach it finds the same.
+
+    Two nodes that are asked at the same moment could create one table twice, each with an
+    identity of its own, and rows would be lost.
+    """
+    hosts = [host for host in session.get_pool_state() if host.is_up]
+    return min(hosts, key=lambda host: str(host.host_id), default=None)
+
+
+def shut_down(session: Session) -> None:
+    """Close a session of our own and its cluster; blocks."""
+    session.cluster.shutdown()

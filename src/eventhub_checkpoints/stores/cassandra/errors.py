@@ -1,0 +1,154 @@
+"""What the driver's errors mean."""
+
+from collections.abc import Mapping
+
+from cassandra import (
+    AuthenticationFailed,
+    CoordinationFailure,
+    InvalidRequest,
+    OperationTimedOut,
+    Timeout,
+    Unauthorized,
+    Unavailable,
+    UnresolvableContactPoints,
+)
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionException
+from cassandra.pool import NoConnectionsAvailable
+from cassandra.protocol import (
+    ConfigurationException,
+    IsBootstrappingErrorMessage,
+    OverloadedErrorMessage,
+    ServerError,
+    TruncateError,
+)
+
+from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
+    StoreAccessError,
+    StoreError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.stores.cassandra.driver import shortened
+from eventhub_checkpoints.stores.cassandra.protocol import CAS_WRITE_UNKNOWN
+
+UNKNOWN_OUTCOME = (
+    *(Timeout, Unavailable, CoordinationFailure),
+    *(ConnectionException, NoConnectionsAvailable, OSError),
+    *(ServerError, OverloadedErrorMessage, IsBootstrappingErrorMessage, TruncateError),
+)
+ABSENT = ("does not exist", "doesn't exist", "unconfigured table", "unconfigured columnfamily")
+"""What the server says of a table or keyspace that is not there; it has no code of its own."""
+
+
+TLS = {
+    "WRONG_VERSION_NUMBER": (
+        ConfigurationError,
+        "it speaks no TLS: leave ssl_context out, or give the port that encrypts",
+    ),
+    "CERTIFICATE_VERIFY_FAILED": (
+        StoreAccessError,
+        "its certificate is not trusted: load its authority into ssl_context",
+    ),
+}
+"""What no second attempt mends, by the words of OpenSSL."""
+
+
+def unreached(error: Exception, where: str) -> CheckpointStoreError | None:
+    """The error for a cluster that did not answer or let nobody in; None for any other error."""
+    if isinstance(error, UnresolvableContactPoints):
+        return StoreUnavailableError(
+            f"{where}: the names of the contact points cannot be resolved; check them, and DNS"
+        )
+    if isinstance(error, NoHostAvailable):
+        return no_host(error, where)
+    if isinstance(error, AuthenticationFailed):
+        return not_let_in(error, where)
+    if isinstance(error, TimeoutError | OperationTimedOut):
+        return StoreUnavailableError(
+            f"{where}: no answer in time; where it never answers, check hosts, port and ssl_context"
+        )
+    return None
+
+
+def no_host(error: NoHostAvailable, where: str) -> CheckpointStoreError:
+    """The error for nodes of which none could be used."""
+    # The driver gives the nodes with their errors, or only the nodes.
+    found = error.errors if isinstance(error.errors, Mapping) else dict.fromkeys(error.errors or ())
+    for cause in found.values():
+        if isinstance(cause, AuthenticationFailed):
+            return not_let_in(cause, where)
+    reasons = {str(host): reason(cause) for host, cause in found.items()}
+    said = shortened([f"{host}: {why}" for host, why in sorted(reasons.items())])
+    for words, (kind, advice) in TLS.items():
+        if reasons and all(words in why for why in reasons.values()):
+            return kind(f"{where}: {advice} ({said})")
+    return StoreUnavailableError(
+        f"{where}: no node could be used ({said}); check hosts and port, that a node runs there, "
+        "and where the cluster encrypts, ssl_context"
+    )
+
+
+def not_let_in(error: Exception, where: str) -> StoreAccessError:
+    """The error for a refused login."""
+    return StoreAccessError(
+        f"{where}: the user and password were refused, or are missing ({text_of(error)}); give "
+        "both, in the URL or as credential=(USER, PASSWORD)"
+    )
+
+
+def reason(error: Exception | None) -> str:
+    """Why one node could not be used."""
+    if error is None:
+        return "no connection"
+    if isinstance(error, TimeoutError | OperationTimedOut):
+        return "no answer in time"
+    # The driver puts the address, which stands in front already, before the cause.
+    return text_of(error).rpartition("Last error: ")[2] or type(error).__name__
+
+
+def mapped(error: Exception, where: str) -> CheckpointStoreError:
+    """The driver's error as one of ours.
+
+    Args:
+        error: the driver's own, or that a time has run out.
+        where: what was asked, for people.
+    """
+    if found := unreached(error, where):
+        return found
+    said = text_of(error)
+    if isinstance(error, Unauthorized):
+        return StoreAccessError(f"{where}: the role lacks a right: {said}")
+    if is_absent(error):
+        return StoreNotReadyError(
+            f"{where} or its tables do not exist: create them with store.create(), "
+            f"create_keyspace=True or create = true in a configuration ({said})"
+        )
+    if isinstance(error, ConfigurationException):
+        return ConfigurationError(
+            f"{where}: it cannot be created with this replication; expected names of datacenters "
+            f"that the cluster has ({said})"
+        )
+    if isinstance(error, Unavailable):
+        return StoreUnavailableError(
+            f"{where}: too few of its copies are up: {error.alive_replicas} of the "
+            f"{error.required_replicas} that are needed; see to the nodes, or give the keyspace no "
+            f"more copies than the datacenter has nodes ({said})"
+        )
+    text = f"{where}: {said} ({type(error).__name__})"
+    if isinstance(error, UNKNOWN_OUTCOME) or getattr(error, "code", None) == CAS_WRITE_UNKNOWN:
+        return StoreUnavailableError(text)
+    return StoreError(text)
+
+
+def is_absent(error: Exception) -> bool:
+    """Whether the server says that a table or the keyspace is not there."""
+    return isinstance(error, InvalidRequest) and any(word in str(error) for word in ABSENT)
+
+
+def text_of(error: Exception) -> str:
+    """What the driver says, in one line."""
+    return masked(" ".join(str(error).split()))

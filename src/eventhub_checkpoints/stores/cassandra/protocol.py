@@ -1,0 +1,172 @@
+"""What is said to Cassandra, and what its answers mean.
+
+The tables are those of `docs/cassandra.md`. Every row is written by lightweight transactions only:
+a plain write has its client's time stamp, and could be older than the transaction before it.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.records import Scope
+
+DEFAULT_KEYSPACE = "eventhub_checkpoints"
+KEYSPACE = re.compile("[a-z][a-z0-9_]{0,47}")
+APPLIED = "[applied]"
+"""The column that tells whether a conditional statement was carried out."""
+BATCH_LIMIT = 128
+"""Claims in one conditional batch: a larger one would hold the clients up that wait for it."""
+CAS_WRITE_UNKNOWN = 0x1700
+"""The protocol's code for a transaction without a certain end. cassandra-driver 3.30 has no
+exception for it. Source: Cassandra 5.0, `doc/native_protocol_v5.spec`, section 8."""
+
+SCOPE_KEY = "fully_qualified_namespace, eventhub_name, consumer_group"
+OF_SCOPE = "fully_qualified_namespace = ? AND eventhub_name = ? AND consumer_group = ?"
+OF_ROW = f"{OF_SCOPE} AND partition_id = ?"
+NOW = "toTimestamp(now())"
+"""The coordinator's clock, in milliseconds."""
+
+TABLE_OF_VERSIONS = """CREATE TABLE IF NOT EXISTS {keyspace}.version (
+    name text, version int, applied_time timestamp, writer text, PRIMARY KEY (name, version))"""
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE IF NOT EXISTS {keyspace}.ownership (
+    fully_qualified_namespace text, eventhub_name text, consumer_group text, partition_id text,
+    owner_id text, etag text, last_modified_time timestamp,
+    PRIMARY KEY ((fully_qualified_namespace, eventhub_name, consumer_group), partition_id))""",
+        """CREATE TABLE IF NOT EXISTS {keyspace}.checkpoint (
+    fully_qualified_namespace text, eventhub_name text, consumer_group text, partition_id text,
+    offset text, sequence_number bigint, version text, last_modified_time timestamp, writer text,
+    PRIMARY KEY ((fully_qualified_namespace, eventhub_name, consumer_group), partition_id))""",
+    ),
+)
+"""What leads from one version of the tables to the next. Only appended to; each statement may be
+carried out twice, and leaves the tables usable for the release before."""
+
+
+class Statements(NamedTuple):
+    """The statements about one keyspace, with its name in front of every table."""
+
+    list_ownerships: str
+    claim_new: str
+    claim_over: str
+    list_checkpoints: str
+    read_checkpoint: str
+    create_checkpoint: str
+    update_checkpoint: str
+    replace_checkpoint: str
+    scopes: tuple[str, str]
+    partitions: tuple[str, str]
+    delete: tuple[str, str]
+    keyspace_exists: str
+    applied_versions: str
+    note_version: str
+
+    @classmethod
+    def of(cls, keyspace: str) -> "Statements":
+        """The statements about a keyspace whose name was checked."""
+        ownership, checkpoint, version = (
+            f'"{keyspace}".{table}' for table in ("ownership", "checkpoint", "version")
+        )
+        tables = ownership, checkpoint
+        new_position = (
+            f"UPDATE {checkpoint} SET offset = ?, sequence_number = ?, version = ?, writer = ?, "
+            f"last_modified_time = {NOW} WHERE {OF_ROW}"
+        )
+        return cls(
+            list_ownerships=f"SELECT partition_id, owner_id, etag, last_modified_time, {NOW} AS "
+            f"server_now FROM {ownership} WHERE {OF_SCOPE}",
+            # Atomic: the row is created only if there is none.
+            claim_new=f"INSERT INTO {ownership} ({SCOPE_KEY}, partition_id, owner_id, etag, "
+            f"last_modified_time) VALUES (?, ?, ?, ?, ?, ?, {NOW}) IF NOT EXISTS",
+            # Atomic: the row is taken over only with the etag that was seen.
+            claim_over=f"UPDATE {ownership} SET owner_id = ?, etag = ?, last_modified_time = {NOW} "
+            f"WHERE {OF_ROW} IF etag = ?",
+            list_checkpoints=f"SELECT partition_id, offset, sequence_number, version "
+            f"FROM {checkpoint} WHERE {OF_SCOPE}",
+            read_checkpoint=f"SELECT partition_id, offset, sequence_number, version "
+            f"FROM {checkpoint} WHERE {OF_ROW}",
+            # Atomic: the row is created only if there is none; if there is one, it is answered.
+            create_checkpoint=f"INSERT INTO {checkpoint} (offset, sequence_number, version, "
+            f"writer, {SCOPE_KEY}, partition_id, last_modified_time) "
+            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, {NOW}) IF NOT EXISTS",
+            # Atomic: the row is written over only in the version that was seen.
+            update_checkpoint=f"{new_position} IF version = ?",
+            # Atomic: the row is written over in any version, but only if there is one.
+            replace_checkpoint=f"{new_position} IF EXISTS",
+            scopes=pair("SELECT DISTINCT " + SCOPE_KEY + " FROM {}", tables),
+            partitions=pair("SELECT partition_id FROM {} WHERE " + OF_SCOPE, tables),
+            # Atomic: counts the row only if it was there.
+            delete=pair("DELETE FROM {} WHERE " + OF_ROW + " IF EXISTS", tables),
+            keyspace_exists="SELECT keyspace_name FROM system_schema.keyspaces "
+            f"WHERE keyspace_name = '{keyspace}'",
+            applied_versions=f"SELECT version FROM {version} WHERE name = 'tables'",
+            note_version=f"INSERT INTO {version} (name, version, applied_time, writer) "
+            f"VALUES ('tables', ?, {NOW}, ?) IF NOT EXISTS",
+        )
+
+
+def pair(statement: str, tables: tuple[str, str]) -> tuple[str, str]:
+    """The same statement about both tables."""
+    return statement.format(tables[0]), statement.format(tables[1])
+
+
+def checked_keyspace(name: Any) -> str:
+    """A name that a keyspace can have without regard to case.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    if not isinstance(name, str) or not KEYSPACE.fullmatch(name):
+        raise ConfigurationError(
+            f"namespace is {quoted(name)}; expected a keyspace: lower-case letters, digits and _, "
+            "with a letter first, at most 48"
+        )
+    return name
+
+
+def checked_replication(replication: Any, datacenter: str | None) -> dict[str, Any]:
+    """Where the copies of a new keyspace are kept, as Cassandra's map.
+
+    Args:
+        replication: how many copies, or the whole map.
+        datacenter: where the copies are; None: anywhere.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if isinstance(replication, Mapping) and replication.get("class"):
+        return dict(replication)
+    if isinstance(replication, int) and not isinstance(replication, bool) and replication > 0:
+        if datacenter is None:
+            return {"class": "SimpleStrategy", "replication_factor": replication}
+        return {"class": "NetworkTopologyStrategy", datacenter: replication}
+    raise ConfigurationError(
+        f"replication is {quoted(replication)}; expected how many copies, or a map such as "
+        "{'class': 'NetworkTopologyStrategy', 'dc1': 3}"
+    )
+
+
+def keyspace_definition(keyspace: str, replication: Mapping[str, Any]) -> str:
+    """The statement that creates a keyspace, unless it exists."""
+    pairs = ", ".join(f"{cql_text(name)}: {cql_text(value)}" for name, value in replication.items())
+    return f'CREATE KEYSPACE IF NOT EXISTS "{keyspace}" WITH replication = {{{pairs}}}'
+
+
+def definitions(keyspace: str, applied: int) -> list[str]:
+    """The statements that bring the tables from a version to the newest; 0: from nothing."""
+    texts = [TABLE_OF_VERSIONS, *(text for one in MIGRATIONS[applied:] for text in one)]
+    return [text.format(keyspace=f'"{keyspace}"') for text in texts]
+
+
+def cql_text(value: object) -> str:
+    """A value as a text in CQL."""
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def scope_key(scope: Scope) -> tuple[str, str, str]:
+    """What stands in the key of a scope's rows: its names in lower case."""
+    folded = scope.folded
+    return folded.fully_qualified_namespace, folded.eventhub_name, folded.consumer_group

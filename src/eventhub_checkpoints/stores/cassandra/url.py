@@ -1,0 +1,157 @@
+"""Addresses of keyspaces."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import parse_qsl, unquote
+
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.suggestions import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints.errors import ConfigurationError
+
+EXPECTED = "cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=NAME]"
+PORT = 9042
+OPTIONS = ("datacenter", "namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A keyspace's address, taken apart.
+
+    Attributes:
+        contact_points: hosts and ports of some nodes; the driver finds the others.
+        keyspace: None where the URL names none.
+        password: never shown.
+        datacenter: the one whose nodes are used; None: that of the contact points.
+    """
+
+    contact_points: tuple[tuple[str, int], ...]
+    keyspace: str | None
+    username: str | None
+    password: str | None
+    datacenter: str | None
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Take apart `cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=..]`.
+
+        Raises:
+            ConfigurationError: it is no such URL; user and password are not repeated.
+        """
+        scheme, slashes, rest = url.partition("://")
+        if not slashes or scheme.lower() != "cassandra":
+            hint = did_you_mean(url, ("cassandra",))
+            raise ConfigurationError(f"the store URL is no address: expected {EXPECTED}{hint}")
+        rest, _, query = rest.partition("?")
+        authority, _, path = rest.partition("/")
+        userinfo, at, hosts = authority.rpartition("@")
+        username, colon, password = userinfo.partition(":")
+        if at and not (username and colon and password):
+            raise ConfigurationError(f"user and password belong together: expected {EXPECTED}")
+        options = checked_query(query)
+        names = {name for name in (unquote(path.strip("/")), options.get("namespace")) if name}
+        if len(names) > 1:
+            raise ConfigurationError(
+                f"the URL names two keyspaces, {' and '.join(sorted(names))}; give one"
+            )
+        return cls(
+            tuple(contact_point(host) for host in hosts.split(",")),
+            names.pop() if names else None,
+            unquote(username) if at else None,
+            unquote(password) if at else None,
+            options.get("datacenter"),
+        )
+
+    def settings(
+        self, credential: tuple[str, str] | None, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Arguments of the store's constructor, from the URL and those given beside it.
+
+        Raises:
+            ConfigurationError: the two contradict each other.
+        """
+        found = dict(given)
+        if credential is not None:
+            if self.username is not None:
+                raise ConfigurationError("user and password are in the URL and in credential")
+            found["username"], found["password"] = checked_credential(credential)
+        own = {
+            "namespace": self.keyspace,
+            "username": self.username,
+            "password": self.password,
+            "datacenter": self.datacenter,
+        }
+        for name, value in own.items():
+            if value is not None and found.setdefault(name, value) != value:
+                raise ConfigurationError(f"{name} is given in the URL and beside it, and differs")
+        return found
+
+    def __repr__(self) -> str:
+        return f"Address({self.contact_points}, {self.keyspace!r}, datacenter={self.datacenter!r})"
+
+    __str__ = __repr__
+
+
+def checked_credential(credential: Any) -> tuple[str, str]:
+    """A user and a password.
+
+    Raises:
+        ConfigurationError: it is no pair of texts; it is not shown.
+    """
+    if (
+        isinstance(credential, tuple | list)
+        and len(credential) == 2
+        and all(isinstance(part, str) and part for part in credential)
+    ):
+        return credential[0], credential[1]
+    raise ConfigurationError(
+        f"credential is of type {type(credential).__name__}; expected user and password, two texts"
+    )
+
+
+def checked_query(query: str) -> dict[str, str]:
+    """What stands after the `?`.
+
+    Raises:
+        ConfigurationError: something there has no meaning, or stands there twice.
+    """
+    pairs = parse_qsl(query, keep_blank_values=True)
+    options = dict(pairs)
+    # Values are not shown, nor what is no name: it may be of a password with a ? in it.
+    if not all(name.isidentifier() and len(name) <= LONGEST_OPTION for name in options):
+        raise ConfigurationError(
+            f"the URL's query is none; expected {EXPECTED}, where a ? of a password is written %3F"
+        )
+    for name in options:
+        if name not in OPTIONS:
+            known = ", ".join(nearest_first(name, OPTIONS))
+            raise ConfigurationError(
+                f"the URL has no option {name}; known are {known}; all others are given beside the "
+                "URL, as keywords"
+            )
+    if len(options) < len(pairs):
+        raise ConfigurationError(f"the URL has an option twice; expected {EXPECTED}")
+    return options
+
+
+def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
+    """A host and its port: `host`, `host:port`, `[IPv6]`, `[IPv6]:port` or the two as a pair.
+
+    Raises:
+        ConfigurationError: it is none of these.
+    """
+    if isinstance(text, tuple) and len(text) == 2:
+        host, number = str(text[0]), str(text[1])
+    elif isinstance(text, str) and text.startswith("["):
+        host, _, number = text[1:].partition("]")
+        number = number.removeprefix(":")
+    elif isinstance(text, str) and text.count(":") > 1:
+        host, number = text, ""
+    else:
+        host, _, number = str(text).partition(":")
+    number = number or str(port)
+    # int() would take signs, spaces and underscores.
+    is_host = host and {*"=;/@?# "}.isdisjoint(host) and not holds_secret(host)
+    if not is_host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
+        raise ConfigurationError(f"{quoted(text)} is no host with a port; expected {EXPECTED}")
+    return host, int(number)

@@ -1,0 +1,75 @@
+"""Checkpoints that iothub-react left in Azure Blob Storage, to be read.
+
+It kept one blob for each partition, named `partition-NUMBER`, with the offset as its text, in a
+container for each hub and consumer group.
+"""
+
+from typing import Any
+
+from eventhub_checkpoints._shared._sync.compat import uninterrupted
+from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores.blob._sync.requests import BlobProperties, ContainerClient
+from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
+from eventhub_checkpoints.stores.legacy.iothub_react import (
+    BLOB_PREFIX,
+    LONGEST,
+    StoredOffset,
+    checkpoints_of,
+)
+
+
+def read_iothub_react_blobs(
+    container: str | ContainerClient, scope: Scope, credential: Any = None
+) -> list[Checkpoint]:
+    """Read what iothub-react saved in a container; nothing is written.
+
+    A blob that holds no offset is logged and left out. A partition for which iothub-react has
+    noted that nothing was saved has no checkpoint.
+
+    Args:
+        container: its URL, or a client of azure-storage-blob, which is left open.
+        scope: the hub and consumer group that were read; the blobs do not name them.
+        credential: as `open_store` takes it with a URL of a container.
+
+    Returns:
+        Checkpoints in the order of the partitions, with `offset`, and `sequence_number` None.
+
+    Raises:
+        ConfigurationError: it is no container's URL, or there is no credential.
+        StoreUnavailableError: no answer within 30 s.
+        StoreAccessError: the service refused.
+        StoreNotReadyError: the container does not exist.
+    """
+    if isinstance(container, str):
+        blobs = _Container.from_url(container, credential=credential)
+    else:
+        blobs = _Container(container_client=container)
+    with blobs:
+        return blobs.read(scope)
+
+
+class _Container(BlobCheckpointStore):
+    """A container of iothub-react, reached and bounded in time as one of ours."""
+
+    def read(self, scope: Scope) -> list[Checkpoint]:
+        """The checkpoints in it."""
+        rows = uninterrupted(self.settings.operation_timeout, self._asked, self._offsets)
+        skipped: list[str] = []
+        found = checkpoints_of(rows, scope, skipped.append)
+        self._report(skipped)
+        return found
+
+    def _offsets(self) -> list[StoredOffset]:
+        blobs, _ = self._requests.list_blobs(BLOB_PREFIX)
+        return [
+            StoredOffset(
+                f"blob {blob.name!r}", str(blob.name).removeprefix(BLOB_PREFIX), self._text(blob)
+            )
+            for blob in blobs
+        ]
+
+    def _text(self, blob: BlobProperties) -> str | None:
+        if blob.size > LONGEST:
+            return None
+        body = self._requests.container.download_blob(blob.name, **self._requests.bounds())
+        return bytes(body.readall()).decode("utf-8", "replace")

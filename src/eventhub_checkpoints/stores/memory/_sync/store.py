@@ -1,0 +1,52 @@
+# Derived from _async/store.py by tools/unasync.py; edit that file.
+"""Checkpoints in this process's memory: for tests, for trying, and as the readable backend."""
+
+from collections.abc import Sequence
+from typing import Self, Unpack
+
+from eventhub_checkpoints._shared.settings import StoreSettings
+from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
+from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Seen, Won, Written
+from eventhub_checkpoints.stores.memory.rows import MemoryRows, rows_named
+
+
+class MemoryCheckpointStore(FullCheckpointStore):
+    """Keeps ownerships and checkpoints in memory; they end with the process.
+
+    Args:
+        rows: rows that several stores share, of either colour, as several clients share a
+            server; by default the store has its own.
+        **settings: see `BaseCheckpointStore`.
+    """
+
+    for_one_process = True
+
+    def __init__(self, rows: MemoryRows | None = None, **settings: Unpack[StoreSettings]) -> None:
+        super().__init__(**settings)
+        self.rows = rows if rows is not None else MemoryRows()
+
+    @classmethod
+    def from_url(
+        cls, url: str, *, credential: object = None, **settings: Unpack[StoreSettings]
+    ) -> Self:
+        """Open `memory:` (rows of its own) or `memory:NAME` (shared within the process)."""
+        return cls(rows_named(url.partition(":")[2]), **settings)
+
+    def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
+        return self.rows.ownerships(scope)
+
+    def try_claim(self, proposal: Proposal) -> Won | Lost:
+        return self.rows.claim(proposal)
+
+    def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
+        return self.rows.checkpoints(scope)
+
+    def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
+        return self.rows.write(checkpoint, seen)
+
+    def read_scopes(self) -> Sequence[Scope]:
+        return self.rows.scopes()
+
+    def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
+        return self.rows.delete(scope, partition_id)

@@ -1,0 +1,60 @@
+"""The connections of an asynchronous Redis client, and how it says who it is."""
+
+from inspect import isawaitable
+from typing import Any
+
+from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints.stores.credentials import Secret
+from eventhub_checkpoints.stores.redis.options import check_options
+from eventhub_checkpoints.stores.redis.url import login
+
+try:
+    from redis.asyncio import BlockingConnectionPool
+    from redis.asyncio.connection import URL_QUERY_ARGUMENT_PARSERS
+    from redis.credentials import CredentialProvider
+    from redis.exceptions import ConnectionError as DriverConnectionError
+except ImportError as error:
+    raise MissingDriverError.of_extra("the Redis store", "redis") from error
+
+
+class CredentialError(DriverConnectionError):
+    """No secret for a new connection; of the driver's tree, so that it drops the connection."""
+
+
+class Login(CredentialProvider):
+    """Asks for the secret at each connect, so that a token is always fresh."""
+
+    def __init__(self, username: str, source: Secret) -> None:
+        self._username = username
+        self._source = source
+
+    async def get_credentials_async(self) -> tuple[str] | tuple[str, str]:
+        """What `AUTH` is told."""
+        try:
+            answer = self._source()
+            return login(self._username, str(await answer if isawaitable(answer) else answer))
+        except Exception as error:
+            raise CredentialError("there is no credential for a connection") from error
+
+
+def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
+    """A pool whose commands have no bound of their own: the event loop cuts them off.
+
+    Args:
+        url: for redis-py.
+        seconds: how long connecting, and waiting for a free connection, may take.
+        **options: for the pool and its connections.
+
+    Raises:
+        ValueError: the URL has an option that cannot be used.
+    """
+    pool = BlockingConnectionPool.from_url(
+        url, timeout=seconds, socket_connect_timeout=seconds, socket_timeout=None, **options
+    )
+    check_options(url, URL_QUERY_ARGUMENT_PARSERS, pool)
+    return pool
+
+
+def is_unbounded(client: object) -> bool:
+    """Whether a ready client waits for a silent server without end: the event loop does not."""
+    return False

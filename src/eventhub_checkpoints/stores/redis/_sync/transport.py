@@ -1,0 +1,86 @@
+# Not derived: edit this file and its async twin together.
+"""The connections of a synchronous Redis client, and how it says who it is."""
+
+from typing import Any
+
+from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints.stores.credentials import Secret, at_once
+from eventhub_checkpoints.stores.redis.options import check_options
+from eventhub_checkpoints.stores.redis.url import login
+
+try:
+    from redis import BlockingConnectionPool, Connection
+    from redis.connection import URL_QUERY_ARGUMENT_PARSERS
+    from redis.credentials import CredentialProvider
+    from redis.exceptions import ConnectionError as DriverConnectionError
+except ImportError as error:
+    raise MissingDriverError.of_extra("the Redis store", "redis") from error
+
+
+LONGEST_SECONDS = 3600.0
+"""A socket takes no infinite time-out."""
+
+
+class CredentialError(DriverConnectionError):
+    """No secret for a new connection; of the driver's tree, so that it drops the connection."""
+
+
+class Login(CredentialProvider):
+    """Asks for the secret at each connect, so that a token is always fresh."""
+
+    def __init__(self, username: str, source: Secret) -> None:
+        self._username = username
+        self._source = source
+
+    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+        """What `AUTH` is told."""
+        try:
+            return login(self._username, str(at_once(self._source())))
+        except Exception as error:
+            raise CredentialError("there is no credential for a connection") from error
+
+
+def bounded(kind: type[Connection]) -> type[Connection]:
+    """The driver's connection, cut off when the call that uses it has no time left."""
+
+    class BoundedConnection(kind):  # type: ignore[misc, valid-type]  # TCP, TLS or Unix socket
+        def connect(self) -> None:
+            self.socket_timeout = self.socket_connect_timeout = socket_seconds()
+            super().connect()
+
+        def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+            # The driver sets the time-out when it connects; there is no public way to change it.
+            if self._sock is not None:
+                self._sock.settimeout(socket_seconds())
+            super().send_packed_command(command, check_health)
+
+    return BoundedConnection
+
+
+def socket_seconds() -> float:
+    """The time that is left, as a socket takes it: 0 would mean not to wait at all."""
+    return min(max(seconds_left(), 0.001), LONGEST_SECONDS)
+
+
+def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
+    """A pool whose commands are cut off by their deadlines.
+
+    Args:
+        url: for redis-py.
+        seconds: how long waiting for a free connection may take.
+        **options: for the pool and its connections.
+
+    Raises:
+        ValueError: the URL has an option that cannot be used.
+    """
+    pool = BlockingConnectionPool.from_url(url, timeout=seconds, **options)
+    check_options(url, URL_QUERY_ARGUMENT_PARSERS, pool)
+    pool.connection_class = bounded(pool.connection_class)
+    return pool
+
+
+def is_unbounded(client: Any) -> bool:
+    """Whether a ready client waits for a silent server without end."""
+    holder = getattr(client, "connection_pool", None) or getattr(client, "nodes_manager", None)
+    return getattr(holder, "connection_kwargs", {}).get("socket_timeout") is None

@@ -1,0 +1,150 @@
+"""Addresses of Redis servers, namespaces, and who a token speaks for."""
+
+import base64
+import binascii
+import json
+import re
+from typing import NamedTuple, Self
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.suggestions import LONGEST_OPTION, did_you_mean
+from eventhub_checkpoints.errors import ConfigurationError
+
+DEFAULT_NAMESPACE = "eventhub-checkpoints"
+ENDED = re.compile(r"reset by peer|closed by (?:remote|server)|WinError 1005[34]", re.IGNORECASE)
+EXPECTED = "redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER OF DATABASE], or rediss:// for TLS"
+
+
+class RedisUrl(NamedTuple):
+    """A URL of redis-py, apart from what is ours.
+
+    Attributes:
+        driver_url: for redis-py: without `namespace`.
+        username: of the URL, or `""`.
+        namespace: of the URL's query, or None.
+        address: scheme, server and database, without any secret; for people.
+    """
+
+    driver_url: str
+    username: str
+    namespace: str | None
+    address: str
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read `redis://[[USER]:[PASSWORD]@]HOST[:PORT][/DATABASE][?OPTION=..]`.
+
+        Raises:
+            ConfigurationError: it is no such URL; the message does not repeat it.
+        """
+        if not isinstance(url, str):
+            given = "None" if url is None else f"of type {type(url).__qualname__}"
+            raise ConfigurationError(
+                f"this is no URL of a Redis server, but {given}; expected {EXPECTED}; a ready "
+                "client is passed as client="
+            )
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port
+            query = parse_qsl(parts.query, keep_blank_values=True)
+            database = parts.path.strip("/")
+        except ValueError:
+            raise wrong_url(url) from None  # its text repeats the URL
+        is_place = host and not parts.fragment and (not database or database.isdecimal())
+        if parts.scheme not in ("redis", "rediss") or not is_place:
+            raise wrong_url(url)
+        if not all(key.isidentifier() and len(key) <= LONGEST_OPTION for key, _ in query):
+            raise wrong_url(url)  # part of a password, where a ? in it was not quoted
+        if holds_secret(host):
+            raise wrong_url(url)
+        given = [value for key, value in query if key == "namespace" and value]
+        rest = urlencode([pair for pair in query if pair[0] != "namespace"])
+        server = f"[{host}]" if ":" in host else host
+        # The driver takes the first, and that before the path.
+        path = next((f"/{value}" for key, value in query if key == "db" and value), parts.path)
+        return cls(
+            urlunsplit(parts._replace(query=rest)),
+            unquote(parts.username or ""),
+            given[-1] if given else None,
+            f"{parts.scheme}://{server}{f':{port}' if port else ''}{path}",
+        )
+
+    @property
+    def has_password(self) -> bool:
+        """Whether the URL says who the store is."""
+        return urlsplit(self.driver_url).password is not None
+
+    def without_user(self) -> str:
+        """The driver's URL for credentials that are asked for at each connect."""
+        parts = urlsplit(self.driver_url)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def other_scheme(address: str, error: Exception) -> str:
+    """Return what to ask about the URL of a server that was reached and has never answered.
+
+    A server that wants TLS ends a connection without it at once; one that does not speak TLS
+    waits for the end of a command.
+    """
+    if address.startswith("rediss:"):
+        return "; does this port speak TLS? Else the URL begins with redis://"
+    if address.startswith("redis:") and ENDED.search(str(error)):
+        return "; does this port want TLS? Then the URL begins with rediss://"
+    return ""
+
+
+def wrong_url(url: object) -> ConfigurationError:
+    """The error for what is no URL of a Redis server."""
+    return ConfigurationError(
+        f"this is no URL of a Redis server; expected {EXPECTED}; "
+        f"characters such as # / ? @ in a password are written as {quote('#/?@', safe='')}"
+        + did_you_mean(url, ("redis",))
+    )
+
+
+def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
+    """What the keys begin with: as given, as in the URL, or the default.
+
+    Raises:
+        ConfigurationError: it cannot be part of a key, or the two differ.
+    """
+    if namespace is not None and of_url is not None and namespace != of_url:
+        raise ConfigurationError(
+            f"namespace is {quoted(namespace)}, and the URL says {quoted(of_url)}; expected one of "
+            "them"
+        )
+    chosen = next((one for one in (namespace, of_url) if one is not None), DEFAULT_NAMESPACE)
+    if (
+        not isinstance(chosen, str)
+        or not chosen.isprintable()
+        or not chosen
+        or not {*"{}:/ "}.isdisjoint(chosen)
+        or holds_secret(chosen)
+    ):
+        raise ConfigurationError(
+            f"namespace is {quoted(chosen)}; expected a text without braces, colons, slashes and "
+            "spaces"
+        )
+    return chosen
+
+
+def login(username: str, secret: str) -> tuple[str] | tuple[str, str]:
+    """What `AUTH` is told: the user of the URL, else the one that a token speaks for, if any."""
+    name = username or object_id(secret)
+    return (name, secret) if name else (secret,)
+
+
+def object_id(token: str) -> str:
+    """The claim `oid` of a JSON web token, by which Redis on Azure knows a user; `""` if none.
+
+    Not verified: the server does that.
+    """
+    try:
+        _, payload, _ = token.split(".")
+        padded = payload + "=" * (-len(payload) % 4)
+        claims = json.loads(base64.b64decode(padded, altchars="-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError):
+        return ""
+    found = claims.get("oid") if isinstance(claims, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,253 @@
+# Derived from _async/database.py by tools/unasync.py; edit that file.
+"""One database as the SQL store uses it: its engine, its tables, its errors."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from eventhub_checkpoints._shared._sync.compat import completed
+from eventhub_checkpoints._shared.suggestions import did_you_mean
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
+    MissingDriverError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.stores.credentials import (
+    PASSWORD_TWICE,
+    POSTGRES_TOKENS,
+    default_credential,
+    secret_source,
+)
+from eventhub_checkpoints.stores.sql._sync.calls import wait_for_locks, write_ahead
+from eventhub_checkpoints.stores.sql._sync.engine import (
+    COLOUR,
+    DRIVERS,
+    IDENTITY,
+    Connection,
+    Engine,
+    core_engine,
+    make_engine,
+)
+from eventhub_checkpoints.stores.sql.errors import READ_ONLY, postgres_failure, sqlite_failure
+from eventhub_checkpoints.stores.sql.migrations import (
+    MIGRATIONS,
+    applied,
+    has_versions,
+    newest_version,
+    preparations,
+)
+from eventhub_checkpoints.stores.sql.options import check_options
+from eventhub_checkpoints.stores.sql.sqlite import LettingGo, busy_milliseconds, flush_each_commit
+from eventhub_checkpoints.stores.sql.statements import Statements, statements
+from eventhub_checkpoints.stores.sql.url import (
+    WAYS_TO_A_TOKEN,
+    driver_url,
+    parsed,
+    require_file,
+    safe_for_tokens,
+    shown,
+    tables_of,
+)
+from eventhub_checkpoints.stores.unreachable import why_unreached
+
+try:
+    from sqlalchemy import event
+    from sqlalchemy.engine import URL
+    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import TimeoutError as NoConnectionError
+except ImportError as error:
+    raise MissingDriverError.of_extra("the SQL store", "sql") from error
+
+T = TypeVar("T")
+
+OWN_LEVEL = "AUTOCOMMIT"
+"""Every statement is a transaction of its own: no round trip for a begin and an end."""
+POOL_SIZE = {"postgresql": 4, "sqlite": 1}
+"""Connections of one store. On SQLite all would wait for the one lock of the file, and by turns of
+sleeping; in the pool they wait in a queue."""
+
+
+class SqlDatabase:
+    """An engine of our own or of the caller's, and all that is known about it."""
+
+    def __init__(
+        self,
+        url_or_engine: str | Engine,
+        namespace: str | None,
+        schema: str | None,
+        credential: Any,
+        entra: bool,
+        pool_timeout: float,
+    ) -> None:
+        self._owned: list[Callable[[], Any]] = []
+        self._left: list[Any] = []
+        self._is_own = False
+        if isinstance(url_or_engine, str | URL):
+            url = parsed(url_or_engine)
+            self.tables = tables_of(url, namespace, schema)
+            url = driver_url(url, DRIVERS, COLOUR)
+            check_options(url.query, url.get_driver_name())
+            self._engine = self._made(url, credential, entra, pool_timeout)
+        else:
+            self._engine = self._checked(url_or_engine, credential, entra)
+            self.tables = tables_of(self._engine.url.set(query={}), namespace, schema)
+        self.shown = shown(self._engine.url, self.tables)
+        self.dialect = self._engine.dialect.name
+        self.driver = self._engine.dialect.driver
+        self.statements = statements(self.tables, self.dialect, self.driver)
+
+    def _made(self, url: URL, credential: Any, entra: bool, pool_timeout: float) -> Engine:
+        dialect = url.get_backend_name()
+        if dialect == "sqlite" and (entra or credential is not None):
+            raise ConfigurationError("a SQLite file takes no credential")
+        if url.password is not None and (entra or credential is not None):
+            raise ConfigurationError(PASSWORD_TWICE)
+        if entra and credential is None:
+            credential = default_credential(IDENTITY, WAYS_TO_A_TOKEN)
+            self._owned.append(credential.close)
+        if hasattr(credential, "get_token"):
+            url = safe_for_tokens(url)
+        engine = make_engine(
+            url,
+            secret_source(credential, POSTGRES_TOKENS),
+            isolation_level=OWN_LEVEL,
+            # On SQLite a batch of claims is a transaction, begun by hand.
+            skip_autocommit_rollback=dialect == "postgresql",
+            pool_size=POOL_SIZE[dialect],
+            max_overflow=0,
+            pool_timeout=pool_timeout,
+            pool_use_lifo=True,
+            connect_args={"factory": LettingGo} if dialect == "sqlite" else {},
+        )
+        if dialect == "sqlite":
+            event.listen(core_engine(engine), "connect", flush_each_commit)
+        self._is_own = True
+        self._owned.append(engine.dispose)
+        return engine
+
+    @staticmethod
+    def _checked(engine: Any, credential: Any, entra: bool) -> Engine:
+        if not isinstance(engine, Engine):
+            raise ConfigurationError(
+                f"the first argument is of type {type(engine).__name__}; expected a URL, or an "
+                f"{Engine.__name__} of SQLAlchemy{did_you_mean(engine)}"
+            )
+        if credential is not None or entra:
+            raise ConfigurationError("a ready engine has its own password; leave credential out")
+        driver_url(engine.url, DRIVERS, COLOUR)
+        return engine
+
+    def statements_for(self, connection: Connection) -> Statements:
+        """The statements as the driver of a caller's connection takes them.
+
+        Raises:
+            ConfigurationError: it is no connection to a database of this kind.
+        """
+        dialect = getattr(connection, "dialect", None)
+        if dialect is None or dialect.name != self.dialect:
+            kind = type(connection).__name__
+            raise ConfigurationError(
+                f"the connection is of type {kind}; expected a {Connection.__name__} of "
+                f"SQLAlchemy to {self.dialect}, such as `session.connection()` gives"
+            )
+        if dialect.driver == self.driver:
+            return self.statements
+        return statements(self.tables, self.dialect, dialect.driver)
+
+    def transact(self, work: Callable[..., T], *args: Any, isolation_level: str = OWN_LEVEL) -> T:
+        """Do some work on a connection that is free; on an error it is rolled back."""
+        if self.dialect == "sqlite" and not self._is_own:
+            # Its connections, closed in the middle of a statement, would keep the file's lock.
+            return completed(self._transact, work, *args, isolation_level=isolation_level)
+        return self._transact(work, *args, isolation_level=isolation_level)
+
+    def _transact(self, work: Callable[..., T], *args: Any, isolation_level: str) -> T:
+        with self._engine.connect() as connection:
+            if isolation_level != OWN_LEVEL or not self._is_own:
+                connection.execution_options(isolation_level=isolation_level)
+            try:
+                if self.dialect == "sqlite":
+                    wait_for_locks(connection, busy_milliseconds())
+                answer = work(connection, *args)
+            except Exception as error:
+                # Of a standby, a new connection may find the primary. What is no error of the
+                # database is a driver that has lost the thread; its connection is not kept.
+                if sqlstate(error) == READ_ONLY or not isinstance(error, DBAPIError):
+                    connection.invalidate()
+                raise
+            if not self._is_own:
+                # A listener of the caller's may have begun a transaction.
+                connection.commit()
+            return answer
+
+    def require_file(self) -> None:
+        """Refuse a file of SQLite's that is not there; raises `StoreNotReadyError`."""
+        if self._is_own and self.dialect == "sqlite":
+            require_file(self._engine.url, self.shown)
+
+    def migrate(self, writer: str) -> None:
+        """Apply what is missing, while everybody else who migrates waits."""
+        if self.transact(self._version) >= len(MIGRATIONS):
+            return  # no right to create anything is needed then
+        if self.dialect == "sqlite" and self._is_own:
+            self.transact(write_ahead)
+        level = OWN_LEVEL if self.dialect == "sqlite" else "READ COMMITTED"
+        self.transact(self._migrate, writer, isolation_level=level)
+
+    def _migrate(self, connection: Connection, writer: str) -> None:
+        if self.dialect == "sqlite":
+            # Inside of a transaction that the caller's engine begins, BEGIN would fail.
+            begin = "BEGIN IMMEDIATE" if self._is_own else "SAVEPOINT migration"
+            connection.exec_driver_sql(begin)
+        for text in preparations(self.tables, self.dialect):
+            connection.exec_driver_sql(text)
+        note = applied(self.tables, self.dialect, self.driver)
+        for number in range(self._version(connection) + 1, len(MIGRATIONS) + 1):
+            for text in MIGRATIONS[number - 1](self.tables, self.dialect):
+                connection.exec_driver_sql(text)
+            values = {"version": number, "writer": writer}
+            connection.exec_driver_sql(note.text, note.filled(values))
+        connection.commit()
+
+    def _version(self, connection: Connection) -> int:
+        found = connection.exec_driver_sql(has_versions(self.tables, self.dialect))
+        if found.first() is None:
+            return 0
+        newest = connection.exec_driver_sql(newest_version(self.tables))
+        return int(newest.scalar() or 0)
+
+    def drop_connections(self) -> None:
+        """Leave the pool to where it belongs: closing it would end what is in use there."""
+        if self._is_own:
+            self._left.append(core_engine(self._engine).pool)
+            core_engine(self._engine).dispose(close=False)
+
+    def close(self) -> None:
+        """Close the engine and the credential that were made here."""
+        for close in self._owned:
+            close()
+
+    def map_error(self, error: Exception) -> CheckpointStoreError | None:
+        """The error of a driver as one of ours; None if it is none."""
+        if isinstance(error, NoConnectionError):
+            return StoreUnavailableError(f"{self.shown}: all connections of this store are in use")
+        if isinstance(error, TimeoutError):
+            return StoreUnavailableError(f"{self.shown}: no answer in time")
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        of_files = isinstance(error, PermissionError | FileNotFoundError)
+        if self.dialect == "postgresql" and isinstance(error, OSError) and not of_files:
+            # asyncpg passes the errors of the network through.
+            return postgres_failure("08", str(error), self.shown, "", why_unreached(error))
+        if self.dialect == "sqlite" and isinstance(error, DBAPIError):
+            return sqlite_failure(getattr(cause, "sqlite_errorname", None), str(cause), self.shown)
+        of_asyncpg = type(error).__module__.startswith("asyncpg.")
+        if isinstance(error, DBAPIError) or of_asyncpg:
+            said = getattr(error, "statement", None) or ""
+            why = why_unreached(error)
+            return postgres_failure(sqlstate(error), str(cause), self.shown, said, why)
+        return None
+
+
+def sqlstate(error: Exception) -> str | None:
+    """The SQLSTATE that a driver's error carries."""
+    return getattr(getattr(error, "orig", None) or error, "sqlstate", None)

@@ -1,0 +1,185 @@
+"""Where the tables are: what a store of either colour makes of its URL."""
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.suggestions import did_you_mean
+from eventhub_checkpoints.errors import (
+    ConfigurationError,
+    MissingDriverError,
+    StoreNotReadyError,
+)
+from eventhub_checkpoints.stores.sql.errors import NO_FILE
+from eventhub_checkpoints.stores.sql.options import OURS
+from eventhub_checkpoints.stores.sql.tables import Tables
+
+try:
+    from sqlalchemy.engine import URL, make_url
+    from sqlalchemy.exc import ArgumentError
+except ImportError as error:
+    raise MissingDriverError.of_extra("the SQL store", "sql") from error
+
+NAMESPACE = "eventhub_checkpoints"
+OWN = ("postgresql", "sqlite")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
+"""So short that PostgreSQL cuts off no table's name (63 bytes)."""
+FORMS = (
+    "expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE, special characters "
+    "percent-encoded"
+)
+UNSTRIPPED = (
+    "the store URL begins or ends with white space, such as the line break of the file that it was "
+    "read from: strip it"
+)
+UNREADABLE = f"the store URL cannot be read; {FORMS}"
+OTHER_URL = re.compile("://[^/]*:")
+"""A URL with a password or port, in the place of a part of another one."""
+NO_PORT = (
+    "the port in the store URL is no number from 1 to 65535; expected "
+    "postgresql://USER:PASSWORD@HOST:5432/DATABASE, special characters percent-encoded"
+)
+EXTRAS = {"aiosqlite": "sql", "psycopg": "postgres"}
+
+
+def parsed(url: str | URL) -> URL:
+    """The URL.
+
+    Raises:
+        ConfigurationError: it is none; the message does not repeat it, it may hold a password.
+    """
+    if isinstance(url, str) and url != url.strip():
+        raise ConfigurationError(UNSTRIPPED)
+    try:
+        found = make_url(url)
+    except ArgumentError:
+        raise ConfigurationError(f"{UNREADABLE}{did_you_mean(str(url), OWN)}") from None
+    except ValueError:
+        # It shows what stands there, which is part of the password where that has an @.
+        raise ConfigurationError(NO_PORT) from None
+    if found.port is not None and not 0 < found.port < 65536:
+        raise ConfigurationError(NO_PORT)
+    if found.get_backend_name() != "sqlite" and "@" in f"{found.host}{found.database}":
+        # A password with a slash ends the host there, and its rest would be shown.
+        raise ConfigurationError(UNREADABLE)
+    parts = (found.host, found.database, *found.query)
+    if any(holds_secret(part) or OTHER_URL.search(part) for part in parts if part):
+        raise ConfigurationError(f"a part of the store URL is a secret of something else; {FORMS}")
+    if found.get_backend_name() == "sqlite" and found.host:
+        raise ConfigurationError(
+            f"a SQLite file has no host; expected sqlite:///FILE{did_you_mean(str(url), OWN)}"
+        )
+    return found
+
+
+def tables_of(url: URL, namespace: str | None, schema: str | None) -> Tables:
+    """The tables' names, by arguments or by the URL's query.
+
+    Raises:
+        ConfigurationError: both are given and differ, or a name cannot be a table's.
+    """
+    chosen = {
+        "namespace": chosen_name(url, "namespace", namespace) or NAMESPACE,
+        "schema": chosen_name(url, "schema", schema),
+    }
+    if chosen["schema"] and url.get_backend_name() == "sqlite":
+        raise ConfigurationError("SQLite has no schemas; leave schema out, or use namespace")
+    return Tables(**chosen)  # type: ignore[arg-type]  # the namespace is never None
+
+
+def chosen_name(url: URL, name: str, given: str | None) -> str | None:
+    """A name by its argument or by the URL's query; None where it is in neither."""
+    written = url.query.get(name)
+    if given is not None and written is not None and given != written:
+        raise ConfigurationError(
+            f"{name} is {quoted(given)}, and {quoted(written)} in the URL; give it once"
+        )
+    value = given if given is not None else written
+    if value is not None and not (isinstance(value, str) and NAME.fullmatch(value)):
+        raise ConfigurationError(
+            f"{name} is {quoted(value)}; expected letters, digits and _, at most 48, no digit first"
+        )
+    return value
+
+
+def driver_url(url: URL, drivers: Mapping[str, Sequence[str]], colour: str) -> URL:
+    """The URL with a driver of this colour, and without what is ours in its query.
+
+    Raises:
+        ConfigurationError: no such database or driver is supported here, or the rows would be
+            in one connection's memory.
+        MissingDriverError: the driver is not installed.
+    """
+    dialect, _, driver = url.drivername.partition("+")
+    if dialect not in drivers:
+        known = " and ".join(f"{name}://" for name in drivers)
+        raise ConfigurationError(
+            f"{dialect}:// is not supported; the SQL store takes {known}"
+            f"{did_you_mean(f'{dialect}://', OWN)}"
+        )
+    driver = driver or drivers[dialect][0]
+    if driver not in drivers[dialect]:
+        known = " or ".join(f"{dialect}+{name}://" for name in drivers[dialect])
+        raise ConfigurationError(
+            f"{url.drivername}:// cannot be used by the {colour} store; it takes {known}, "
+            f"or {dialect}:// for the first of these"
+        )
+    check_file(url)
+    if driver != "pysqlite" and find_spec(driver) is None:
+        if driver in EXTRAS:
+            raise MissingDriverError.of_extra(f"{dialect}+{driver}://", EXTRAS[driver])
+        raise MissingDriverError(f"{dialect}+{driver}:// needs: python -m pip install {driver}")
+    return url.set(drivername=f"{dialect}+{driver}").difference_update_query(OURS)
+
+
+def check_file(url: URL) -> None:
+    """Refuse a database that is in memory.
+
+    Each connection would have rows of its own, and they would end with it.
+
+    Raises:
+        ConfigurationError: it is one.
+    """
+    in_memory = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
+    if url.get_backend_name() == "sqlite" and in_memory:
+        raise ConfigurationError(
+            "the SQL store keeps rows in a file, sqlite:///FILE; memory: is the store for memory"
+        )
+
+
+def require_file(url: URL, shown: str) -> None:
+    """Leave no empty file where SQLite finds none: a misspelt name would make a new store.
+
+    Args:
+        url: of the database.
+        shown: the same, for people.
+
+    Raises:
+        StoreNotReadyError: there is none.
+    """
+    file = Path(str(url.database))
+    # Where its folder is missing too, SQLite leaves nothing, and says that.
+    if "uri" not in url.query and file.parent.is_dir() and not file.exists():
+        raise StoreNotReadyError(f"{shown}: {NO_FILE}")
+
+
+def shown(url: URL, tables: Tables) -> str:
+    """The database and the tables' namespace, for a human; no password, no query."""
+    place = url.set(query={}).render_as_string()
+    schema = f"{tables.schema}." if tables.schema else ""
+    return f"{place} ({schema}{tables.namespace}_*)"
+
+
+WAYS_TO_A_TOKEN = (
+    "entra=True takes the default credential of azure-identity, which is not installed: "
+    "python -m pip install azure-identity, or pass a credential"
+)
+TLS = {"psycopg": "sslmode", "asyncpg": "ssl"}
+
+
+def safe_for_tokens(url: URL) -> URL:
+    """The URL with encryption required: the server gets a token as it is."""
+    name = TLS[url.get_driver_name()]
+    return url if name in url.query else url.update_query_dict({name: "require"})

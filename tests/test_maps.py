@@ -1,0 +1,34 @@
+"""The docstring of each package names its modules."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import eventhub_checkpoints
+
+ROOT = Path(eventhub_checkpoints.__file__).parent
+SAME_NAMES = {"aio", "_async", "_sync"}
+"""Their modules are in the map of the package above."""
+PACKAGES = [
+    path.parent for path in sorted(ROOT.rglob("__init__.py")) if path.parent.name not in SAME_NAMES
+]
+
+
+def modules(package: Path) -> set[str]:
+    """The modules and packages below a package, those of `_async` included."""
+    found = {path.stem for path in [*package.glob("*.py"), *package.glob("_async/*.py")]}
+    found |= {path.parent.name for path in package.glob("*/__init__.py")}
+    return found - {"__init__", "__main__", "__pycache__"}
+
+
+def named(package: Path) -> set[str]:
+    """The words in backticks of a package's docstring."""
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    return set(re.findall(r"`(\w+)`", docstring))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_package_names_its_modules(package: Path) -> None:
+    assert not modules(package) - named(package) - SAME_NAMES
