@@ -10,7 +10,7 @@ from typing import Any
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.amqp.event_columns import columns_of
+from eventhub_checkpoints.receive.amqp.events import columns_of
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.columns import record_batch
 

@@ -58,7 +58,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "ini": parse_ini,
 }
 RUN = {"python", "console"}
-PLAIN = {"text", "diff", "sql", "lua"}
+PLAIN = {"text", "diff", "sql", "lua", "mermaid"}
 
 
 @pytest.fixture

@@ -81,9 +81,9 @@ DRIVERS = [
 LAZY = {
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
-    "stores.sql.options": "the driver that a URL names is known only then",
+    "stores.sql.url": "the driver that a URL names is known only then",
     "stores.credentials": "azure-identity is no dependency; it is used where it is installed",
-    "processing.metrics": "opentelemetry-api is no dependency; it is used where it is installed",
+    "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "spark.source.options": "only a job that asks for Kafka needs its client",
     "localhub.local": "only who has the client asks for the client's arguments",

@@ -11,6 +11,7 @@ import eventhub_checkpoints
 ROOT = Path(eventhub_checkpoints.__file__).parent
 SAME_NAMES = {"aio", "_async", "_sync"}
 """Their modules are in the map of the package above."""
+OTHER_WORDS = {"all_of", "every", "trailing", "any_of"}
 PACKAGES = [
     path.parent for path in sorted(ROOT.rglob("__init__.py")) if path.parent.name not in SAME_NAMES
 ]
@@ -32,3 +33,11 @@ def named(package: Path) -> set[str]:
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_package_names_its_modules(package: Path) -> None:
     assert not modules(package) - named(package) - SAME_NAMES
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_list_of_modules_names_no_other(package: Path) -> None:
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    items = re.findall(r"^- (.+?)(?=^- |^$|\Z)", docstring, re.MULTILINE | re.DOTALL)
+    words = re.findall(r"`([a-z_]+)`(?=[,:]| (?:and|with) `)", " ".join(items))
+    assert set(words) <= modules(package) | SAME_NAMES | OTHER_WORDS

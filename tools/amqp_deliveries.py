@@ -17,7 +17,7 @@ from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.amqp.decoder.events import read_event
 from eventhub_checkpoints.receive.amqp.decoder.gathering import columns_of as gathered
 from eventhub_checkpoints.receive.amqp.decoder.gathering import rows_of_events
-from eventhub_checkpoints.receive.amqp.event_columns import columns_of
+from eventhub_checkpoints.receive.amqp.events import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -19,7 +19,7 @@ from azure.eventhub._pyamqp._decode import decode_frame, decode_payload
 from amqp_producers import PRODUCERS, messages
 from eventhub_checkpoints.localhub.events import read_events
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
-from eventhub_checkpoints.receive.amqp.event_columns import columns_of
+from eventhub_checkpoints.receive.amqp.events import columns_of
 from eventhub_checkpoints.receive.columns import record_batch
 
 if TYPE_CHECKING:

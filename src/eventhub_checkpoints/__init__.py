@@ -81,3 +81,6 @@ __all__ = [
     "open_store",
     "trailing",
 ]
+
+for _public in (PartitionStats, Policy, Position, all_of, any_of, every, trailing):
+    _public.__module__ = __name__

@@ -41,5 +41,5 @@ __all__ = [
     "seconds_left",
 ]
 
-for public in (BaseCheckpointStore, Conflict, Listing, Lost, Seen, StoreSettings, Won, Written):
-    public.__module__ = __name__
+for _public in (BaseCheckpointStore, Conflict, Listing, Lost, Seen, StoreSettings, Won, Written):
+    _public.__module__ = __name__

@@ -9,5 +9,5 @@ from eventhub_checkpoints.processing._sync.in_flight_event import Ticket
 
 __all__ = ["Checkpointer", "Handlers", "Ticket"]
 
-for public in (Checkpointer, Handlers, Ticket):
-    public.__module__ = __name__
+for _public in (Checkpointer, Handlers, Ticket):
+    _public.__module__ = __name__

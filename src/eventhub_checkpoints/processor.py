@@ -5,13 +5,13 @@ public API only, and works with every store.
 """
 
 from eventhub_checkpoints.processing._sync.checkpoint_manager import (
+    Apart,
     CheckpointManager,
     PartitionProcessor,
 )
-from eventhub_checkpoints.processing._sync.delivery_tracker import Apart
 from eventhub_checkpoints.processing._sync.processor import EventProcessor
 
 __all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]
 
-for public in (Apart, CheckpointManager, EventProcessor, PartitionProcessor):
-    public.__module__ = __name__
+for _public in (Apart, CheckpointManager, EventProcessor, PartitionProcessor):
+    _public.__module__ = __name__

@@ -19,7 +19,7 @@ from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
 from eventhub_checkpoints._shared.suggestions import did_you_mean, nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.stores._sync.hook_runner import log
+from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.configuration import expected_types, read_configuration
 
 GROUP = "eventhub_checkpoints.stores"

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.amqp.endpoints import Accepted, Error
 from eventhub_checkpoints.amqp.frames import (
     AMQP_FRAME,
     EMPTY_FRAME,
@@ -15,8 +14,14 @@ from eventhub_checkpoints.amqp.frames import (
     encode_frame,
     split_frame,
 )
-from eventhub_checkpoints.amqp.performatives import Detach, Open, Transfer
-from eventhub_checkpoints.amqp.sasl import SaslOutcome
+from eventhub_checkpoints.amqp.performatives import (
+    Accepted,
+    Detach,
+    Error,
+    Open,
+    SaslOutcome,
+    Transfer,
+)
 from eventhub_checkpoints.amqp.types import CodecError
 
 LIMIT = 1 << 20

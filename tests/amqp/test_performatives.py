@@ -2,38 +2,41 @@
 
 import pytest
 
-from eventhub_checkpoints.amqp import endpoints, performatives, sasl
+from eventhub_checkpoints.amqp import performatives
 from eventhub_checkpoints.amqp.composites import Composite, from_described
 from eventhub_checkpoints.amqp.decode import decode
 from eventhub_checkpoints.amqp.encode import encode
-from eventhub_checkpoints.amqp.endpoints import Accepted, Error, Rejected, Source, Target
 from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
+    Accepted,
     Attach,
     Begin,
     Close,
     Detach,
     Disposition,
+    Error,
     Flow,
     Open,
+    Rejected,
+    Source,
+    Target,
     Transfer,
 )
 from eventhub_checkpoints.amqp.types import Array, CodecError, Described, Symbol, UInt, ULong
 
 CLASSES = {
     thing
-    for module in (endpoints, performatives, sasl)
-    for thing in vars(module).values()
+    for thing in vars(performatives).values()
     if isinstance(thing, type)
     and issubclass(thing, Composite)
-    and thing.__module__ == module.__name__
+    and thing.__module__ == performatives.__name__
 }
 
 SPECIFIED = {
     Open: 10, Begin: 8, Attach: 14, Flow: 11, Transfer: 11, Disposition: 6, Detach: 3,
     performatives.End: 1, Close: 1, Error: 3, Source: 11, Target: 7, Accepted: 0, Rejected: 1,
-    endpoints.Received: 2, endpoints.Released: 0, endpoints.Modified: 3,
-    sasl.SaslMechanisms: 1, sasl.SaslInit: 3, sasl.SaslOutcome: 2,
+    performatives.Received: 2, performatives.Released: 0, performatives.Modified: 3,
+    performatives.SaslMechanisms: 1, performatives.SaslInit: 3, performatives.SaslOutcome: 2,
 }  # fmt: skip
 
 FILLED = [
@@ -63,9 +66,9 @@ FILLED = [
     Disposition(first=1, last=2, settled=True, state=Rejected(error=Error(condition="amqp:x"))),
     Detach(handle=1, closed=True, error=Error(condition="a", description="b", info={"c": "d"})),
     Close(),
-    sasl.SaslMechanisms(sasl_server_mechanisms=("ANONYMOUS",)),
-    sasl.SaslInit(mechanism="PLAIN", initial_response=b"\0a\0b", hostname="h"),
-    sasl.SaslOutcome(code=1),
+    performatives.SaslMechanisms(sasl_server_mechanisms=("ANONYMOUS",)),
+    performatives.SaslInit(mechanism="PLAIN", initial_response=b"\0a\0b", hostname="h"),
+    performatives.SaslOutcome(code=1),
 ]
 
 
@@ -117,7 +120,7 @@ def test_a_descriptor_may_be_a_number_of_any_width_or_a_symbol(descriptor):
 
 def test_one_symbol_and_an_array_of_symbols_read_the_same():
     for given in (Symbol("a"), Array([Symbol("a")])):
-        assert sasl.SaslMechanisms.from_fields([given]).sasl_server_mechanisms == ("a",)
+        assert performatives.SaslMechanisms.from_fields([given]).sasl_server_mechanisms == ("a",)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,12 @@ import pytest
 
 from eventhub_checkpoints.receive import Address, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, TextMaps
-from eventhub_checkpoints.receive.side_by_side import SideBySide
-from eventhub_checkpoints.receive.stoppable import STOP_CHECK, StoppableStream, StoppedError
+from eventhub_checkpoints.receive.parallel_reader import (
+    STOP_CHECK,
+    SideBySide,
+    StoppableStream,
+    StoppedError,
+)
 from eventhub_checkpoints.receive.stream import Stream
 
 TENS = ReadSettings(rows_per_batch=10)

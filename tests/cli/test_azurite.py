@@ -13,8 +13,10 @@ from eventhub_checkpoints.cli.azurite import (
     Azurite,
     AzuriteError,
     AzuriteMissingError,
+    AzuritePackage,
+    Node,
+    find_node,
 )
-from eventhub_checkpoints.cli.azurite_package import AzuritePackage, Node, find_node
 from eventhub_checkpoints.cli.children import ChildError
 
 

@@ -18,7 +18,7 @@ from azure.storage.blob import BlobServiceClient
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.cli.azurite import Azurite
-from eventhub_checkpoints.cli.demo.requirements import java_version
+from eventhub_checkpoints.cli.demo.command import java_version
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.positions.hubs import ask_properties
 

@@ -12,11 +12,11 @@ import pytest
 from backends import Backend
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.base import BaseCheckpointStore
-from eventhub_checkpoints.cli.demo import storage_given
-from eventhub_checkpoints.cli.demo.ending import what_to_try
+from eventhub_checkpoints.cli.demo import storage as storage_given
 from eventhub_checkpoints.cli.demo.place import Place
 from eventhub_checkpoints.cli.demo.servers import Servers
-from eventhub_checkpoints.cli.demo.storage_given import GivenStorage, SqliteFile
+from eventhub_checkpoints.cli.demo.storage import GivenStorage, SqliteFile
+from eventhub_checkpoints.cli.demo.story import what_to_try
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     StoreAccessError,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.cli.demo.ending import report
 from eventhub_checkpoints.cli.demo.screen import Screen
+from eventhub_checkpoints.cli.demo.story import report
 from eventhub_checkpoints.cli.demo.verdict import PartitionOutcome, broken_promises
 
 KEPT = PartitionOutcome(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from eventhub_checkpoints import Checkpoint, Ownership, Scope
 from eventhub_checkpoints.records import Proposal
 from eventhub_checkpoints.stores.hook_results import Conflict, Lost, Seen, Won, Written
-from eventhub_checkpoints.stores.memory.rules import claim, write
+from eventhub_checkpoints.stores.memory.rows import claim, write
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 STORED = Ownership(SCOPE, "0", "other", "stored", 1.0)

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import Ownership, Scope
-from eventhub_checkpoints.stores.clock import on_local_clock
-from eventhub_checkpoints.stores.hook_results import Listing
+from eventhub_checkpoints.stores.hook_results import Listing, on_local_clock
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 TIMES = st.floats(1e9, 2e9)

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.stores.configuration import read_configuration
-from eventhub_checkpoints.stores.configuration_backends import LEASE_NOTE, Opening
+from eventhub_checkpoints.stores.configuration import LEASE_NOTE, Opening, read_configuration
 
 SECRET = "c2VjcmV0"
 BLOB = {"backendType": "AzureBlob", "namespace": "positions"}

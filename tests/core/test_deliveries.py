@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.processing.deliveries import Deliveries, Row
-from eventhub_checkpoints.processing.watermark import Position, Ticket, Watermark
+from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row, Ticket, Watermark
 
 
 def at(number: int) -> Position:

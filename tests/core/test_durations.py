@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eventhub_checkpoints._shared.durations import SECONDS, seconds_of
+from eventhub_checkpoints._shared.configuration_tables import SECONDS, seconds_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/configuration.md"
 

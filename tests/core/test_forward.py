@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import Checkpoint, Scope
-from eventhub_checkpoints.stores.checkpoint_guard import REMEMBERED_WRITES, Track, highest
 from eventhub_checkpoints.stores.hook_results import ABSENT, UNKNOWN
+from eventhub_checkpoints.stores.partition_state import REMEMBERED_WRITES, Track, highest
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 NUMBERS = st.integers(-(2**63), 2**63 - 1)

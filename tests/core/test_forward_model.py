@@ -11,10 +11,8 @@ import pytest
 
 import campaign
 from eventhub_checkpoints import Checkpoint
-from eventhub_checkpoints.stores.checkpoint_guard import Track, highest
 from eventhub_checkpoints.stores.hook_results import Seen
-from eventhub_checkpoints.stores.lease import Hold
-from eventhub_checkpoints.stores.partition_state import Partition
+from eventhub_checkpoints.stores.partition_state import Hold, Partition, Track, highest
 from forward_model import run_round
 
 ROUNDS_TO_CATCH = 200

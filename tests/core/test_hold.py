@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import Ownership, Scope
-from eventhub_checkpoints.stores.lease import REMEMBERED_ETAGS, Hold
+from eventhub_checkpoints.stores.partition_state import REMEMBERED_ETAGS, Hold
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 

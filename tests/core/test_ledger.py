@@ -3,10 +3,8 @@
 import pytest
 
 from eventhub_checkpoints import Checkpoint, Ownership, Scope
-from eventhub_checkpoints.stores.checkpoint_guard import Track
 from eventhub_checkpoints.stores.hook_results import ABSENT, UNKNOWN
-from eventhub_checkpoints.stores.lease import Hold
-from eventhub_checkpoints.stores.partition_state import Ledger, Partition
+from eventhub_checkpoints.stores.partition_state import Hold, Ledger, Partition, Track
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$default")
 ELSEWHERE = Scope("ns.servicebus.windows.net", "orders", "other")

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from eventhub_checkpoints._shared.retry import LONGEST_PAUSE
+from eventhub_checkpoints._shared.deadline import LONGEST_PAUSE
 from eventhub_checkpoints.processing.policy import Due, Policy, any_of, every, trailing
 from eventhub_checkpoints.processing.statistics import Tally
 from eventhub_checkpoints.processing.watermark import Position

@@ -7,7 +7,7 @@ from azure.eventhub._pyamqp.error import AMQPLinkError
 from azure.eventhub.exceptions import ConnectError, EventHubError
 
 from eventhub_checkpoints import InvalidCheckpointError
-from eventhub_checkpoints.processing.invalid_positions import (
+from eventhub_checkpoints.processing.start_position import (
     CONDITION,
     beyond,
     has_events_behind,

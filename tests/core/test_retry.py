@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints._shared.retry import (
+from eventhub_checkpoints._shared.deadline import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     WORTHWHILE,

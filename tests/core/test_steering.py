@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.processing.start_choice import Place, Steering
+from eventhub_checkpoints.processing.start_position import Place, Steering
 from eventhub_checkpoints.processing.watermark import Position
 
 SAVED = (100, "saved")

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.processing.policy import Policy, trailing
-from eventhub_checkpoints.processing.trailing import MOST_GROUPS, PARTS
+from eventhub_checkpoints.processing.policy import MOST_GROUPS, PARTS, Policy, trailing
 from eventhub_checkpoints.processing.watermark import Position
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,6 @@ from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
 from eventhub_checkpoints.amqp.composites import Composite
-from eventhub_checkpoints.amqp.endpoints import Source, Target
 from eventhub_checkpoints.amqp.frames import (
     AMQP_HEADER,
     Body,
@@ -22,7 +21,16 @@ from eventhub_checkpoints.amqp.frames import (
     encode_frame,
     split_frame,
 )
-from eventhub_checkpoints.amqp.performatives import RECEIVER, Attach, Begin, Flow, Open, Transfer
+from eventhub_checkpoints.amqp.performatives import (
+    RECEIVER,
+    Attach,
+    Begin,
+    Flow,
+    Open,
+    Source,
+    Target,
+    Transfer,
+)
 from eventhub_checkpoints.amqp.types import Described, Symbol
 from eventhub_checkpoints.localhub import LocalHub
 

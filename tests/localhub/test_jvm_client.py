@@ -5,7 +5,6 @@ from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.amqp.composites import Composite
 from eventhub_checkpoints.amqp.encode import encode_described, encode_list_of
-from eventhub_checkpoints.amqp.endpoints import Source, Target
 from eventhub_checkpoints.amqp.messages import Message, Properties, decode_message
 from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
@@ -13,6 +12,8 @@ from eventhub_checkpoints.amqp.performatives import (
     Attach,
     Disposition,
     Flow,
+    Source,
+    Target,
     Transfer,
 )
 from eventhub_checkpoints.amqp.types import Described, Symbol

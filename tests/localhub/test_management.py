@@ -9,14 +9,16 @@ from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 from azure.eventhub.exceptions import ConnectError
 
-from eventhub_checkpoints.amqp.endpoints import Accepted, Source, Target
 from eventhub_checkpoints.amqp.messages import Message, Properties, decode_message, section
 from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
     SENDER,
+    Accepted,
     Attach,
     Disposition,
     Flow,
+    Source,
+    Target,
     Transfer,
 )
 from eventhub_checkpoints.amqp.types import Array, Int, Timestamp

@@ -6,7 +6,6 @@ import time
 import pytest
 
 from eventhub_checkpoints.amqp.encode import encode_described
-from eventhub_checkpoints.amqp.endpoints import Source
 from eventhub_checkpoints.amqp.frames import (
     AMQP_HEADER,
     EMPTY_FRAME,
@@ -25,8 +24,10 @@ from eventhub_checkpoints.amqp.performatives import (
     End,
     Flow,
     Open,
+    SaslInit,
+    SaslOutcome,
+    Source,
 )
-from eventhub_checkpoints.amqp.sasl import SaslInit, SaslOutcome
 from eventhub_checkpoints.localhub import LocalHub
 
 

@@ -6,7 +6,6 @@ import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.aio import EventHubProducerClient as AioProducerClient
 
-from eventhub_checkpoints.amqp.endpoints import Accepted, Rejected, Source, Target
 from eventhub_checkpoints.amqp.messages import (
     BATCH_FORMAT,
     Header,
@@ -17,10 +16,14 @@ from eventhub_checkpoints.amqp.messages import (
 )
 from eventhub_checkpoints.amqp.performatives import (
     SENDER,
+    Accepted,
     Attach,
     Detach,
     Disposition,
     Flow,
+    Rejected,
+    Source,
+    Target,
     Transfer,
 )
 from eventhub_checkpoints.amqp.types import Symbol

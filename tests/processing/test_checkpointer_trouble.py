@@ -11,7 +11,7 @@ import pytest
 from eventhub_checkpoints import CheckpointStoreError, Policy, every
 from eventhub_checkpoints.processing._async import session as aio_claim
 from eventhub_checkpoints.processing._sync import session as _claim
-from eventhub_checkpoints.processing.plan import Due, Plan
+from eventhub_checkpoints.processing.policy import Due, Plan
 
 Wait = Callable[..., Any]
 AWAY = ConnectionError("the storage is away")

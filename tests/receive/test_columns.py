@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from eventhub_checkpoints.receive.amqp.decoder.values import as_text
-from eventhub_checkpoints.receive.amqp.event_columns import body_bytes, columns_of
+from eventhub_checkpoints.receive.amqp.events import body_bytes, columns_of
 from eventhub_checkpoints.receive.columns import SCHEMA, record_batch
 
 ENQUEUED = 1795255200123

@@ -16,8 +16,7 @@ from eventhub_checkpoints.localhub import LocalHub, delivery, session
 from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
 from eventhub_checkpoints.receive.amqp import opening
 from eventhub_checkpoints.receive.amqp.fast import FastStream
-from eventhub_checkpoints.receive.amqp.opening import Place
-from eventhub_checkpoints.receive.amqp.retries import Retries
+from eventhub_checkpoints.receive.amqp.opening import Place, Retries
 
 FAST = ReadSettings(receive_path="fast")
 

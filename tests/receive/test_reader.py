@@ -12,7 +12,7 @@ from eventhub_checkpoints.receive import (
     PartitionProperties,
     ReadSettings,
 )
-from eventhub_checkpoints.receive.amqp.event_columns import columns_of
+from eventhub_checkpoints.receive.amqp.events import columns_of
 from eventhub_checkpoints.receive.reader import RangeReader
 
 ADDRESS = HubAddress("ns", "orders", "$Default", "secret")

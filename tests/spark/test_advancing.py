@@ -3,9 +3,9 @@ from datetime import UTC, datetime
 import pytest
 
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
-from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
-from eventhub_checkpoints.spark.source.advancing import beginnings, losses, next_offset
+from eventhub_checkpoints.spark.progress.parsing import StreamOffset
 from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits
+from eventhub_checkpoints.spark.source.planning import beginnings, losses, next_offset
 
 ADDRESS = HubAddress("ns", "orders", "$Default", "secret")
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)

@@ -8,8 +8,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark.publishing.following import Following
-from eventhub_checkpoints.spark.publishing.forward import LastEvent
 from eventhub_checkpoints.spark.publishing.observed import newest_events, observed_offsets
+from eventhub_checkpoints.spark.publishing.outbox import LastEvent
 
 QUERY, OTHER = "0000000a-0000-0000-0000-000000000000", "0000000b-0000-0000-0000-000000000000"
 RUN, OTHER_RUN = "0000000c-0000-0000-0000-000000000000", "0000000d-0000-0000-0000-000000000000"

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints.receive import OffsetRange
-from eventhub_checkpoints.spark.source.grouping import TaskSize, events, grouped
+from eventhub_checkpoints.spark.source.limits import TaskSize, events, grouped
 
 RANGES = st.lists(st.integers(0, 1000), max_size=40).map(
     lambda sizes: [OffsetRange(str(one), 5, 5 + size) for one, size in enumerate(sizes)]

@@ -6,8 +6,7 @@ import pytest
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition
 from eventhub_checkpoints.spark.positions.texts import connector_positions
-from eventhub_checkpoints.spark.source.grouping import TaskSize
-from eventhub_checkpoints.spark.source.limits import Limits
+from eventhub_checkpoints.spark.source.limits import Limits, TaskSize
 from eventhub_checkpoints.spark.source.options import SourceOptions
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="

@@ -10,8 +10,7 @@ from eventhub_checkpoints import (
     StoreAccessError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.spark.publishing.forward import ForwardWriter, LastEvent
-from eventhub_checkpoints.spark.publishing.outbox import Outbox
+from eventhub_checkpoints.spark.publishing.outbox import ForwardWriter, LastEvent, Outbox
 
 SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
 SOON = 10

@@ -11,8 +11,7 @@ from eventhub_checkpoints.receive import (
     PartitionProperties,
     ReadSettings,
 )
-from eventhub_checkpoints.receive.resolving import at_hand
-from eventhub_checkpoints.receive.retained import retained
+from eventhub_checkpoints.receive.read_plan import at_hand, retained
 from eventhub_checkpoints.spark import EventPosition
 from eventhub_checkpoints.spark.source.options import SourceOptions
 from eventhub_checkpoints.spark.source.planning import where_to_start

@@ -18,7 +18,7 @@ from eventhub_checkpoints.spark import (
     parse_progress,
     starting_positions,
 )
-from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
+from eventhub_checkpoints.spark.progress.parsing import StreamOffset
 from eventhub_checkpoints.spark.source.options import NAMES, SourceOptions
 from eventhub_checkpoints.spark.source.planning import where_to_start
 

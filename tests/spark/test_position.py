@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition
-from eventhub_checkpoints.spark.positions.kafka_texts import kafka_offsets
 from eventhub_checkpoints.spark.positions.texts import (
     compact,
     connector_fields,
     connector_positions,
+    kafka_offsets,
     read_position,
     read_positions,
 )

@@ -17,7 +17,7 @@ from eventhub_checkpoints import (
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.receive import HubAddress
-from eventhub_checkpoints.spark.publishing.forward import LastEvent
+from eventhub_checkpoints.spark.publishing.outbox import LastEvent
 from eventhub_checkpoints.spark.publishing.publisher import CheckpointPublisher
 
 WAIT = 90

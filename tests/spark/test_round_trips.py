@@ -15,9 +15,14 @@ from eventhub_checkpoints.spark import (
     StartingPositions,
     parse_progress,
 )
-from eventhub_checkpoints.spark.positions.kafka_texts import kafka_number, kafka_position
-from eventhub_checkpoints.spark.positions.texts import compact, connector_fields, read_position
-from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
+from eventhub_checkpoints.spark.positions.texts import (
+    compact,
+    connector_fields,
+    kafka_number,
+    kafka_position,
+    read_position,
+)
+from eventhub_checkpoints.spark.progress.parsing import StreamOffset
 from eventhub_checkpoints.spark.source.options import SourceOptions
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores.blob.blob_names import (
+from eventhub_checkpoints.stores.blob.protocol import (
     blob_name,
     checked_name_case,
     prefix,

@@ -10,7 +10,7 @@ wakes nobody at once. With `max_unsaved` all counts that was begun, done or not;
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eventhub_checkpoints._shared.retry import LONGEST_PAUSE
+from eventhub_checkpoints._shared.deadline import LONGEST_PAUSE
 from processing_chaos.orders import Orders
 from processing_chaos.settings import WRITE_SECONDS
 

@@ -1,18 +1,46 @@
-"""Tables of a configuration: which keys they have, and what each may hold.
-
-Rule 1: a message names the full path of a key, as in `cassandra.cluster`. Rule 2: it shows a value
-only where no secret can be. Rule 3: an empty text and None are as if the key were not there, for
-that is what a variable that is not set leaves in a file.
-"""
+"""Tables and durations of a configuration: which keys there are, and what each may hold."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
-from eventhub_checkpoints._shared.durations import seconds_of
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.suggestions import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
+
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
+SECONDS = {
+    **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 0.001),
+    **dict.fromkeys(("s", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+}
+"""Seconds in one of each unit."""
+ANY_DAY = datetime(2000, 1, 1)
+
+
+def seconds_of(value: Any) -> float | None:
+    """The duration in seconds; None where the value is none.
+
+    A number without a unit is none: HOCON takes it for milliseconds, most readers for seconds.
+    """
+    if isinstance(value, str):
+        return seconds_of_text(value)
+    # A timedelta, or the relativedelta of dateutil: what pyhocon makes of a duration.
+    try:
+        return float((ANY_DAY + value - ANY_DAY).total_seconds())
+    except (TypeError, AttributeError, OverflowError):
+        return None
+
+
+def seconds_of_text(text: str) -> float | None:
+    """The duration that a text spells."""
+    found = DURATION.fullmatch(text)
+    if found is None or found[2] not in SECONDS:
+        return None
+    return round(float(found[1]) * SECONDS[found[2]], 9)
+
 
 Check = Callable[[str, object], Any]
 """Takes a path and the value there; gives what the value means, or raises ConfigurationError."""

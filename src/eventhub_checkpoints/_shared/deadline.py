@@ -1,12 +1,4 @@
-"""How long the running call may still take.
-
-A hook of a synchronous backend cannot be interrupted, so it asks for the time that is left and
-passes it to its driver. The deadline follows the call into the threads and tasks that it starts.
-
-It is only ever set in a context of the call's own, and ends with that context. Setting it in the
-caller's context and resetting it afterwards would not do: an exception raised by a signal handler
-between the two leaves it set, and every later call of that thread would be over before it began.
-"""
+"""Time that the current call has left, and pauses between its attempts."""
 
 import math
 import time
@@ -40,3 +32,23 @@ def bounded_context(seconds: float) -> Context:
     context = copy_context()
     context.run(_deadline.set, min(_deadline.get(), time.monotonic() + seconds))
     return context
+
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 3.0
+WORTHWHILE = 0.05
+
+
+def pause(attempt: int, seconds_left: float, chance: float) -> float | None:
+    """The pause after attempt number `attempt` (from 0), in seconds; None: give up.
+
+    Doubles from 0.1 s to 3 s, spread over half to the whole of that by `chance` (0 to 1) so that
+    many clients do not come back in step.
+    """
+    wait = min(FIRST_PAUSE * 2 ** min(attempt, 10), LONGEST_PAUSE) * (0.5 + chance / 2)
+    return wait if wait + WORTHWHILE < seconds_left else None
+
+
+def attempt_limit(seconds_left: float, seconds: float) -> float:
+    """How long one attempt may take: half of the whole; a hung one leaves time for another."""
+    return max(min(seconds_left, seconds / 2), 0.0)

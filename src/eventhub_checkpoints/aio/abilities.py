@@ -22,5 +22,5 @@ __all__ = [
     "WritesInTransaction",
 ]
 
-for public in (AnyNumber, Deletes, FullCheckpointStore, ListsScopes, WritesInTransaction):
-    public.__module__ = __name__
+for _public in (AnyNumber, Deletes, FullCheckpointStore, ListsScopes, WritesInTransaction):
+    _public.__module__ = __name__

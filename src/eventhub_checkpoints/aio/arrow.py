@@ -18,5 +18,5 @@ from eventhub_checkpoints.records import Scope
 
 __all__ = ["Batches", "EventPosition", "HubAddress", "ReadSettings", "Scope", "read_batches"]
 
-for public in (Batches, read_batches):
-    public.__module__ = __name__
+for _public in (Batches, read_batches):
+    _public.__module__ = __name__

@@ -41,5 +41,4 @@ __all__ = [
     "seconds_left",
 ]
 
-for public in (BaseCheckpointStore, Conflict, Listing, Lost, Seen, StoreSettings, Won, Written):
-    public.__module__ = __name__
+BaseCheckpointStore.__module__ = __name__

@@ -1,7 +1,8 @@
 """AMQP 1.0 as pure bytes in and out: no socket, no clock, standard library only.
 
-`types` (and `decimals`) says a value's exact type; `encode`, and `decode` with its `constructors`,
-turn values into bytes and back. `composites` makes classes of described lists, and `performatives`,
-`endpoints` and `sasl` are those classes. `frames` cuts a stream of bytes into frames; `messages`
-reads and writes what deliveries carry.
+- `types`: exact types of values, decimals among them. `encode`, `decode`, `constructors`: values to
+  bytes and back.
+- `composites`: classes of described lists. `performatives`: those classes, SASL's and those of
+  links.
+- `frames`: a stream of bytes as frames. `messages`: what deliveries carry.
 """

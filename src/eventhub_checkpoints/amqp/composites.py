@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
-from .encode import encode, encode_described, encode_list_of
-from .types import (
+from eventhub_checkpoints.amqp.encode import encode, encode_described, encode_list_of
+from eventhub_checkpoints.amqp.types import (
     Array,
     CodecError,
     Described,

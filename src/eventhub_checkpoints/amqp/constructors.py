@@ -14,14 +14,17 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeAlias
 
-from .decimals import DECIMAL32, DECIMAL64, DECIMAL128, Format, decode_decimal
-from .types import (
+from eventhub_checkpoints.amqp.types import (
+    DECIMAL32,
+    DECIMAL64,
+    DECIMAL128,
     Byte,
     Char,
     CodecError,
     Decimal32,
     Decimal64,
     Float,
+    Format,
     Int,
     Short,
     Timestamp,
@@ -30,6 +33,7 @@ from .types import (
     ULong,
     UShort,
     Value,
+    decode_decimal,
 )
 
 MAX_DEPTH = 64

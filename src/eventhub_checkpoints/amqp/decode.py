@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-from .constructors import (
+from eventhub_checkpoints.amqp.constructors import (
     MAX_EMPTY_ELEMENTS,
     SCALARS,
     Buffer,
@@ -22,7 +22,7 @@ from .constructors import (
     span,
     unknown,
 )
-from .types import Array, CodecError, Described, Symbol, Value
+from eventhub_checkpoints.amqp.types import Array, CodecError, Described, Symbol, Value
 
 
 class Decoder:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
-from .decimals import DECIMAL32, DECIMAL64, DECIMAL128, encode_decimal
-from .types import (
+from eventhub_checkpoints.amqp.types import (
+    DECIMAL32,
+    DECIMAL64,
+    DECIMAL128,
     Array,
     Byte,
     Char,
@@ -27,6 +29,7 @@ from .types import (
     ULong,
     UShort,
     Value,
+    encode_decimal,
 )
 
 Write: TypeAlias = Callable[[Any], bytes]

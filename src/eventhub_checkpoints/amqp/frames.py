@@ -9,14 +9,28 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from .composites import Composite, from_described
-from .decode import decode
-from .performatives import Attach, Begin, Close, Detach, Disposition, End, Flow, Open, Transfer
-from .sasl import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
-from .types import CodecError
+from eventhub_checkpoints.amqp.composites import Composite, from_described
+from eventhub_checkpoints.amqp.decode import decode
+from eventhub_checkpoints.amqp.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    End,
+    Flow,
+    Open,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+    Transfer,
+)
+from eventhub_checkpoints.amqp.types import CodecError
 
 if TYPE_CHECKING:
-    from .constructors import Buffer
+    from eventhub_checkpoints.amqp.constructors import Buffer
 
 AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from .composites import (
+from eventhub_checkpoints.amqp.composites import (
     Composite,
     anything,
     binary,
@@ -20,10 +20,10 @@ from .composites import (
     ubyte,
     uint,
 )
-from .constructors import Buffer, skip
-from .decode import STRICT, Decoder, decode
-from .encode import encode, encode_described
-from .types import CodecError, Symbol, Value
+from eventhub_checkpoints.amqp.constructors import Buffer, skip
+from eventhub_checkpoints.amqp.decode import STRICT, Decoder, decode
+from eventhub_checkpoints.amqp.encode import encode, encode_described
+from eventhub_checkpoints.amqp.types import CodecError, Symbol, Value
 
 BATCH_FORMAT = 0x8001_3700
 """The message format of a batch: every data section holds one encoded message."""

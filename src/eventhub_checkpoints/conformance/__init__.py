@@ -10,15 +10,15 @@ and what only the store's author can cause, with `Accessors`. What could not be 
 store is certified if no check failed and processes could race it, or within one process if it
 declares `for_one_process`.
 
-- `contract`: the list of `checks`. `certify`, `suite`: running them. `report`: the result.
-- `harness`, `clients`, `accessors`: what a check is passed. `faults`, `in_one_trip`: failing hooks.
-  `processes`: processes that race.
+- `contract`: the list of `checks`, and what a store's author may give for more of them. `certify`,
+  `suite`: running them. `report`: the result.
+- `harness`, `clients`: what a check is passed. `faults`: failing hooks. `processes`: processes that
+  race.
 """
 
-from eventhub_checkpoints.conformance.accessors import Accessors
 from eventhub_checkpoints.conformance.certify import Certifier, certify
 from eventhub_checkpoints.conformance.checks import CHECKS
-from eventhub_checkpoints.conformance.contract import Check, NotShown
+from eventhub_checkpoints.conformance.contract import Accessors, Check, NotShown
 from eventhub_checkpoints.conformance.report import Certificate, Outcome, Report, Verdict
 from eventhub_checkpoints.conformance.suite import CheckpointStoreConformance
 

@@ -13,11 +13,10 @@ from typing import Any, NoReturn, cast
 
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
-from eventhub_checkpoints.conformance.accessors import Given
 from eventhub_checkpoints.conformance.certify import Certifier, certify
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.clients import Client
-from eventhub_checkpoints.conformance.contract import Check
+from eventhub_checkpoints.conformance.contract import Check, Given
 from eventhub_checkpoints.conformance.report import Outcome, Verdict
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreNotReadyError
 from eventhub_checkpoints.registry import GROUP, is_async_store, opened, shown

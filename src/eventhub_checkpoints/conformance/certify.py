@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-from eventhub_checkpoints.conformance.accessors import Given
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.conformance.contract import (
@@ -12,6 +11,7 @@ from eventhub_checkpoints.conformance.contract import (
     ONE_PROCESS,
     PROCESSES,
     Check,
+    Given,
     NotRaced,
     NotShown,
 )

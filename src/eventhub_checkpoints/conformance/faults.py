@@ -1,4 +1,4 @@
-"""Faults between our base class and the hooks of a store: what a real backend does on a bad day."""
+"""Faults between the base class and the hooks of a store."""
 
 import asyncio
 import threading
@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,12 +15,77 @@ from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.aio.base import BaseCheckpointStore as AioBaseCheckpointStore
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.conformance.contract import NotShown
-from eventhub_checkpoints.conformance.in_one_trip import in_a_batch, singly, singly_aio
 from eventhub_checkpoints.errors import (
     StoreAccessError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
+
+in_a_batch: ContextVar[bool] = ContextVar("eventhub_checkpoints_in_a_batch", default=False)
+"""A batch may be made of single claims: these have met their fault already."""
+
+
+def singly(inner: Callable[..., Any], between: Callable[..., Any]) -> Callable[..., Any]:
+    """A batch that is claimed one by one, each claim through the faults."""
+
+    def alone(proposal: Any) -> Any:
+        token = in_a_batch.set(True)
+        try:
+            return raised(inner([proposal])[0])
+        finally:
+            in_a_batch.reset(token)
+
+    claim = between("try_claim", alone)
+
+    def call(proposals: Sequence[Any]) -> list[Any]:
+        answers: list[Any] = []
+        for proposal in proposals:
+            try:
+                answers.append(claim(proposal))
+            except Exception as error:
+                answers.append(in_place_of_an_answer(error))
+        return answers
+
+    return call
+
+
+def singly_aio(
+    inner: Callable[..., Awaitable[Any]], between: Callable[..., Any]
+) -> Callable[..., Awaitable[Any]]:
+    """The same for a batch that is awaited."""
+
+    async def alone(proposal: Any) -> Any:
+        token = in_a_batch.set(True)
+        try:
+            return raised((await inner([proposal]))[0])
+        finally:
+            in_a_batch.reset(token)
+
+    claim = between("try_claim", alone)
+
+    async def call(proposals: Sequence[Any]) -> list[Any]:
+        answers: list[Any] = []
+        for proposal in proposals:
+            try:
+                answers.append(await claim(proposal))
+            except Exception as error:
+                answers.append(in_place_of_an_answer(error))
+        return answers
+
+    return call
+
+
+def raised(answer: Any) -> Any:
+    """The answer, unless it is an error."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def in_place_of_an_answer(error: Exception) -> Exception:
+    """The error of one claim of a batch: of our kinds, as a store has to give it."""
+    return StoreUnavailableError(str(error)) if isinstance(error, TimeoutError) else error
+
 
 HOOKS = ("read_ownerships", "try_claim", "read_checkpoints", "write_checkpoint")
 ALWAYS = 10**9

@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Self, TypeVar
 
-from eventhub_checkpoints.conformance.accessors import Given, made
 from eventhub_checkpoints.conformance.clients import Client, Loop
-from eventhub_checkpoints.conformance.contract import NotShown
+from eventhub_checkpoints.conformance.contract import Given, NotShown, made
 from eventhub_checkpoints.conformance.faults import Faults
 from eventhub_checkpoints.conformance.processes import Racers, Racing
 from eventhub_checkpoints.records import Scope

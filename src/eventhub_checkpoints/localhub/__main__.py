@@ -10,8 +10,7 @@ import threading
 from typing import Any, NoReturn
 
 from eventhub_checkpoints._shared.secrets import masked, quoted
-
-from .local import NAMESPACE, LocalHub
+from eventhub_checkpoints.localhub.local import NAMESPACE, LocalHub
 
 _ABOUT = "A local Event Hubs stand-in for trying and testing; never for production."
 

@@ -5,7 +5,7 @@ Source: public traces of the service, and the texts that its SDKs' issue tracker
 
 from __future__ import annotations
 
-from eventhub_checkpoints.amqp.endpoints import Error
+from eventhub_checkpoints.amqp.performatives import Error
 
 
 class RefusedError(Exception):

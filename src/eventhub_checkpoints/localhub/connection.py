@@ -16,21 +16,26 @@ from eventhub_checkpoints.amqp.frames import (
     encode_frame,
     split_frame,
 )
-from eventhub_checkpoints.amqp.performatives import Attach, Begin, Close, Open
-from eventhub_checkpoints.amqp.sasl import SaslInit, SaslMechanisms, SaslOutcome
+from eventhub_checkpoints.amqp.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Open,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+)
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .conditions import idle, invalid
-from .session import Session
-from .wire import Wire
+from eventhub_checkpoints.localhub.conditions import idle, invalid
+from eventhub_checkpoints.localhub.session import Session
+from eventhub_checkpoints.localhub.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eventhub_checkpoints.amqp.composites import Composite
-    from eventhub_checkpoints.amqp.endpoints import Error
-
-    from .server import Server
+    from eventhub_checkpoints.amqp.performatives import Error
+    from eventhub_checkpoints.localhub.server import Server
 
 MAX_FRAME_SIZE = 1024 * 1024 + 1024
 CHANNEL_MAX = 4999

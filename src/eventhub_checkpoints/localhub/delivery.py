@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 from eventhub_checkpoints.amqp.constructors import skip
 from eventhub_checkpoints.amqp.messages import DELIVERY_ANNOTATIONS, HEADER, section
 from eventhub_checkpoints.amqp.types import Symbol, Timestamp
-
-from .clock import now
-from .links import OutLink
+from eventhub_checkpoints.localhub.clock import now
+from eventhub_checkpoints.localhub.links import OutLink
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.performatives import Attach
-
-    from .hubs import Hub
-    from .session import Session
+    from eventhub_checkpoints.localhub.hubs import Hub
+    from eventhub_checkpoints.localhub.session import Session
 
 RUNTIME_METRIC = "com.microsoft:enable-receiver-runtime-metric"
 EPOCH = "com.microsoft:epoch"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from eventhub_checkpoints.amqp.endpoints import Error
-
-from .arguments import check_count, check_delay, check_text
-from .server import Server
+from eventhub_checkpoints.amqp.performatives import Error
+from eventhub_checkpoints.localhub.arguments import check_count, check_delay, check_text
+from eventhub_checkpoints.localhub.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .faults import RefusedLink
+    from eventhub_checkpoints.localhub.faults import RefusedLink
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eventhub_checkpoints.amqp.endpoints import Error, Source, Target
+from eventhub_checkpoints.amqp.performatives import Error, Source, Target
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.performatives import Attach

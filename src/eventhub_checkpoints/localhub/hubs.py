@@ -8,19 +8,23 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
 from eventhub_checkpoints._shared.secrets import quoted
-
-from .arguments import MAX_PARTITIONS, check_count, check_hub, check_hubs, read_groups
-from .clock import now
-from .conditions import RefusedError, bad_partition, not_found
-from .log import PartitionLog
-from .readers import Reader
+from eventhub_checkpoints.localhub.arguments import (
+    MAX_PARTITIONS,
+    check_count,
+    check_hub,
+    check_hubs,
+    read_groups,
+)
+from eventhub_checkpoints.localhub.clock import now
+from eventhub_checkpoints.localhub.conditions import RefusedError, bad_partition, not_found
+from eventhub_checkpoints.localhub.log import PartitionLog
+from eventhub_checkpoints.localhub.readers import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from eventhub_checkpoints.amqp.endpoints import Error
-
-    from .events import Event
+    from eventhub_checkpoints.amqp.performatives import Error
+    from eventhub_checkpoints.localhub.events import Event
 
 DEFAULT_GROUP = "$Default"
 

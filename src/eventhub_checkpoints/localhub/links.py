@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from eventhub_checkpoints.amqp.endpoints import Accepted, Error, Rejected
 from eventhub_checkpoints.amqp.messages import Message, decode_message
-from eventhub_checkpoints.amqp.performatives import Attach, Detach, Flow, Transfer
+from eventhub_checkpoints.amqp.performatives import (
+    Accepted,
+    Attach,
+    Detach,
+    Error,
+    Flow,
+    Rejected,
+    Transfer,
+)
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .clock import now
-from .conditions import RefusedError, too_large
-from .events import read_events
-from .management import CBS, answer, refuse_token
+from eventhub_checkpoints.localhub.clock import now
+from eventhub_checkpoints.localhub.conditions import RefusedError, too_large
+from eventhub_checkpoints.localhub.events import read_events
+from eventhub_checkpoints.localhub.management import CBS, answer, refuse_token
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.composites import Composite
-
-    from .hubs import Hub
-    from .log import PartitionLog
-    from .session import Session
+    from eventhub_checkpoints.localhub.hubs import Hub
+    from eventhub_checkpoints.localhub.log import PartitionLog
+    from eventhub_checkpoints.localhub.session import Session
 
 MAX_MESSAGE_SIZE = 1024 * 1024
 CREDIT = 1000

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from .arguments import check_address, check_idle_timeout, check_text
-from .background import BackgroundLoop
-from .disturbances import Disturbances
-from .hubs import Hubs
-from .operations import Operations
-from .server import Server
-from .tls import SelfMadeAuthority
+from eventhub_checkpoints.localhub.arguments import check_address, check_idle_timeout, check_text
+from eventhub_checkpoints.localhub.disturbances import Disturbances
+from eventhub_checkpoints.localhub.hubs import Hubs
+from eventhub_checkpoints.localhub.operations import Operations
+from eventhub_checkpoints.localhub.server import BackgroundLoop, Server
+from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -6,12 +6,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from .events import read_events
+from eventhub_checkpoints.localhub.events import read_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .events import Event
+    from eventhub_checkpoints.localhub.events import Event
 
 REPLICA = "1:"
 """How the offsets of a geo-replicated hub begin here; the service's own form is opaque."""

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.amqp.messages import NO_VALUE, Message, Properties
 from eventhub_checkpoints.amqp.types import Array, Int, Timestamp
-
-from .conditions import RefusedError
+from eventhub_checkpoints.localhub.conditions import RefusedError
 
 if TYPE_CHECKING:
-    from .hubs import Hub, Hubs
-    from .log import PartitionLog
+    from eventhub_checkpoints.localhub.hubs import Hub, Hubs
+    from eventhub_checkpoints.localhub.log import PartitionLog
 
 MANAGEMENT, CBS = "$management", "$cbs"
 

@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .arguments import check_count, check_properties, check_text, read_bodies, read_time
-from .clock import now
-from .events import Event, make_events, read_events
+from eventhub_checkpoints.localhub.arguments import (
+    check_count,
+    check_properties,
+    check_text,
+    read_bodies,
+    read_time,
+)
+from eventhub_checkpoints.localhub.clock import now
+from eventhub_checkpoints.localhub.events import Event, make_events, read_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-    from .hubs import Hub
-    from .log import PartitionLog
-    from .server import Server
+    from eventhub_checkpoints.localhub.hubs import Hub
+    from eventhub_checkpoints.localhub.log import PartitionLog
+    from eventhub_checkpoints.localhub.server import Server
 
 T = TypeVar("T")
 

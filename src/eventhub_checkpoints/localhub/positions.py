@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eventhub_checkpoints.amqp.types import Described
-
-from .conditions import RefusedError, bad_filter, bad_offset, bad_sequence_number, foreign_offset
+from eventhub_checkpoints.localhub.conditions import (
+    RefusedError,
+    bad_filter,
+    bad_offset,
+    bad_sequence_number,
+    foreign_offset,
+)
 
 if TYPE_CHECKING:
-    from .log import PartitionLog
+    from eventhub_checkpoints.localhub.log import PartitionLog
 
 SELECTOR = "apache.org:selector-filter:string"
 

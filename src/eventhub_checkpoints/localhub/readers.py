@@ -11,12 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from .conditions import RefusedError, displaced, higher_epoch_exists, too_many_readers
+from eventhub_checkpoints.localhub.conditions import (
+    RefusedError,
+    displaced,
+    higher_epoch_exists,
+    too_many_readers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from eventhub_checkpoints.amqp.endpoints import Error
+    from eventhub_checkpoints.amqp.performatives import Error
 
 MAX_READERS = 5
 

@@ -17,18 +17,16 @@ from eventhub_checkpoints.amqp.performatives import (
     Transfer,
 )
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .attaching import attach, refuse
-from .conditions import RefusedError, not_found
-from .links import Link, OutLink, ReplyLink
+from eventhub_checkpoints.localhub.attaching import attach, refuse
+from eventhub_checkpoints.localhub.conditions import RefusedError, not_found
+from eventhub_checkpoints.localhub.links import Link, OutLink, ReplyLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eventhub_checkpoints.amqp.composites import Composite
-
-    from .connection import Connection
-    from .hubs import Hubs
+    from eventhub_checkpoints.localhub.connection import Connection
+    from eventhub_checkpoints.localhub.hubs import Hubs
 
 WINDOW = 5000
 _HANDLE_MAX = 255

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .faults import Faults
+    from eventhub_checkpoints.localhub.faults import Faults
 
 
 class Wire:

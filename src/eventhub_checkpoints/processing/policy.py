@@ -1,9 +1,14 @@
-"""When positions are saved: a policy is a value; each claim of a partition gets a plan of it."""
+"""When positions are saved.
+
+A `Policy` is a value; each session of a partition gets a plan of its own, which is asked when the
+next save is due. Time is passed in.
+"""
 
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +21,224 @@ from eventhub_checkpoints._shared.configuration_tables import (
 )
 from eventhub_checkpoints._shared.settings import is_count, is_number, require
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.processing.plan import Due, EveryPlan, JointPlan, Plan, newest, oldest
-from eventhub_checkpoints.processing.trailing import TrailingPlan
+from eventhub_checkpoints.processing.watermark import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A position to save; it stands for the first `count` finished events."""
+
+    count: int
+    position: Position
+
+
+class Plan(ABC):
+    """Decides when and what to save of one partition, during one claim of it.
+
+    Counts are events finished in order since the claim began: the length of the finished prefix.
+    After `look` both bounds lie ahead. While something is due they say when a newer position
+    may be, so that an event finished during a write costs nothing; that it is due stays so.
+
+    Attributes:
+        wake_count: nothing can become due before so many events are finished ...
+        wake_time: ... or before this moment; infinite where time alone makes nothing due.
+
+    Units: `wake_time` and every `now` are seconds of one monotonic clock.
+    """
+
+    wake_count: int
+    wake_time: float
+
+    @abstractmethod
+    def look(self, count: int, position: Position | None, now: float) -> Due | None:
+        """Say what should be saved now; asked at each of the two bounds, or more often.
+
+        Args:
+            count: how many events are finished.
+            position: of the newest of them; None before the first.
+            now: the moment.
+
+        Returns:
+            What is due, until it was saved, though the position may move on; or None.
+        """
+
+    @abstractmethod
+    def saved(self, count: int, now: float) -> None:
+        """The first `count` events are saved; `look` follows."""
+
+
+class EveryPlan(Plan):
+    """Counts events and seconds since the last save."""
+
+    def __init__(self, events: int, seconds: float, now: float) -> None:
+        self._events, self._seconds = events, seconds
+        self._saved, self._deadline = 0, now + seconds
+        self.wake_count, self.wake_time = events, self._deadline
+
+    def look(self, count: int, position: Position | None, now: float) -> Due | None:
+        has_time = now < self._deadline
+        self.wake_time = self._deadline if has_time else math.inf
+        if position is None or count <= self._saved:
+            self.wake_count = self._saved + self._events if has_time else count + 1
+            return None
+        if has_time and count - self._saved < self._events:
+            self.wake_count = self._saved + self._events
+            return None
+        self.wake_count, self.wake_time = count + self._events, math.inf
+        return Due(count, position)
+
+    def saved(self, count: int, now: float) -> None:
+        self._saved, self._deadline = max(self._saved, count), now + self._seconds
+
+
+class JointPlan(Plan):
+    """Several plans of one partition, and which of the positions that they ask for counts."""
+
+    def __init__(
+        self, plans: Sequence[Plan], choose: Callable[[Sequence[Due | None]], Due | None]
+    ) -> None:
+        self._plans, self._choose = plans, choose
+        self._set_bounds()
+
+    def look(self, count: int, position: Position | None, now: float) -> Due | None:
+        due = self._choose([plan.look(count, position, now) for plan in self._plans])
+        self._set_bounds()
+        return due
+
+    def saved(self, count: int, now: float) -> None:
+        for plan in self._plans:
+            plan.saved(count, now)
+
+    def _set_bounds(self) -> None:
+        self.wake_count = min(plan.wake_count for plan in self._plans)
+        self.wake_time = min(plan.wake_time for plan in self._plans)
+
+
+def newest(asked: Sequence[Due | None]) -> Due | None:
+    """What the furthest plan asks for."""
+    return max((due for due in asked if due), key=lambda due: due.count, default=None)
+
+
+def oldest(asked: Sequence[Due | None]) -> Due | None:
+    """What the plan that trails most asks for, if every one asks."""
+    due = [one for one in asked if one]
+    return min(due, key=lambda due: due.count) if len(due) == len(asked) else None
+
+
+PARTS = 64
+"""Groups that either bound is cut into."""
+MOST_GROUPS = 2 * PARTS + 2
+
+
+@dataclass(slots=True)
+class Group:
+    """Neighbouring events that are saved together.
+
+    Attributes:
+        due_at: the moment when the first of them has to be saved.
+        count: events that are finished when the last of them is.
+        position: of the last of them.
+    """
+
+    due_at: float
+    count: int
+    position: Position
+
+
+class TrailingPlan(Plan):
+    """Keeps at most `events` events unsaved, and none that was finished over `seconds` ago.
+
+    Both hold at any rate while writes take no time. A save leaves as much unsaved as it may:
+    half of `events`, and what was finished in the last `seconds - check_every`.
+
+    Units: events; seconds.
+    """
+
+    def __init__(self, events: int, seconds: float, check_every: float, now: float) -> None:
+        self._events, self._seconds, self._interval = events, seconds, check_every
+        self._group_events = math.ceil(events / PARTS)
+        self._group_seconds = seconds / PARTS
+        self._began = now
+        self._known = self._saved = 0
+        self._unsaved: deque[Group] = deque()
+        # The newest group: when it began, behind which event, and whether only its first
+        # event will begin it.
+        self._first, self._start, self._is_waiting = now, 0, True
+        self._set_bounds(now)
+
+    def look(self, count: int, position: Position | None, now: float) -> Due | None:
+        has_moved = count > self._known
+        if position is not None and has_moved:
+            self._learn(count, position, now)
+        due = self._due(now)
+        takes_all = due is not None and due.count == self._known
+        if takes_all or self._is_full(now):
+            self._begin_group(now, has_moved)
+        self._set_bounds(now)
+        return due
+
+    def saved(self, count: int, now: float) -> None:
+        self._saved = max(self._saved, count)
+        self._known = max(self._known, count)
+        while self._unsaved and self._unsaved[0].count <= count:
+            self._unsaved.popleft()
+
+    def _learn(self, count: int, position: Position, now: float) -> None:
+        """Put what was finished since the last look into the newest group."""
+        if self._is_waiting:
+            self._first, self._start, self._is_waiting = now, self._known, False
+        self._known = count
+        groups = self._unsaved
+        if groups and groups[-1].count > self._start:
+            groups[-1].count, groups[-1].position = count, position
+            return
+        groups.append(Group(self._due_at(self._first), count, position))
+        if len(groups) > MOST_GROUPS:
+            # Only while what is due cannot be saved; the next oldest is then due as well.
+            groups.popleft()
+
+    def _is_full(self, now: float) -> bool:
+        """Whether the newest group takes no more events."""
+        is_over = now >= self._first + self._group_seconds
+        return is_over or self._known >= self._start + self._group_events
+
+    def _begin_group(self, now: float, has_moved: bool) -> None:
+        """Begin a group with what follows; where nothing has moved, with the next event.
+
+        The flow has stopped then, and the next event should not be taken to be older than it is.
+        """
+        self._is_waiting = not has_moved or self._group_events == 1
+        self._first, self._start = now, self._known
+
+    def _due_at(self, finished_at: float) -> float:
+        """The first check at which an event is as old as a check may leave behind."""
+        age = finished_at + self._seconds - self._interval - self._began
+        check = self._began + math.ceil(age / self._interval) * self._interval
+        return min(check, finished_at + self._seconds)  # a float may be past the check it is on
+
+    def _due(self, now: float) -> Due | None:
+        """The newest position that either rule asks for."""
+        through = 0
+        if self._known - self._saved >= self._events:
+            through = self._known - self._events // 2
+        found: Group | None = None
+        for group in self._unsaved:
+            if group.due_at > now and (found.count if found else 0) >= through:
+                break
+            found = group
+        return Due(found.count, found.position) if found else None
+
+    def _set_bounds(self, now: float) -> None:
+        if self._is_waiting:
+            self.wake_count, self.wake_time = self._known + 1, math.inf
+        else:
+            self.wake_count = self._start + self._group_events
+            self.wake_time = self._first + self._group_seconds
+        if self._saved + self._events > self._known:
+            self.wake_count = min(self.wake_count, self._saved + self._events)
+        if self._unsaved and self._unsaved[0].due_at > now:
+            self.wake_time = min(self.wake_time, self._unsaved[0].due_at)
+
 
 __all__ = ["Due", "Plan", "Policy", "all_of", "any_of", "every", "trailing"]
 

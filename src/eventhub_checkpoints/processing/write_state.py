@@ -6,7 +6,7 @@ when it became due. Rule 3: time and chance are parameters.
 
 import math
 
-from eventhub_checkpoints._shared.retry import pause
+from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.processing.policy import Due, Policy
 from eventhub_checkpoints.processing.statistics import Tally
 from eventhub_checkpoints.processing.watermark import Position

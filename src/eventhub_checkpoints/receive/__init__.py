@@ -6,19 +6,17 @@ are received. It lives in `eventhub_checkpoints.receive.batches`, which needs th
 
 - `address`: a hub, for any transport; `amqp` and `kafka` are the transports. `credentials`: by
   name.
-- `hub`, `properties`: what a hub and its partitions hold. `position`: a place in a partition.
-- `ranges`: what to read and how. `wanted`, `resolving`, `retained`, `loss`, `checkpoints`: from
-  what a user wants to ranges of sequence numbers, compared with what the hub still has.
-- `stream`, `stoppable`: one partition's events. `reader`, `batches`, `columns`: a range as Arrow
-  batches.
-- `side_by_side`: several ranges at once. `arrow`: `read_batches`.
+- `hub`: what a hub and its partitions hold. `position`: a place in a partition.
+- `ranges`: what to read and how. `read_plan`: from positions and checkpoints to ranges that the hub
+  still has.
+- `stream`: one partition's events. `reader`, `batches`, `columns`: a range as Arrow batches.
+- `parallel_reader`: several ranges at once. `arrow`: `eventhub_checkpoints.arrow`.
 """
 
 from eventhub_checkpoints.errors import DataLossError, HubUnavailableError
-from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.hub import first_event, list_partitions, partition_properties
-from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 
 __all__ = [

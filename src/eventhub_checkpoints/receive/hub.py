@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive.address import Address
-from eventhub_checkpoints.receive.properties import PartitionProperties
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 
 QUESTIONS_AT_ONCE = 32

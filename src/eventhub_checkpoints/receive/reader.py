@@ -6,12 +6,11 @@ from collections.abc import Generator, Iterator, Sequence
 from itertools import pairwise
 
 from eventhub_checkpoints.errors import DataLossError, HubUnavailableError
-from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
-from eventhub_checkpoints.receive.loss import ahead_of_end, expired
-from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.read_plan import ahead_of_end, expired
 from eventhub_checkpoints.receive.stream import Stream
 
 _LOGGER = logging.getLogger(__name__)

@@ -19,11 +19,10 @@ from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.spark.exactly_once.foreach_batch import ExactlyOnce
 from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
-from eventhub_checkpoints.spark.positions.frame_ranges import ranges_by_task, ranges_of
 from eventhub_checkpoints.spark.positions.from_store import ending_positions, starting_positions
 from eventhub_checkpoints.spark.positions.gaps import GapReport, PartitionGap, gap_report
 from eventhub_checkpoints.spark.positions.hub_positions import EndingPositions, StartingPositions
-from eventhub_checkpoints.spark.positions.ranges import HubRanges
+from eventhub_checkpoints.spark.positions.ranges import HubRanges, ranges_by_task, ranges_of
 from eventhub_checkpoints.spark.progress.parsing import parse_progress
 from eventhub_checkpoints.spark.progress.query_checkpoint import (
     SparkCheckpoint,

@@ -2,19 +2,19 @@
 
 The base class, in `_async` (edited) and `_sync` (derived):
 
-- `hooks`: the four methods that a backend implements. `hook_runner`: calls them with time limits,
-  retries and error mapping.
+- `hooks`: the four methods that a backend implements, and the runner that calls them with time
+  limits, retries and error mapping.
 - `ownership`: list, claim, renew, release. `checkpoints`: list, update. `base`: the two together.
 - `abilities`: what some stores can do besides.
 
 What it decides, without I/O:
 
 - `hook_results`: what hooks return. `record_format`: records as other libraries write them.
-- `partition_state`: what a store knows of each partition; `lease` of an ownership, and
-  `checkpoint_guard` of a checkpoint, which does not go back. `clock`: the backend's clock.
+- `partition_state`: what a store knows of each partition: the lease of its ownership, and the guard
+  that keeps its checkpoint from going back.
 
 For several backends: `credentials`, `per_process_client`, `unreachable` (why there is no
-connection), `configuration` and `configuration_backends` (stores by a mapping).
+connection), `configuration` (stores by a mapping).
 
 The backends: `blob`, `sql`, `redis`, `cassandra`, `memory`; `legacy` reads what iothub-react wrote.
 """

@@ -1,7 +1,7 @@
-"""What a backend's four hooks answer, and what they are asked with."""
+"""What a backend's hooks take and return, and times on the backend's clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
@@ -71,3 +71,16 @@ class Conflict(NamedTuple):
     """Nothing was written: the stored row is not the one that was seen; None if there is none."""
 
     stored: Checkpoint | None
+
+
+def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[Ownership]:
+    """The rows, each as old on this process's clock as it is on the backend's.
+
+    The client compares `last_modified_time` with its own clock, so a clock that is off would
+    make it steal partitions that are in work. An age is never negative.
+    """
+    server_now = local_now if listing.server_now is None else listing.server_now
+    return [
+        replace(row, last_modified_time=local_now - max(server_now - row.last_modified_time, 0.0))
+        for row in listing.rows
+    ]

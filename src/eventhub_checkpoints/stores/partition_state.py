@@ -1,18 +1,158 @@
-"""What one store knows of every partition that it was asked about.
+"""What one store knows of each partition.
 
-Lists overlap with claims and writes. A list that began before a change and ended after it must
-not undo what the change has taught: each partition counts its changes, and a list compares.
+`Hold` is the lease of an ownership (G2), `Track` guards a checkpoint against going back (G3), and
+`Ledger` has both for every partition that the store was asked about.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
-from eventhub_checkpoints.stores.checkpoint_guard import Track
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Scope
 from eventhub_checkpoints.stores.hook_results import Seen
-from eventhub_checkpoints.stores.lease import Hold
+
+REMEMBERED_ETAGS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A claim from the time it was won until it is lost or released.
+
+    Attributes:
+        owner_id: who holds the partition through this store; `""` when nobody does.
+        taken: whether the list that follows the taking is still to come.
+        ever: whether this store has ever held the partition.
+        confirmed: the row as the server last confirmed it, its time on this process's clock.
+        winner: who won `etags`.
+        etags: those won in one unbroken row of claims, the newest last. A release that comes
+            late may use the newest, but must not undo a newer claim of the same client.
+    """
+
+    owner_id: str = RELEASED
+    taken: bool = False
+    ever: bool = False
+    confirmed: Ownership | None = None
+    winner: str = RELEASED
+    etags: tuple[str, ...] = ()
+
+    def won(self, row: Ownership, previous_etag: str | None) -> "Hold":
+        """A claim, a renewal or a release over `previous_etag` was confirmed."""
+        if row.owner_id == RELEASED:
+            return Hold(ever=self.ever, confirmed=row)
+        goes_on = row.owner_id == self.winner and previous_etag in self.etags
+        return Hold(
+            owner_id=row.owner_id,
+            taken=self.taken or row.owner_id != self.owner_id,
+            ever=True,
+            confirmed=row,
+            winner=row.owner_id,
+            etags=(*(self.etags if goes_on else ()), row.etag)[-REMEMBERED_ETAGS:],
+        )
+
+    def settled(self) -> "Hold":
+        """The list that follows the taking has come."""
+        return replace(self, taken=False)
+
+    def lost(self) -> "Hold":
+        """The partition is no longer this store's."""
+        return replace(self, owner_id=RELEASED, taken=False, confirmed=None)
+
+    def listed(self, row: Ownership | None) -> "Hold":
+        """A list of ownerships showed the partition's row, or that there is none."""
+        if row is None or row.owner_id != self.owner_id:
+            return replace(self.lost(), confirmed=row)
+        return replace(self, confirmed=row)
+
+    def has_won(self, etag: str | None) -> bool:
+        """Whether the etag is one of this claim's."""
+        return etag in self.etags
+
+    def newer_etag(self, etag: str | None) -> str | None:
+        """The newest etag of the claim that also won this one; None if this is the newest."""
+        if etag not in self.etags or self.etags[-1] == etag:
+            return None
+        return self.etags[-1]
+
+    def renewed_by(self, owner_id: str, etag: str | None) -> Ownership | None:
+        """The confirmed row, if a claim by this owner with this etag renews it."""
+        row = self.confirmed
+        if row is None or not owner_id or (row.owner_id, row.etag) != (owner_id, etag):
+            return None
+        return row
+
+
+REMEMBERED_WRITES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What one store knows of one partition's stored checkpoint.
+
+    Attributes:
+        base: the version to write over; `ABSENT` and `UNKNOWN` are bases too.
+        floor: the highest sequence number met in a row of another writer.
+        unanswered: own writes whose outcome is not known. Those of a backend that makes its own
+            versions have none, and are recognised by their position.
+        reached: the sequence number of the base's row; for the log, no decision depends on it.
+    """
+
+    base: str | Seen = Seen.UNKNOWN
+    floor: int | None = None
+    unanswered: tuple[Checkpoint, ...] = ()
+    reached: int | None = field(default=None, compare=False)
+
+    def refuses(self, sequence_number: int) -> bool:
+        """Whether a write of this sequence number would go back."""
+        return self.floor is not None and sequence_number < self.floor
+
+    def adopted(self, row: Checkpoint | None) -> "Track":
+        """A list decides anew where the partition stands."""
+        base = row.version if row else Seen.ABSENT
+        return replace(self, base=base, floor=None, reached=row.sequence_number if row else None)
+
+    def shown(self, row: Checkpoint | None) -> "Track":
+        """A list or a conflict showed what is stored."""
+        if row is None or row.version == self.base:
+            return self
+        if self.wrote(row):
+            reached = row.sequence_number
+            return replace(self, base=row.version, unanswered=(), reached=reached)
+        return replace(self, floor=highest([self.floor, row.sequence_number]))
+
+    def wrote(self, row: Checkpoint) -> bool:
+        """Whether the row is an own write whose answer was lost."""
+        return any(is_same_write(write, row) for write in self.unanswered)
+
+    def was_rewound(self, row: Checkpoint | None) -> bool:
+        """Whether another writer moved the stored row below the base."""
+        if row is None or row.version == self.base or self.wrote(row):
+            return False
+        reached, stored = self.reached, row.sequence_number
+        return reached is not None and stored is not None and stored < reached
+
+    def written(self, version: str, forced: bool, sequence_number: int | None = None) -> "Track":
+        """A write was confirmed; a forced one also clears the floor."""
+        floor = None if forced else self.floor
+        return Track(version, floor, reached=sequence_number)
+
+    def unsure(self, checkpoint: Checkpoint) -> "Track":
+        """A write ended without an answer."""
+        if checkpoint in self.unanswered:
+            return self
+        return replace(self, unanswered=(*self.unanswered, checkpoint)[-REMEMBERED_WRITES:])
+
+
+def is_same_write(write: Checkpoint, row: Checkpoint) -> bool:
+    """Whether the stored row is what this write wanted to store."""
+    if write.version:
+        return write.version == row.version
+    return (write.offset, write.sequence_number) == (row.offset, row.sequence_number)
+
+
+def highest(numbers: Sequence[int | None]) -> int | None:
+    """The highest of the numbers that are known."""
+    return max((number for number in numbers if number is not None), default=None)
 
 
 class Mark(NamedTuple):

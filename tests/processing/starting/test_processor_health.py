@@ -9,13 +9,11 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.processing._async import client_callbacks as aio_processing
-from eventhub_checkpoints.processing._async import position_validator as aio_vetting
+from eventhub_checkpoints.processing._async import start_position_store as aio_vetting
 from eventhub_checkpoints.processing._sync import (
     client_callbacks as _processing,
 )
-from eventhub_checkpoints.processing._sync import (
-    position_validator as _vetting,
-)
+from eventhub_checkpoints.processing._sync import start_position_store as _vetting
 
 
 @pytest.fixture

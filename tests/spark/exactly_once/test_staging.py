@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints.spark.exactly_once.staging import StagingTable, stage_rows
-from eventhub_checkpoints.spark.exactly_once.staging_columns import column_types
+from eventhub_checkpoints.spark.exactly_once.staging import StagingTable, column_types, stage_rows
 
 NAME = "results_staging"
 

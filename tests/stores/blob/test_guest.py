@@ -128,7 +128,8 @@ def test_no_thread_is_left_behind(blob_container, scope) -> None:
 
 FORKING = """
 import os, sys
-from eventhub_checkpoints.blob import BlobCheckpointStore, ContainerClient
+from azure.storage.blob import ContainerClient
+from eventhub_checkpoints.blob import BlobCheckpointStore
 
 text, container = sys.argv[1:]
 made = []

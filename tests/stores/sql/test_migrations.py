@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.stores.sql import migrations as sql_migrations
+from eventhub_checkpoints.stores.sql import migrations
 from eventhub_checkpoints.stores.sql.tables import Tables
 
-DATABASES = ("_sql_database", "aio._sql_database")
+DATABASES = ("_sync", "_async")
 
 
 @pytest.fixture
@@ -92,9 +92,9 @@ def test_a_newer_release_changes_tables_under_an_older_one(
     mine = old.take_listed("0", "a")
     old.save("0", 1)
     with monkeypatch.context() as newer:
-        longer = (*sql_migrations.MIGRATIONS, more)
+        longer = (*migrations.MIGRATIONS, more)
         for name in DATABASES:
-            newer.setattr(f"eventhub_checkpoints.{name}.MIGRATIONS", longer)
+            newer.setattr(f"eventhub_checkpoints.stores.sql.{name}.database.MIGRATIONS", longer)
         colour.open(place, create_tables=True).list_ownership()
     assert versions(place) == [1, 2]
     old.save("0", 2)
@@ -113,8 +113,8 @@ def test_a_migration_that_fails_leaves_no_trace(
 
     with monkeypatch.context() as newer:
         for name in DATABASES:
-            longer = (*sql_migrations.MIGRATIONS, broken)
-            newer.setattr(f"eventhub_checkpoints.{name}.MIGRATIONS", longer)
+            longer = (*migrations.MIGRATIONS, broken)
+            newer.setattr(f"eventhub_checkpoints.stores.sql.{name}.database.MIGRATIONS", longer)
         with pytest.raises(Exception, match="nowhere"):
             colour.open(place, create_tables=True).list_ownership()
     assert versions(place) == [1]

@@ -95,7 +95,7 @@ def check_plain(name: str, function: object) -> None:
     """Functions of either kind can be called here."""
 
 
-SYNC_PROCESSOR = "eventhub_checkpoints.PartitionProcessor"
+SYNC_PROCESSOR = "eventhub_checkpoints.processor.PartitionProcessor"
 
 
 def check_handlers(processor: object) -> None:

@@ -1,14 +1,141 @@
-"""`ehcp demo`: options in, exit status out."""
+"""`ehcp demo`: options, requirements, exit status."""
 
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from eventhub_checkpoints.cli.demo.plan import Plan
-from eventhub_checkpoints.cli.demo.requirements import CannotBeginError, check_requirements
 from eventhub_checkpoints.cli.demo.signals import Signals, Stopped
+from eventhub_checkpoints.cli.demo.storage import AZURITE
+from eventhub_checkpoints.errors import CheckpointStoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the user asked for, and how the events are shared out to the parts of the story.
+
+    Attributes:
+        store: `azurite` or the URL of a store; None for a SQLite file of the demo's own.
+        consumer: the client that both consumers use, `aio` or `sync`.
+        events: to publish in all.
+        partitions: of the hub.
+    """
+
+    store: str | None = field(repr=False)
+    consumer: str
+    events: int
+    partitions: int
+
+    @property
+    def sent_at_first(self) -> int:
+        """Sent while the consumers share the partitions."""
+        return self.events // 10
+
+    @property
+    def processed_at_the_kill(self) -> int:
+        """Processed when A dies; it dies while more are being sent."""
+        return self.events * 3 // 10
+
+    @property
+    def sent_at_the_kill(self) -> int:
+        """Sent before the kill at the most."""
+        return self.events // 2
+
+    @property
+    def consumed(self) -> int:
+        """Sent while there is a consumer; the rest is Spark's."""
+        return self.events * 8 // 10
+
+
+DRIVERS = {
+    "spark": ["pyspark", "pyarrow"],
+    "sql": ["sqlalchemy"],
+    "blob": ["azure.storage.blob"],
+}
+"""By the extra that installs them."""
+
+DRIVERS_OF_AIO = {"sql": ["aiosqlite"], "blob": ["aiohttp"]}
+OLDEST_JAVA = 17
+"""Source: Spark 4.0, docs/index.md, "Downloading"."""
+
+
+class CannotBeginError(CheckpointStoreError):
+    """Something is missing; nothing was started."""
+
+
+def check_requirements(store: str | None, consumer: str) -> None:
+    """Say what is missing. A store that is given by its URL says so itself, later.
+
+    Args:
+        store: what `--store` names.
+        consumer: the client that the consumers use.
+
+    Raises:
+        CannotBeginError: a Python package; or Java, or a Java that is new enough; or this is no
+            POSIX system.
+    """
+    if os.name != "posix":
+        raise CannotBeginError("the demo runs on Linux and macOS: it kills as they do")
+    missing = missing_packages(store, consumer)
+    if missing:
+        packages = [package for of_extra in missing.values() for package in of_extra]
+        raise CannotBeginError(
+            f"the demo needs {' and '.join(packages)}: "
+            f"python -m pip install 'eventhub-checkpoints[{','.join(missing)}]'"
+        )
+    version = java_version()
+    if version is None or version < OLDEST_JAVA:
+        found = "none was found" if version is None else f"Java {version} was found"
+        raise CannotBeginError(
+            f"the demo needs Java {OLDEST_JAVA} or newer for Spark, and {found}: install one, "
+            "such as the package openjdk-17-jre-headless, or set JAVA_HOME"
+        )
+
+
+def missing_packages(store: str | None, consumer: str) -> dict[str, list[str]]:
+    """What this run needs and does not find, by the extra that installs it."""
+    extras = ["spark", *{None: ["sql"], AZURITE: ["blob"]}.get(store, [])]
+    of_aio = DRIVERS_OF_AIO if consumer == "aio" else {}
+    found = {
+        extra: [
+            module.replace(".", "-")
+            for module in [*DRIVERS[extra], *of_aio.get(extra, [])]
+            if not _is_there(module)
+        ]
+        for extra in extras
+    }
+    return {extra: packages for extra, packages in found.items() if packages}
+
+
+def java_version() -> int | None:
+    """The major version of the Java that Spark will use; None if there is none that runs."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin/java")) if home else shutil.which("java")
+    if java is None:
+        return None
+    try:
+        ran = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    # Until 8 it was called 1.8.
+    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr)
+    return int(found[1]) if found else None
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its parent package is missing
+        return False
+
 
 EVENTS_A_PARTITION = 50
 """With fewer, one consumer may be through before the other one has begun."""
@@ -79,9 +206,8 @@ def demo(
 
 def _run(plan: Plan, keep: bool, signals: Signals) -> int:
     # Here, for these need the extras that were asked for just now.
-    from eventhub_checkpoints.cli.demo.ending import keep_up, report
     from eventhub_checkpoints.cli.demo.screen import Screen
-    from eventhub_checkpoints.cli.demo.story import tell
+    from eventhub_checkpoints.cli.demo.story import keep_up, report, tell
 
     with ExitStack() as stack:
         with Screen() as screen:

@@ -20,8 +20,7 @@ from eventhub_checkpoints._shared.settings import is_count, is_number, require
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import Saver, log
 from eventhub_checkpoints.processing._async.in_flight_event import ANNOUNCED_WITHIN, Ticket
-from eventhub_checkpoints.processing._async.session import CLAIM_HERE, Claim
-from eventhub_checkpoints.processing._async.sessions import Claims, key_of
+from eventhub_checkpoints.processing._async.session import CLAIM_HERE, Claim, Claims, key_of
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints.processing.statistics import PartitionStats
 

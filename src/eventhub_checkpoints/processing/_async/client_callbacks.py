@@ -24,17 +24,17 @@ from eventhub_checkpoints.errors import (
     InvalidCheckpointError,
 )
 from eventhub_checkpoints.processing._async.checkpoint_writer import Saver
-from eventhub_checkpoints.processing._async.dispatcher import Handling
-from eventhub_checkpoints.processing._async.handler_task import as_handler
-from eventhub_checkpoints.processing._async.partition_handler import Session
-from eventhub_checkpoints.processing._async.position_validator import AT_START, Vetting
-from eventhub_checkpoints.processing._async.sessions import Claims
-from eventhub_checkpoints.processing._async.start_position_store import SteeringStore
-from eventhub_checkpoints.processing._async.start_positions import Starts
-from eventhub_checkpoints.processing.invalid_positions import refused_position
-from eventhub_checkpoints.processing.options import Options
-from eventhub_checkpoints.processing.start_choice import Steering
-from eventhub_checkpoints.processing.validation import other_store
+from eventhub_checkpoints.processing._async.dispatcher import Handling, Session
+from eventhub_checkpoints.processing._async.receive_loop import as_handler
+from eventhub_checkpoints.processing._async.session import Claims
+from eventhub_checkpoints.processing._async.start_position_store import (
+    AT_START,
+    Starts,
+    SteeringStore,
+    Vetting,
+)
+from eventhub_checkpoints.processing.options import Options, other_store
+from eventhub_checkpoints.processing.start_position import Steering, refused_position
 
 log = logging.getLogger("eventhub_checkpoints")
 

@@ -1,9 +1,152 @@
-"""A client that receives beside the caller, from start to stop."""
+"""Running a client in the background, and its handlers to their end."""
 
 import asyncio
+import inspect
+import logging
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from azure.eventhub.aio import EventHubConsumerClient
+
+from eventhub_checkpoints._shared._async.client_check import called
+
+log = logging.getLogger("eventhub_checkpoints")
+T = TypeVar("T")
+CANCELLING = 1.0
+"""Seconds that a handler has to end after it was cancelled."""
+
+
+async def to_the_end(
+    function: Callable[..., Awaitable[T]], *args: Any, seconds: float | None = None
+) -> T:
+    """Call the function; where the caller is cancelled, that waits until it has ended.
+
+    Args:
+        function: it.
+        *args: for it.
+        seconds: to wait at most; then it is cancelled, too. None: until it has ended.
+    """
+    task = asyncio.ensure_future(function(*args))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with suppress(BaseException):
+            await asyncio.wait([task], timeout=seconds)
+        task.cancel()
+        raise
+
+
+HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)
+"""The task in which a function of the user's is called; a task that this starts inherits it."""
+
+
+@contextmanager
+def as_handler() -> Iterator[None]:
+    """What is called in here is the user's, and the processor waits for it."""
+    token = HANDLER.set(asyncio.current_task())
+    try:
+        yield
+    finally:
+        HANDLER.reset(token)
+
+
+def is_handler() -> bool:
+    """Whether the caller is a function that the processor waits for."""
+    task = asyncio.current_task()
+    return task is not None and HANDLER.get() is task
+
+
+def is_closing(task: asyncio.Task[None]) -> bool:
+    """Return whether a task awaits `client.close()`, in itself and not in another task."""
+    awaited: Any = task.get_coro()
+    while inspect.iscoroutine(awaited):
+        if awaited.cr_code is EventHubConsumerClient.close.__code__:
+            return True
+        awaited = awaited.cr_await
+    return False
+
+
+class Runner:
+    """Runs the handlers of one claim in tasks of its own.
+
+    The client cancels a handler that runs when it stops, and leaves one alone when receiving
+    fails; here both run on, and whoever closes the partition waits for them.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._caller: asyncio.Task[Any] | None = None
+        self._cut_off: asyncio.Task[None] | None = None
+
+    async def begin(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Call a function, and do not wait for it: `end` does."""
+
+        async def work() -> None:
+            await function(*args)
+
+        self._caller = asyncio.current_task()
+        self._task = asyncio.get_running_loop().create_task(work())
+
+    async def run(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Call a function, and wait for it unless the caller is cancelled."""
+        await self.begin(function, *args)
+        assert self._task is not None
+        await asyncio.shield(self._task)
+
+    async def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
+        """Call a function of the user's; what it raised, also if it cancelled itself."""
+        try:
+            with as_handler():
+                await called(function, *args)
+        except asyncio.CancelledError:
+            if self._is_cancelled():
+                raise
+            return RuntimeError(f"{getattr(function, '__qualname__', function)} was cancelled")
+        except BaseException as error:
+            return error
+        if asyncio.current_task() is self._cut_off:
+            # It may have taken that for a reason to return, and has not finished anything.
+            raise asyncio.CancelledError
+        return None
+
+    def _is_cancelled(self) -> bool:
+        """Whether others have cancelled what runs, and not it itself."""
+        task = asyncio.current_task()
+        assert task is not None
+        # Where a program ends without stop(), all tasks are cancelled: the caller as well.
+        caller = self._caller if task is self._task else task
+        if task is self._cut_off or (caller is not None and caller.cancelling()):
+            return True
+        task.uncancel()
+        return False
+
+    async def end(self, seconds: float) -> bool:
+        """Wait for what runs, at most so long, and cut it off then; whether it ended by itself.
+
+        A handler that waits for `client.close()` is not waited for: that waits for this to return.
+        """
+        task = self._task
+        if task is None:
+            return True
+        if is_closing(task):
+            log.warning(
+                "a handler awaits client.close(), so its events are read again: call stop() of the "
+                "processor there"
+            )
+            return True
+        await asyncio.wait([task], timeout=max(seconds, 0))
+        if not task.done():
+            self._cut_off = task
+            task.cancel()
+            await asyncio.wait([task], timeout=CANCELLING)
+        if task.done() and not task.cancelled():
+            # It went to the client, unless that had been cancelled.
+            task.exception()
+        return task is not self._cut_off
+
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

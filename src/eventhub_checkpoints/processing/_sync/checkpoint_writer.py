@@ -1,24 +1,291 @@
 # Derived from _async/checkpoint_writer.py by tools/unasync.py; edit that file.
-"""Checkpoints written beside the caller: when they are due, one at a time per partition."""
+"""Background writer of checkpoints.
+
+`Saved` is the write state of one partition session, `Writer` writes one position, and `Saver`
+writes those of many partitions when they are due, one at a time for each partition.
+"""
 
 import logging
 import math
+import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared._sync.background import Background
-from eventhub_checkpoints._shared.settings import is_seconds, require
-from eventhub_checkpoints.processing import metrics as _metrics
-from eventhub_checkpoints.processing._sync.saved_position import Saved
-from eventhub_checkpoints.processing._sync.write import OnError, Writer
-from eventhub_checkpoints.processing.policy import Due
-from eventhub_checkpoints.processing.statistics import PartitionStats
+from eventhub_checkpoints._shared._sync.background import Background, Signal
+from eventhub_checkpoints._shared._sync.client_check import check_store
+from eventhub_checkpoints._shared._sync.compat import within
+from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.settings import is_callback, is_seconds, require
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    StaleCheckpointError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.processing import statistics as _metrics
+from eventhub_checkpoints.processing.policy import Due, Policy
+from eventhub_checkpoints.processing.statistics import PartitionStats, Tally
+from eventhub_checkpoints.processing.watermark import Position
+from eventhub_checkpoints.processing.write_state import Progress, Since
+
+NAMES = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
+"""What tells a partition from all others."""
+
+
+class Finished(Protocol):
+    """What of a partition is finished: the position, and how many events it stands for."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def position(self) -> Position | None: ...
+
+
+F = TypeVar("F", bound=Finished)
+
+
+class Saved(Generic[F]):
+    """One partition in one claim: what is finished of it, and what is saved.
+
+    Args:
+        names: the keys of its checkpoint besides the position.
+        finished: what may be saved; read under `guard`.
+        policy: when to save.
+        tally: where its writes are counted.
+
+    Attributes:
+        partition_id: which partition it is.
+        guard: held while `finished` or `progress` is read or changed, never while waiting.
+        watchers: one for each who waits in `until`.
+        before: the claim of the same partition that this one may have overlapped; its last write
+            comes first, and no position below that is written.
+        behind_since: when the first event was begun after all before it were saved.
+        flushing: since when the last of it is being written.
+        is_over: whether the claim has ended, so that nothing is written any more.
+        is_broken: whether its policy raised when it was asked last.
+    """
+
+    __slots__ = (
+        *("before", "behind_since", "finished", "flushing", "guard", "is_broken", "is_over"),
+        *("names", "partition_id", "progress", "watchers"),
+    )
+
+    def __init__(self, names: Mapping[str, str], finished: F, policy: Policy, tally: Tally) -> None:
+        self.names = names
+        self.partition_id = names["partition_id"]
+        self.finished = finished
+        self.progress = Progress(policy, time.monotonic(), tally)
+        self.guard = threading.Lock()
+        self.watchers: tuple[Signal, ...] = ()
+        self.before: Saved[F] | None = None
+        self.behind_since = -math.inf
+        self.flushing = Since()
+        self.is_over = False
+        self.is_broken = False
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something finished is not saved."""
+        return self.finished.count > self.progress.saved_count
+
+    @property
+    def pending(self) -> int:
+        """Events that were begun and that the position has not passed."""
+        return 0
+
+    @property
+    def unsaved(self) -> int:
+        """Events that were begun and would be read again after a crash."""
+        return self.finished.count + self.pending - self.progress.saved_count
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing of it is written any more."""
+        return self.is_over and not self.progress.is_writing
+
+    def is_covered(self, position: Position) -> bool:
+        """Whether the claim before has stored this position, or a higher one; waits for its last.
+
+        A sync client may claim a partition anew while it closes it: it lists checkpoints in one
+        thread before the last one is written in the other.
+        Source: azure-eventhub 5.15.1, `_eventprocessor/event_processor.py`, `_close_consumer`.
+
+        Raises:
+            TimeoutError: the last write of the claim before does not end.
+        """
+        before = self.before
+        if before is None:
+            return False
+        if not before.until(lambda: before.is_quiet, seconds_left()):
+            raise TimeoutError("the claim before is still being saved")
+        reached = before.progress.saved_position
+        return reached is not None and position.sequence_number <= reached.sequence_number
+
+    def until(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something holds, at most so long; whether it does."""
+        if holds():
+            return True
+        end = time.monotonic() + seconds
+        # One for each who waits: another would clear the signal before this one has seen it.
+        signal = Signal()
+        with self.guard:
+            self.watchers = (*self.watchers, signal)
+        try:
+            while not holds():
+                signal.clear()
+                # It may have come to hold before the signal was cleared.
+                if not holds() and not signal.wait(end - time.monotonic()):
+                    return holds()
+            return True
+        finally:
+            with self.guard:
+                self.watchers = tuple(one for one in self.watchers if one is not signal)
+
+    def changed(self) -> None:
+        """Wake who waits in `until`."""
+        for signal in self.watchers:
+            signal.set()
+
+    def stats(self, now: float) -> PartitionStats:
+        """How it is doing.
+
+        Args:
+            now: as `time.monotonic` has it.
+        """
+        with self.guard:
+            progress, tally, unsaved = self.progress, self.progress.tally, self.unsaved
+            behind_since = max(progress.saved_at, self.behind_since)
+            return PartitionStats(
+                saved=tally.saved,
+                refused=tally.refused,
+                failed=tally.failed,
+                pending=self.pending,
+                lag_events=unsaved,
+                lag_seconds=now - behind_since if unsaved else 0.0,
+                position=self.finished.position,
+                saved_position=progress.saved_position,
+            )
+
 
 log = logging.getLogger("eventhub_checkpoints")
+
+OnError = Callable[[str, Exception], object]
+
+
+class Writer:
+    """Writes positions, and never raises.
+
+    Args:
+        store: where checkpoints go.
+        on_error: is given the partition and what went wrong.
+        settled: called when a write has ended.
+
+    Attributes:
+        goes_forward_only: whether the store refuses to go back.
+    """
+
+    def __init__(
+        self, store: CheckpointStore, on_error: OnError | None, settled: Callable[[], None]
+    ) -> None:
+        check_store(store)
+        require("on_error", on_error, is_callback(on_error), "None, or a plain function")
+        self.goes_forward_only = bool(getattr(store, "forward_only", False))
+        self._store = store
+        # A store of another kind may hand on what it is given to its driver.
+        self._stale = {"on_stale": "raise"} if self.goes_forward_only else {}
+        self._on_error = on_error
+        self._settled = settled
+
+    def write(self, one: Saved[Any], due: Due, seconds: float) -> None:
+        """Write what is due of a partition, within so many seconds."""
+        # A claim that is over may be another client's by now.
+        if one.is_over:
+            with one.guard:
+                one.progress.was_dropped()
+            one.changed()
+            return
+        # What was cut off may have been stored all the same: it is written again.
+        error: Exception | None = TimeoutError("the write was cut off")
+        is_written = False
+        try:
+            is_written = within(seconds, self._save, one, due.position)
+            error = None
+        except Exception as raised:
+            is_silence = isinstance(raised, TimeoutError) and not str(raised)
+            error = TimeoutError(f"no answer within {seconds:g} s") if is_silence else raised
+        finally:
+            self._settle(one, error, is_written)
+        if error is not None:
+            self.report(one.partition_id, error)
+
+    def _save(self, one: Saved[Any], position: Position) -> bool:
+        """Store a position, unless the claim before has; whether it was stored."""
+        if one.is_covered(position):
+            return False
+        self.put(one, position, **self._stale)
+        return True
+
+    def was_not_begun(self, one: Saved[Any], error: Exception) -> None:
+        """Note that a write could not even be begun."""
+        self._settle(one, error)
+        self.report(one.partition_id, error)
+
+    def _settle(self, one: Saved[Any], error: Exception | None, is_written: bool = False) -> None:
+        try:
+            with one.guard:
+                now = time.monotonic()
+                if error is None:
+                    (one.progress.was_saved if is_written else one.progress.was_covered)(now)
+                elif isinstance(error, StaleCheckpointError):
+                    one.progress.was_refused(now)
+                else:
+                    for_good = isinstance(error, CheckpointStoreError) and not isinstance(
+                        error, StoreUnavailableError
+                    )
+                    one.progress.has_failed(now, random.random(), for_good=for_good)
+        except Exception as raised:
+            self.broke(one, raised)
+        one.changed()
+        self._settled()
+
+    def broke(self, one: Saved[Any], error: Exception) -> None:
+        """Note that a policy raised; the other partitions are looked after all the same."""
+        one.is_broken = True
+        log.error("the policy of partition %s raised", one.partition_id, exc_info=error)
+        self._tell(one.partition_id, error)
+
+    def put(self, one: Saved[Any], position: Position, **kwargs: Any) -> None:
+        """Store a position; raise what the store raises.
+
+        Args:
+            one: the partition.
+            position: any.
+            **kwargs: what the store is given besides.
+        """
+        row: dict[str, Any] = {
+            **one.names,
+            "offset": position.offset,
+            "sequence_number": position.sequence_number,
+        }
+        self._store.update_checkpoint(row, **kwargs)
+
+    def report(self, partition_id: str, error: Exception) -> None:
+        """Say that a write went wrong; nobody is interrupted by it."""
+        log.warning("checkpoint of partition %s: %s", partition_id, str(error) or repr(error))
+        self._tell(partition_id, error)
+
+    def _tell(self, partition_id: str, error: Exception) -> None:
+        if self._on_error is None:
+            return
+        try:
+            self._on_error(partition_id, error)
+        except Exception:
+            log.exception("on_error of partition %s raised", partition_id)
+
 
 SHORTEST_WRITE = 0.05
 """Seconds without which no write is begun again."""

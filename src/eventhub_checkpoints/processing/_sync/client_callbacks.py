@@ -24,17 +24,17 @@ from eventhub_checkpoints.errors import (
     InvalidCheckpointError,
 )
 from eventhub_checkpoints.processing._sync.checkpoint_writer import Saver
-from eventhub_checkpoints.processing._sync.dispatcher import Handling
-from eventhub_checkpoints.processing._sync.handler_task import as_handler
-from eventhub_checkpoints.processing._sync.partition_handler import Session
-from eventhub_checkpoints.processing._sync.position_validator import AT_START, Vetting
-from eventhub_checkpoints.processing._sync.sessions import Claims
-from eventhub_checkpoints.processing._sync.start_position_store import SteeringStore
-from eventhub_checkpoints.processing._sync.start_positions import Starts
-from eventhub_checkpoints.processing.invalid_positions import refused_position
-from eventhub_checkpoints.processing.options import Options
-from eventhub_checkpoints.processing.start_choice import Steering
-from eventhub_checkpoints.processing.validation import other_store
+from eventhub_checkpoints.processing._sync.dispatcher import Handling, Session
+from eventhub_checkpoints.processing._sync.receive_loop import as_handler
+from eventhub_checkpoints.processing._sync.session import Claims
+from eventhub_checkpoints.processing._sync.start_position_store import (
+    AT_START,
+    Starts,
+    SteeringStore,
+    Vetting,
+)
+from eventhub_checkpoints.processing.options import Options, other_store
+from eventhub_checkpoints.processing.start_position import Steering, refused_position
 
 log = logging.getLogger("eventhub_checkpoints")
 

@@ -24,17 +24,14 @@ from eventhub_checkpoints._shared._sync.client_check import (
 from eventhub_checkpoints._shared.client_internals import UNKNOWN, store_of
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 from eventhub_checkpoints.processing._sync.checkpoint_manager import (
+    Apart,
     CheckpointManager,
     PartitionProcessor,
 )
 from eventhub_checkpoints.processing._sync.client_callbacks import Processing
-from eventhub_checkpoints.processing._sync.delivery_tracker import Apart
-from eventhub_checkpoints.processing._sync.handler_task import is_handler
-from eventhub_checkpoints.processing._sync.receive_loop import Life
-from eventhub_checkpoints.processing.options import Options
-from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
-from eventhub_checkpoints.processing.statistics import PartitionStats
-from eventhub_checkpoints.processing.validation import (
+from eventhub_checkpoints.processing._sync.receive_loop import Life, is_handler
+from eventhub_checkpoints.processing.options import (
+    Options,
     no_client,
     require_call,
     require_made,
@@ -42,6 +39,8 @@ from eventhub_checkpoints.processing.validation import (
     require_ready,
     require_same_store,
 )
+from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
+from eventhub_checkpoints.processing.statistics import PartitionStats
 
 __all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]
 

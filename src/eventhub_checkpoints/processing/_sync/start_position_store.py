@@ -1,21 +1,217 @@
 # Derived from _async/start_position_store.py by tools/unasync.py; edit that file.
-"""The store that a processor's client is given: it says where partitions start."""
+"""The store that an EventProcessor gives its client: it decides where each partition starts.
+
+`Starts` has the start positions that were given, `Vetting` asks the hub whether it has a position,
+and `SteeringStore` shows the client the checkpoint to start from.
+"""
 
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from azure.eventhub import CheckpointStore
+from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints._shared._sync.compat import Lock, holding
-from eventhub_checkpoints.processing._sync.handler_task import to_the_end
-from eventhub_checkpoints.processing._sync.position_validator import Vetting
-from eventhub_checkpoints.processing.start_choice import Place, Steering
+from eventhub_checkpoints._shared._sync.client_check import called
+from eventhub_checkpoints._shared._sync.compat import Lock, for_each, holding, sleep
+from eventhub_checkpoints._shared.client_errors import explanation
+from eventhub_checkpoints._shared.client_internals import scope_of
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.start_position import client_position
+from eventhub_checkpoints.processing._sync.receive_loop import to_the_end
+from eventhub_checkpoints.processing.options import Options, require_start
+from eventhub_checkpoints.processing.start_position import (
+    Place,
+    Steering,
+    beyond,
+    foreign,
+    has_events_behind,
+)
 from eventhub_checkpoints.records import RELEASED, SequenceOffset
 
+
+class Starts:
+    """The start positions that were given, as a value, by partition, or by a function.
+
+    Args:
+        options: with them.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._asked: dict[str, Any] = {}
+
+    def of(self, partition_id: str) -> Any:
+        """The start position of a partition; None: the beginning."""
+        return self._asked.get(partition_id, self._options.start_of(partition_id))
+
+    def has(self, partition_id: str) -> bool:
+        """Whether one was given for a partition."""
+        return self.of(partition_id) is not None
+
+    def ask(self, client: Any) -> Any:
+        """What the client is given as `starting_position`.
+
+        Raises:
+            ConfigurationError: one names no partition, or the function gave no start position.
+                Or they are by partition, and there is no such hub, or it refuses access.
+            HubUnavailableError: they are by partition, and the hub does not answer.
+        """
+        given = self._options.starting_position
+        if not callable(given) and not isinstance(given, Mapping):
+            return client_position(given)
+        try:
+            partition_ids = client.get_partition_ids()
+        except EventHubError as error:
+            raise explanation(error, scope_of(client)) from error
+        self._options.check_partitions(partition_ids)
+        for partition_id in partition_ids:
+            if isinstance(given, Mapping):
+                found = given.get(partition_id)
+            else:
+                found = called(given, partition_id)
+            require_start(f"starting_position of partition {quoted(partition_id)}", found)
+            self._asked[partition_id] = found
+        return {key: client_position(start) for key, start in self._asked.items()}
+
+
 log = logging.getLogger("eventhub_checkpoints")
+
+AT_ONCE = 8
+"""Partitions that the hub is asked about at the same time."""
+ENDING = 5.0
+"""Seconds that the hub has to answer when nobody waits for that any more."""
+AGAIN = 1.0
+"""Seconds after which the hub is asked again, before it is believed to lack a position."""
+
+AT_START = "starting_position says to start there"
+BY_NUMBER = (
+    "pass a callable that makes the client, and the partition goes on by its sequence number"
+)
+
+
+class Vetting:
+    """Finds positions that the hub does not have.
+
+    Args:
+        steering: where partitions start.
+        start_of: the start position that was given for a partition, or None.
+        reached: the number of the last event that a partition has received, or that it began
+            behind; None: it is not known.
+        refused: called with a partition, what is wrong, and what to do about it; None: what
+            `on_invalid_checkpoint` says.
+
+    Attributes:
+        client: whose hub it is.
+        goes_by_offset: whether the client resumes by the stored offset although the number is
+            known: one that is ready reads the store itself.
+    """
+
+    def __init__(
+        self,
+        steering: Steering,
+        start_of: Callable[[str], Any],
+        reached: Callable[[str], int | None],
+        refused: Callable[[str, str, str | None], None],
+    ) -> None:
+        self.client: Any = None
+        self.goes_by_offset = False
+        self._steering = steering
+        self._start_of = start_of
+        self._reached = reached
+        self._refused = refused
+        self._before: dict[str, int | None] = {}
+        self._turn = 0
+
+    def opening(self, partition_ids: Sequence[str]) -> None:
+        """Ask for partitions that are opened next."""
+        for_each(self._opening, partition_ids, AT_ONCE)
+
+    def _opening(self, partition_id: str) -> None:
+        shown = (self._steering.shown or {}).get(partition_id)
+        if shown is not None:
+            said = self._lack(partition_id, shown)
+            if said is not None:
+                self._refused(partition_id, said, None)
+            elif self.goes_by_offset and (said := self._foreign(partition_id, shown)):
+                self._refused(partition_id, said, BY_NUMBER)
+            if partition_id not in self._steering.refused:
+                return
+        start = place_of_start(self._start_of(partition_id))
+        said = start and self._lack(partition_id, start)
+        if said:
+            self._refused(partition_id, said, AT_START)
+
+    def idle(self, partition_ids: Collection[str]) -> set[str]:
+        """Ask for one of the open partitions that receive nothing, and for all if it is lost.
+
+        Returns:
+            Those that have to be opened again, at another position.
+        """
+        refused = self._steering.refused
+        reached = {key: self._reached(key) for key in sorted(partition_ids) if key not in refused}
+        before, self._before = self._before, reached
+        idle = [key for key, number in reached.items() if number is not None]
+        idle = [key for key in idle if reached[key] == before.get(key)]
+        self._turn += 1
+        first = idle[self._turn % len(idle)] if idle else None
+        if first and not self._is_there(first):
+            for partition_id in idle:
+                if partition_id != first:
+                    self._is_there(partition_id)
+        return refused & {*partition_ids}
+
+    def has_events(self, partition_id: str) -> bool:
+        """Ask whether the hub has events for a partition that has received none yet."""
+        number, offset = (self._steering.shown or {}).get(partition_id, (None, None))
+        start = self._start_of(partition_id) if number is None and not offset else number
+        try:
+            return has_events_behind(start, self._properties(partition_id))
+        except Exception as error:
+            log.debug("partition %s: the hub was not asked: %r", partition_id, error)
+            return False
+
+    def _is_there(self, partition_id: str) -> bool:
+        said = self._lack(partition_id, (self._reached(partition_id), None))
+        if said is not None:
+            self._refused(partition_id, said, None)
+        return said is None
+
+    def _foreign(self, partition_id: str, place: Place) -> str | None:
+        try:
+            return foreign(place[1], self._properties(partition_id))
+        except Exception as error:
+            log.debug("partition %s: the hub was not asked: %r", partition_id, error)
+            return None
+
+    def _lack(self, partition_id: str, place: Place) -> str | None:
+        """What is wrong with a position; None where nothing is, or the hub does not answer."""
+        try:
+            said = beyond(place, self._properties(partition_id))
+            if said is not None:
+                # What has been received just now might not be counted yet.
+                sleep(AGAIN)
+                said = beyond(place, self._properties(partition_id))
+        except Exception as error:
+            log.debug("partition %s: the hub was not asked: %r", partition_id, error)
+            return None
+        return said
+
+    def _properties(self, partition_id: str) -> Any:
+        # An aio client that is cancelled while it asks leaves its connection open.
+        ask = self.client.get_partition_properties
+        return to_the_end(ask, partition_id, seconds=ENDING)
+
+
+def place_of_start(start: object) -> Place | None:
+    """The place that a start position names; None where every hub has it."""
+    if isinstance(start, int):
+        return start, None
+    return (None, start) if isinstance(start, str) else None
+
+
 T = TypeVar("T")
 
 

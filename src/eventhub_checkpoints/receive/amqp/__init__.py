@@ -1,8 +1,8 @@
 """Receiving over AMQP, by the official client.
 
-- `address`: a hub. `questions`, `refusals`: its properties, and its errors as ours.
-- `paths`: fast path or public path, and falling back. `events`, `event_columns`: the public path.
-- `fast`: the fast path; `opening`, `credit`, `frames`, `retries` are its parts, and `decoder` turns
+- `address`: a hub.
+- `paths`: the fast path or the public path of a stream, and errors of the client as ours.
+- `events`: the public path. `fast`: the fast path; `opening` opens its link, and `decoder` turns
   frames into columns.
-- `client`, `known_client`, `private_parts`: what is used of the official client that is not public.
+- `known_client`, `private_parts`: what is used of the official client that is not public.
 """

@@ -1,8 +1,8 @@
-"""A hub as the official client reaches it."""
+"""A hub over AMQP, by the official client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from azure.core.utils import parse_connection_string
@@ -12,21 +12,58 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
+    PartitionProperties,
     checked_group,
     checked_name,
 )
-from eventhub_checkpoints.receive.amqp.client import OnePartitionClient
 from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream
-from eventhub_checkpoints.receive.amqp.opening import Place
-from eventhub_checkpoints.receive.amqp.paths import open_by
-from eventhub_checkpoints.receive.amqp.questions import read_properties
-from eventhub_checkpoints.receive.amqp.refusals import ExplainedStream, explained
-from eventhub_checkpoints.receive.amqp.retries import Retries
+from eventhub_checkpoints.receive.amqp.opening import Place, Retries
+from eventhub_checkpoints.receive.amqp.paths import ExplainedStream, explained, open_by
 from eventhub_checkpoints.receive.credentials import Credential, checked_credential, credential_of
-from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.stream import Stream
+
+
+class OnePartitionClient(EventHubConsumerClient):
+    """A client that receives from one partition, which is known to exist.
+
+    Before it attaches a receiver, the client lists the hub's partitions, over a connection that
+    is made and closed for that, while its receiving thread spins. Told the answer, it opens a
+    receiver in 20 ms instead of 480 ms and makes one connection instead of two (local hub).
+
+    Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`, `claim_ownership`.
+    """
+
+    def __init__(self, *args: Any, partition_id: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._only = partition_id
+
+    def get_partition_ids(self) -> list[str]:
+        """The one partition."""
+        return [self._only]
+
+
+def read_properties(partition_id: str, answer: Mapping[str, object]) -> PartitionProperties:
+    """The client's answer, with an empty partition's numbers put straight.
+
+    A partition that never held an event has -1 as its last number; one whose events have all
+    expired still has a last number, and nothing before the next one can be read.
+    """
+    last, begin = answer["last_enqueued_sequence_number"], answer["beginning_sequence_number"]
+    enqueued = answer["last_enqueued_time_utc"]
+    assert isinstance(last, int)
+    assert isinstance(begin, int)
+    assert isinstance(enqueued, datetime)
+    following = last + 1
+    return PartitionProperties(
+        partition_id,
+        following if answer["is_empty"] else max(begin, 0),
+        following,
+        str(answer["last_enqueued_offset"]),
+        enqueued if enqueued.tzinfo else enqueued.replace(tzinfo=UTC),
+    )
+
 
 STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
 """With a partition named there is nothing to balance, and the client's balancing thread sleeps

@@ -1,18 +1,157 @@
-"""One partition's events over the official client's connection, its frames read by ourselves."""
+"""One partition's events over the official client's connection, from its frames."""
 
 import logging
 import time
+from collections import deque
+from typing import Any
 
 from eventhub_checkpoints._shared.client_errors import reason
-from eventhub_checkpoints.receive.amqp.credit import Credit
-from eventhub_checkpoints.receive.amqp.decoder import Columns
-from eventhub_checkpoints.receive.amqp.frames import LinkFrames
+from eventhub_checkpoints.amqp.frames import encode_frame
+from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition
+from eventhub_checkpoints.amqp.types import CodecError
+from eventhub_checkpoints.receive.amqp.decoder import Columns, Deliveries
 from eventhub_checkpoints.receive.amqp.known_client import FastPathError, UnreadableFrameError
-from eventhub_checkpoints.receive.amqp.opening import Opening, Place
-from eventhub_checkpoints.receive.amqp.refusals import is_final
-from eventhub_checkpoints.receive.amqp.retries import Retries
+from eventhub_checkpoints.receive.amqp.opening import Credit, Opening, Place, Retries
+from eventhub_checkpoints.receive.amqp.paths import is_final
+from eventhub_checkpoints.receive.amqp.private_parts import READ_SIZE, OfficialLink
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.stream import Stream
+
+
+class LinkFrames:
+    """Reads what comes over a link that the official client has opened.
+
+    The client asks for a frame whenever it waits for one: for the answer to a token that it
+    renews, for the answer to a detach. It is given every frame but the transfers of this link,
+    so nothing overtakes anything and no event passes through its decoder.
+
+    Args:
+        link: opened, without credit.
+        credit: how much of it to grant.
+    """
+
+    def __init__(self, link: OfficialLink, credit: Credit) -> None:
+        self._link, self._credit = link, credit
+        self._deliveries = Deliveries(
+            channel=link.channel, handle=link.handle, max_frame_size=link.max_frame_size
+        )
+        self._others: deque[bytes] = deque()
+        self._broken: CodecError | None = None
+        self._counted = (0, 0)
+        self._take_in(link.take_over(self._read))
+
+    @property
+    def rows(self) -> int:
+        """How many events have come and were not taken."""
+        return self._deliveries.rows
+
+    @property
+    def has_delivered(self) -> bool:
+        """Whether any event has come over this link."""
+        return self._deliveries.deliveries > 0
+
+    def receive(self, rows: int, size: int) -> None:
+        """Wait once for bytes, then take what lies ready, up to so many rows or bytes of bodies.
+
+        Raises:
+            UnreadableFrameError: a frame cannot be read; what came before it can be taken.
+            Exception: whatever ended link or connection.
+        """
+        deliveries = self._deliveries
+        self._step()
+        while 0 < deliveries.rows < rows and deliveries.size < size and self._link.has_more:
+            self._step()
+
+    def take(self, most: int | None = None) -> Columns:
+        """What has come, at most so many rows."""
+        columns = self._deliveries.take(most)
+        self._credit.taken(columns)
+        return columns
+
+    def ended_by(self, error: Exception) -> Exception:
+        """The public error for one that `receive` has raised; the link is closed."""
+        return self._link.ended_by(error)
+
+    def close(self) -> None:
+        """Detach and disconnect; never raises."""
+        self._link.close()
+
+    def _step(self) -> None:
+        self._grant()
+        self._link.work()
+        if self._broken is not None:
+            # Noted and not raised where it happened: the client swallows some errors there.
+            text = f"a frame cannot be read: {self._broken}"
+            raise UnreadableFrameError(text) from self._broken
+
+    def _grant(self) -> None:
+        granted = self._credit.grant(self._deliveries.rows, urgent=self._link.window_is_low)
+        if granted is not None:
+            self._link.grant(granted)
+
+    def _read(self, *_: Any, **__: Any) -> tuple[memoryview, int, memoryview]:
+        """In place of the client's own: head, channel and body of its next frame.
+
+        Raises:
+            TimeoutError: there is none now; events may have come.
+            OSError: the connection is broken.
+        """
+        if not self._others and self._broken is None:
+            self._take_in(self._read_ready())
+        if not self._others:
+            raise TimeoutError
+        frame = memoryview(self._others.popleft())
+        return frame[:8], int.from_bytes(frame[6:8], "big"), frame[4 * frame[4] :]
+
+    def _read_ready(self) -> bytes:
+        """What has arrived, some `READ_SIZE` of it; waits for the first of it."""
+        parts = [self._link.read_some()]
+        size = len(parts[0])
+        # TLS gives out 16 KiB at a time, a WebSocket a message.
+        while size < READ_SIZE and self._link.has_more:
+            try:
+                parts.append(self._link.read_some())
+            except OSError:
+                break  # the next call meets it again; what came before it must not be lost
+            size += len(parts[-1])
+        return b"".join(parts)
+
+    def _take_in(self, data: bytes) -> None:
+        try:
+            self._others += self._deliveries.feed(data)
+        except CodecError as error:
+            self._broken = error
+        self._count()
+        if self._deliveries.unsettled:
+            self._settle()
+
+    def _count(self) -> None:
+        transfers, deliveries = self._deliveries.transfers, self._deliveries.deliveries
+        self._link.count(transfers - self._counted[0], deliveries - self._counted[1])
+        self._credit.used(deliveries - self._counted[1])
+        self._counted = transfers, deliveries
+
+    def _settle(self) -> None:
+        """Accept what the peer sent unsettled; the client would never answer it."""
+        ids, self._deliveries.unsettled = self._deliveries.unsettled, []
+        frames = (
+            Disposition(role=RECEIVER, first=first, last=last, settled=True, state=Accepted())
+            for first, last in runs(ids)
+        )
+        channel = self._link.outgoing_channel
+        self._link.send(b"".join(encode_frame(frame, channel) for frame in frames))
+
+
+def runs(ids: list[int]) -> list[tuple[int, int]]:
+    """First and last of each run of ids that follow one another."""
+    found: list[tuple[int, int]] = []
+    for one in ids:
+        if found and one == found[-1][1] + 1:
+            found[-1] = (found[-1][0], one)
+        else:
+            found.append((one, one))
+    return found
+
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -10,9 +10,15 @@ from eventhub_checkpoints._shared.settings import kind_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress, read_parts
-from eventhub_checkpoints.receive.checkpoints import Missing, checked_missing
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.wanted import Place, Wanted, Where, wanted_of
+from eventhub_checkpoints.receive.read_plan import (
+    Missing,
+    Place,
+    Wanted,
+    Where,
+    checked_missing,
+    wanted_of,
+)
 from eventhub_checkpoints.records import Scope
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Receiving over Kafka: a hub by its Kafka endpoint, or a topic of any Kafka cluster.
 
-`address` is what others use. `settings` says what librdkafka is told, `troubles` what its errors
-mean, `asking` asks about topics with a `client`, `stream` receives, and `messages` with `headers`
-makes columns.
+- `address`: a hub or topic. `client`: a consumer of librdkafka, and its settings.
+- `asking`: partitions and offsets of a topic. `stream`, `messages`: records as columns.
+- `troubles`: librdkafka's errors.
 """
 
 from eventhub_checkpoints.errors import MissingDriverError

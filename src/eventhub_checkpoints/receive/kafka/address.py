@@ -14,6 +14,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
+    PartitionProperties,
     checked_group,
     checked_name,
 )
@@ -27,19 +28,20 @@ from eventhub_checkpoints.receive.kafka.asking import (
     key_of,
     shared,
 )
-from eventhub_checkpoints.receive.kafka.client import made, open_consumer, tokens_of
-from eventhub_checkpoints.receive.kafka.headers import HeaderForm, HeaderReader
-from eventhub_checkpoints.receive.kafka.settings import (
+from eventhub_checkpoints.receive.kafka.client import (
     QUEUED_MESSAGES,
     Settings,
     checked,
     first_server,
+    made,
     of_connection_string,
     of_token,
+    open_consumer,
+    tokens_of,
 )
+from eventhub_checkpoints.receive.kafka.messages import HeaderForm, HeaderReader
 from eventhub_checkpoints.receive.kafka.stream import KafkaStream
 from eventhub_checkpoints.receive.kafka.troubles import Troubles
-from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.stream import Stream
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from eventhub_checkpoints.receive.kafka.settings import Settings
+from eventhub_checkpoints.receive.kafka.client import Settings
 from eventhub_checkpoints.receive.kafka.troubles import MISSING, Troubles, error_of
 
 QUESTION_TIMEOUT = 30.0

@@ -5,8 +5,7 @@ import time
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
-from eventhub_checkpoints.receive.kafka.headers import HeaderReader
-from eventhub_checkpoints.receive.kafka.messages import columns_of
+from eventhub_checkpoints.receive.kafka.messages import HeaderReader, columns_of
 from eventhub_checkpoints.receive.kafka.troubles import MISSING, OUT_OF_RANGE, Troubles
 from eventhub_checkpoints.receive.stream import Stream
 

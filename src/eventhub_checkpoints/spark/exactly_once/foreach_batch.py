@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 from eventhub_checkpoints._shared._sync.compat import bounded
-from eventhub_checkpoints._shared.retry import pause
+from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.spark.exactly_once.commit import commit, may_pass
+from eventhub_checkpoints.spark.exactly_once.commit import commit, may_pass, open_sql_store
 from eventhub_checkpoints.spark.exactly_once.fences import (
     ByRange,
     ByRow,
@@ -23,8 +23,7 @@ from eventhub_checkpoints.spark.exactly_once.fences import (
     Ranges,
     RowsAsTheyAre,
 )
-from eventhub_checkpoints.spark.exactly_once.results import MAX_ROWS, Collected, Results
-from eventhub_checkpoints.spark.exactly_once.transactions import open_sql_store
+from eventhub_checkpoints.spark.exactly_once.staging import MAX_ROWS, Collected, Results
 from eventhub_checkpoints.spark.given import checked_scope, require_kind
 from eventhub_checkpoints.spark.positions.from_store import starting_positions
 
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
+    from eventhub_checkpoints.spark.positions.from_store import Missing
     from eventhub_checkpoints.spark.positions.hub_positions import StartingPositions
     from eventhub_checkpoints.spark.positions.hubs import Hub
-    from eventhub_checkpoints.spark.positions.stored import Missing
     from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
 _LOGGER = logging.getLogger(__name__)

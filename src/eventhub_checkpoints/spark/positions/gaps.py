@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.receive.position import EventPosition
-from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.spark.given import require_kind
 from eventhub_checkpoints.spark.positions.hub_positions import HubPositions

@@ -7,16 +7,16 @@ from typing import ClassVar, Self
 from eventhub_checkpoints.receive.position import EventPosition, checked_partitions
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.spark.given import require_hub_name, require_kind
-from eventhub_checkpoints.spark.positions.hubs import Hub
-from eventhub_checkpoints.spark.positions.kafka_texts import (
+from eventhub_checkpoints.spark.positions.hubs import Hub, numbers_of
+from eventhub_checkpoints.spark.positions.texts import (
     EARLIEST,
     LATEST,
+    connector_positions,
     kafka_offsets,
     kafka_positions,
+    read_positions,
     unknown_to_kafka,
 )
-from eventhub_checkpoints.spark.positions.resolving import numbers_of
-from eventhub_checkpoints.spark.positions.texts import connector_positions, read_positions
 
 
 @dataclass(frozen=True, slots=True)

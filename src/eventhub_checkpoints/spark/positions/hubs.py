@@ -1,4 +1,4 @@
-"""A hub as users give it, asked what it has: a connection string, an address, or a client."""
+"""A hub as users give it, and positions as its sequence numbers."""
 
 from collections.abc import Mapping
 from typing import TypeGuard
@@ -6,13 +6,17 @@ from typing import TypeGuard
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
-from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.amqp.questions import read_properties
-from eventhub_checkpoints.receive.amqp.refusals import explained
+from eventhub_checkpoints.receive.address import (
+    DEFAULT_CONSUMER_GROUP,
+    Address,
+    PartitionProperties,
+)
+from eventhub_checkpoints.receive.amqp.address import HubAddress, read_properties
+from eventhub_checkpoints.receive.amqp.paths import explained
 from eventhub_checkpoints.receive.hub import ask_each, list_partitions, partition_properties
-from eventhub_checkpoints.receive.properties import PartitionProperties
+from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
+from eventhub_checkpoints.receive.read_plan import at_hand, resolve
 from eventhub_checkpoints.spark.given import answers_at_once
 
 Hub = str | Address | EventHubConsumerClient
@@ -94,3 +98,30 @@ def client_properties(client: EventHubConsumerClient) -> dict[str, PartitionProp
         partition: read_properties(partition, client.get_partition_properties(partition))
         for partition in partitions
     }
+
+
+def numbers_of(
+    hub: Hub, positions: Mapping[str, EventPosition], timeout: float = OPERATION_TIMEOUT
+) -> dict[str, int]:
+    """Each position as the sequence number of the first event to read, asked of the hub.
+
+    Raises:
+        ConfigurationError: the hub has no such partition, or an event has to be received and
+            only a client was given.
+        HubUnavailableError: no answer, or no event, within `timeout` (s) each.
+    """
+    found = ask_properties(hub, timeout)
+    if absent := sorted(positions.keys() - found.keys(), key=int):
+        raise ConfigurationError(
+            f"hub {name_of(hub)} has no partition {', '.join(absent)}; it has {', '.join(found)}"
+        )
+    address = address_of(hub)
+    if address is not None:
+        return resolve(address, positions, found, timeout)
+    known = {one: at_hand(position, found[one]) for one, position in positions.items()}
+    if unknown := [f"{one} ({positions[one]})" for one in known if known[one] is None]:
+        raise ConfigurationError(
+            f"an event must be received to resolve partition {', '.join(unknown)}, which a client "
+            "that is in use cannot do; give the connection string or a HubAddress as hub"
+        )
+    return {one: number for one, number in known.items() if number is not None}

@@ -1,5 +1,4 @@
 """What a streaming query has committed.
 
-- `parsing`, `offsets`, `stream_offset`: its progress, for each source.
-- `query_checkpoint`, `query_log`, `checkpoint_files`: its checkpoint folder.
+- `parsing`: from its progress, for each source. `query_checkpoint`: from its checkpoint folder.
 """

@@ -1,18 +1,182 @@
-"""From the progress of a streaming query to checkpoints, whatever source read the hub."""
+"""Checkpoints from the progress of a streaming query, for each source's offsets."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.position import is_partition_id, is_sequence_number
 from eventhub_checkpoints.spark.given import require_kind
-from eventhub_checkpoints.spark.progress.offsets import (
-    ByHub,
-    by_hub,
-    decoded,
-    matching,
-    of_hub,
-    told,
-)
+
+FROM = "_from"
+HUB = "_hub"
+INITIAL = "_initial"
+LOST = "_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """Where a stream stands.
+
+    Attributes:
+        hub: the hub's name.
+        next: sequence number of the next event to read, by partition id.
+        begins: where partitions begin in the batch that ends here, see the module.
+        lost: how many events were gone when a batch was planned, by partition id, since the query
+            was new. What expires between that and the reading is only in the log.
+        is_initial: no batch ends here: it is where the first one begins.
+    """
+
+    hub: str
+    next: Mapping[str, int]
+    begins: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    lost: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    is_initial: bool = False
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any], hub: str) -> Self:
+        """Read what `to_json` has made.
+
+        Raises:
+            ConfigurationError: it belongs to another hub or another source.
+        """
+        told = str(found.get(HUB, hub))
+        if told.lower() != hub.lower():
+            raise ConfigurationError(
+                f"the query's checkpoint belongs to hub {quoted(told)}, and the options name "
+                f"{quoted(hub)}; give a query on another hub a checkpointLocation of its own"
+            )
+        numbers = {key: number for key, number in found.items() if not key.startswith("_")}
+        if odd := [key for key, number in numbers.items() if type(number) is not int]:
+            raise ConfigurationError(
+                f"the query's checkpoint was written by another source (it has {quoted(odd[0])}); "
+                "give the query a new checkpointLocation, and begin where the old one stopped by "
+                "read_spark_checkpoint"
+            )
+        return cls(hub, numbers, found.get(FROM, {}), found.get(LOST, {}), bool(found.get(INITIAL)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The dict that Spark is given."""
+        ours: dict[str, Any] = {HUB: self.hub}
+        if self.begins:
+            ours[FROM] = by_partition(self.begins)
+        if self.is_initial:
+            ours[INITIAL] = True
+        if self.lost:
+            ours[LOST] = by_partition(self.lost)
+        return by_partition(self.next) | dict(sorted(ours.items()))
+
+    def begin(self, partition_id: str, previous: Self) -> int:
+        """Where a partition begins in the batch that ends here, after the one that ended there.
+
+        One that neither of them tells has nothing to read.
+        """
+        end = self.next[partition_id]
+        return self.begins.get(partition_id, previous.next.get(partition_id, end))
+
+
+def by_partition(numbers: Mapping[str, int]) -> dict[str, int]:
+    """In the numeric order of partitions."""
+    return {one: numbers[one] for one in sorted(numbers, key=int)}
+
+
+NO_OFFSET = frozenset({"", "None", "null"})
+
+ByHub = dict[str | None, dict[str, int]]
+"""Next sequence numbers by partition id, by hub; None is a hub that the offset does not name."""
+
+
+def of_hub(offset: object, hub: str | None) -> dict[str, int]:
+    """The next sequence numbers of one hub in one offset; none where there is no offset.
+
+    Raises:
+        ConfigurationError: it is no offset of an event hub, or of other hubs only.
+    """
+    if offset is None:
+        return {}
+    found = by_hub(offset)
+    if not found:
+        raise ConfigurationError(
+            'the progress is no offset of an event hub; expected such as {"Orders":{"0":124}} or '
+            '{"0":124}, or a whole StreamingQueryProgress'
+        )
+    name = matching(found, hub)
+    if name not in found:
+        raise ConfigurationError(f"the progress is of {told(found)}, not of hub {quoted(hub)}")
+    return found[name]
+
+
+def by_hub(offset: object) -> ByHub:
+    """The hubs in one offset; none where it is the offset of some other kind of source."""
+    if not isinstance(offset, Mapping):
+        return {}
+    if is_numbers(offset):
+        name = offset.get(HUB)
+        return {name if isinstance(name, str) else None: in_order(offset)}
+    hubs = {name: value for name, value in offset.items() if is_name(name)}
+    if all(is_numbers(value) for value in hubs.values()):
+        return {name: in_order(value) for name, value in hubs.items()}
+    return {}
+
+
+def matching(found: ByHub, hub: str | None) -> str | None:
+    """Under which name a hub stands in an offset: exactly, else in another case, else unnamed.
+
+    Raises:
+        ConfigurationError: two names differ in nothing but case, or the hub is not said and there
+            are several.
+    """
+    if hub in found:
+        return hub
+    same = [name for name in found if name and (hub is None or name.casefold() == hub.casefold())]
+    if len(same) > 1:
+        raise ConfigurationError(
+            f"the progress is of {told(found)}; give the name of one of them, as it is written here"
+        )
+    return same[0] if same else None
+
+
+def is_numbers(value: object) -> bool:
+    """Whether these are next sequence numbers by partition id, notes aside."""
+    return isinstance(value, Mapping) and all(
+        not is_name(key) or (is_partition_id(key) and is_sequence_number(number))
+        for key, number in value.items()
+    )
+
+
+def is_name(key: object) -> bool:
+    """Whether this is a hub or a partition and no note."""
+    return not str(key).startswith("_")
+
+
+def in_order(numbers: Mapping[str, int]) -> dict[str, int]:
+    """The numbers without the notes, partitions in numeric order."""
+    partitions = sorted((key for key in numbers if is_name(key)), key=int)
+    return {partition: numbers[partition] for partition in partitions}
+
+
+def told(names: Iterable[str | None]) -> str:
+    """The hubs, for an error."""
+    known = sorted({repr(name) for name in names if name is not None})
+    return f"hub {', '.join(known)}" if known else "no event hub that is named"
+
+
+def decoded(value: object) -> object:
+    """What a JSON text holds; any other text or value as it is; None for the words of no offset."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text in NO_OFFSET:
+        return None
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return text
+    return found
+
 
 NOT_THERE = object()
 

@@ -1,30 +1,181 @@
-"""What a streaming query has read and committed, from its checkpoint folder.
+"""What a streaming query has read and committed, from its checkpoint folder."""
 
-Spark writes `offsets/N`, the end of batch N, before the batch runs, and `commits/N` after its sink
-returned. A batch begins where the one before has ended. The JVM connector and Kafka's source keep
-where the first one began in `sources/I/0`; ours notes it in the offset itself.
-"""
-
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.ranges import OffsetRange
-from eventhub_checkpoints.spark.progress.checkpoint_files import CheckpointFiles, checkpoint_files
-from eventhub_checkpoints.spark.progress.offsets import of_hub
-from eventhub_checkpoints.spark.progress.parsing import index_of, last_of
-from eventhub_checkpoints.spark.progress.query_log import (
-    begin_of_new,
-    noted_begins,
-    read_initial,
-    read_offsets,
+from eventhub_checkpoints.spark.given import require_kind
+from eventhub_checkpoints.spark.progress.parsing import (
+    FROM,
+    decoded,
+    in_order,
+    index_of,
+    is_numbers,
+    last_of,
+    of_hub,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+VOID = "-"
+"""Spark's word for a source without an offset."""
+
+
+def read_offsets(text: str, what: str) -> list[tuple[str, object]]:
+    """The sources in one file of `offsets/`: the name of each one's folder, and its offset.
+
+    Version 1 has a line per source, in the order of the plan; version 2 a line `NAME:OFFSET`.
+
+    Raises:
+        ConfigurationError: it is in neither format.
+    """
+    version, *lines = text.rstrip("\n").split("\n")
+    if version == "v1":
+        pairs = [(str(index), line) for index, line in enumerate(lines[1:])]
+    elif version == "v2":
+        named = [line.partition(":") for line in lines[1:]]
+        pairs = sorted(((name, line) for name, _, line in named), key=place)
+    else:
+        raise ConfigurationError(f"{what} begins with {quoted(version)}; known are v1 and v2")
+    return [(name, None if line == VOID else decoded(line)) for name, line in pairs]
+
+
+def place(pair: tuple[str, str]) -> tuple[int, str]:
+    """Sources without a name of their own have their number in the plan."""
+    name = pair[0]
+    return (int(name) if name.isdecimal() else -1, name)
+
+
+def read_initial(text: str) -> object:
+    """The offset in `sources/I/0`: a zero byte where Kafka's source wrote it, version, offset."""
+    return decoded(text.removeprefix("\0").partition("\n")[2])
+
+
+def noted_begins(offset: object) -> dict[str, int]:
+    """Where our own source notes that partitions begin in the batch that ends at this offset."""
+    noted = offset.get(FROM) if isinstance(offset, Mapping) else None
+    return in_order(noted) if isinstance(noted, Mapping) and is_numbers(noted) else {}
+
+
+def begin_of_new(offset: object, until: int) -> int:
+    """Where a partition begins that was not there before: ours would have noted it."""
+    return until if is_numbers(offset) else 0
+
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""At least two letters: one is a drive of Windows."""
+
+
+class CheckpointFiles(Protocol):
+    """What is asked of a folder; names are relative to it."""
+
+    def names(self, folder: str) -> list[str] | None:
+        """The names in a folder; None where it does not exist."""
+
+    def text(self, name: str) -> str | None:
+        """What a file holds; None where it does not exist."""
+
+
+class LocalFiles:
+    """A folder of this machine."""
+
+    def __init__(self, location: Path) -> None:
+        self._location = location
+
+    def names(self, folder: str) -> list[str] | None:
+        """As in the protocol."""
+        found = self._location / folder
+        return [path.name for path in found.iterdir()] if found.is_dir() else None
+
+    def text(self, name: str) -> str | None:
+        """As in the protocol."""
+        try:
+            return (self._location / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+
+class HadoopFiles:
+    """A folder of any file system that Spark is set up for, through the driver's Java.
+
+    Raises:
+        ConfigurationError: the session is one of Spark Connect, or is not set up for it.
+    """
+
+    def __init__(self, location: str, spark: "SparkSession") -> None:
+        # Attributes of Java objects have no types; Spark Connect's session has neither of the two.
+        jvm: Any = getattr(spark, "_jvm", None)
+        session: Any = getattr(spark, "_jsparkSession", None)
+        if jvm is None or session is None:
+            raise ConfigurationError(
+                f"{location} is read through the driver's Java, which a session of Spark Connect "
+                "does not have; give a classic SparkSession, or copy the folder to a local path "
+                "and leave spark out"
+            )
+        self._jvm = jvm
+        self._location = jvm.org.apache.hadoop.fs.Path(location)
+        # As a query resolves it: with the session's own settings over Spark's.
+        settings = session.sessionState().newHadoopConf()
+        try:
+            self._files = self._location.getFileSystem(settings)
+        except Exception as error:
+            raise ConfigurationError(
+                f"Spark cannot open the file system of {location}: "
+                f"{getattr(error, 'java_exception', error)}"
+            ) from error
+
+    def names(self, folder: str) -> list[str] | None:
+        """As in the protocol."""
+        path = self._path(folder)
+        if not self._files.exists(path):
+            return None
+        return [str(status.getPath().getName()) for status in self._files.listStatus(path)]
+
+    def text(self, name: str) -> str | None:
+        """As in the protocol."""
+        path = self._path(name)
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+        finally:
+            stream.close()
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._location, name)
+
+
+def checkpoint_files(
+    location: "str | Path", spark: "SparkSession | None" = None
+) -> CheckpointFiles:
+    """The files of a folder: through Spark where a session is given, else of this machine.
+
+    Raises:
+        ConfigurationError: it is on another file system and no session was given, or one that
+            cannot read it.
+    """
+    require_kind("the checkpoint location", location, isinstance(location, str | Path), "a path")
+    text = str(location)
+    if spark is not None:
+        return HadoopFiles(text, spark)
+    if not SCHEME.match(text):
+        return LocalFiles(Path(location))
+    if text.lower().startswith("file:"):
+        return LocalFiles(Path(url2pathname(urlsplit(text).path)))
+    raise ConfigurationError(
+        f"{text.partition(':')[0]}: is no file system of this machine; pass spark=, a SparkSession "
+        "that can read it"
+    )
 
 
 @dataclass(frozen=True, slots=True)

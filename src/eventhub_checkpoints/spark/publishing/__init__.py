@@ -1,6 +1,6 @@
 """The progress of a streaming query, written into a checkpoint store.
 
-- `publisher`: `CheckpointPublisher`. `following`, `runs`, `watching`, `observed`: following a
-  query.
-- `outbox`, `forward`: writing in the background, and never back. `stats`: figures.
+- `publisher`: `eventhub_checkpoints.spark.CheckpointPublisher`.
+- `following`, `watching`, `observed`: following a query, by its progress and its rows.
+- `outbox`: writing in the background, and never back.
 """

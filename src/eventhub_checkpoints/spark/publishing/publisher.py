@@ -20,12 +20,18 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.given import checked_scope
-from eventhub_checkpoints.spark.progress.checkpoint_files import checkpoint_files
-from eventhub_checkpoints.spark.progress.query_checkpoint import read_spark_checkpoint
+from eventhub_checkpoints.spark.progress.query_checkpoint import (
+    checkpoint_files,
+    read_spark_checkpoint,
+)
 from eventhub_checkpoints.spark.publishing.following import Following
-from eventhub_checkpoints.spark.publishing.forward import ForwardWriter, LastEvent, opened
-from eventhub_checkpoints.spark.publishing.outbox import Outbox
-from eventhub_checkpoints.spark.publishing.stats import PublisherStats
+from eventhub_checkpoints.spark.publishing.outbox import (
+    ForwardWriter,
+    LastEvent,
+    Outbox,
+    PublisherStats,
+    opened,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

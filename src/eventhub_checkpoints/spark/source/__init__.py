@@ -2,9 +2,9 @@
 
 - `data_source`, `stream`: PySpark's interfaces. `pyspark_api`: the differences between its
   versions.
-- `options`, `kafka_options`, `option_values`: the options.
-- `planning`, `limits`, `advancing`: from options to ranges, of a batch and of each micro-batch.
-- `grouping`, `tasks`: ranges to Spark tasks, and what a task reads.
+- `options`, `kafka_options`: the options.
+- `planning`, `limits`: ranges of a batch, and of each micro-batch within its limits.
+- `tasks`: what a Spark task reads.
 """
 
 from eventhub_checkpoints.spark.source.data_source import EventHubSource

@@ -1,20 +1,107 @@
-"""From options to exact ranges: everything that moves is asked once, on the driver.
+"""Ranges of a batch, and of each micro-batch."""
 
-A task that is run again must read the same events, so `earliest`, `latest`, times and offsets
-become sequence numbers before the first task starts.
-"""
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from collections.abc import Mapping
-
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.errors import ConfigurationError, DataLossError
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
-from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OffsetRange
-from eventhub_checkpoints.receive.resolving import resolve
-from eventhub_checkpoints.receive.retained import retained
+from eventhub_checkpoints.receive.read_plan import (
+    ahead_of_end,
+    expired,
+    partition_gone,
+    resolve,
+    retained,
+)
 from eventhub_checkpoints.spark.positions.from_store import starting_positions
+from eventhub_checkpoints.spark.progress.parsing import StreamOffset
+from eventhub_checkpoints.spark.source.limits import Limits
 from eventhub_checkpoints.spark.source.options import SourceOptions
+
+Found = Mapping[str, PartitionProperties]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where one partition begins in the next batch.
+
+    Attributes:
+        number: sequence number of the first event.
+        lost: how many events before it are gone; None where that cannot be known.
+        loss: what to say about it; None where nothing is lost.
+    """
+
+    number: int
+    lost: int | None = 0
+    loss: DataLossError | None = None
+
+
+def beginning(address: Address, wanted: int | None, found: PartitionProperties) -> Beginning:
+    """Hold the next number of a partition against what the hub has.
+
+    A partition that has not been seen begins at its first event. One that holds nothing begins
+    at the number that its next event will get, so an empty hub is not taken for a new one.
+    """
+    first = found.first_sequence_number
+    if wanted is None:
+        return Beginning(first)
+    if wanted < first:
+        return Beginning(first, first - wanted, expired(address, wanted, found))
+    if wanted > found.next_sequence_number:
+        return Beginning(first, None, ahead_of_end(address, wanted, found))
+    return Beginning(wanted)
+
+
+def beginnings(address: Address, start: StreamOffset, found: Found) -> dict[str, Beginning]:
+    """Where each partition that the hub has begins in the next batch."""
+    return {one: beginning(address, start.next.get(one), held) for one, held in found.items()}
+
+
+def losses(
+    address: Address, start: StreamOffset, found: Found, begun: Mapping[str, Beginning]
+) -> Sequence[DataLossError]:
+    """What the stream wants and the hub does not have, partitions included."""
+    gone = [
+        partition_gone(address, one, number, found)
+        for one, number in start.next.items()
+        if one not in found
+    ]
+    return [*gone, *(each.loss for each in begun.values() if each.loss)]
+
+
+def next_offset(
+    start: StreamOffset,
+    begun: Mapping[str, Beginning],
+    ends: Mapping[str, int],
+    limits: Limits,
+) -> StreamOffset:
+    """The end of the next batch; `start` itself where nothing has come.
+
+    Args:
+        start: where the stream stands.
+        begun: where each partition begins.
+        ends: which number each partition may reach; one that is not in it stays where it is.
+        limits: how much is taken at once.
+    """
+    waiting = {one: max(0, ends.get(one, 0) - each.number) for one, each in begun.items()}
+    taken = limits.taken(waiting)
+    reached = {one: each.number + taken[one] for one, each in begun.items()}
+    if reached == dict(start.next) and not start.is_initial:
+        return start
+    moved = {
+        one: each.number
+        for one, each in begun.items()
+        if start.is_initial or start.next.get(one) != each.number
+    }
+    return StreamOffset(start.hub, reached, moved, lost_so_far(start, begun))
+
+
+def lost_so_far(start: StreamOffset, begun: Mapping[str, Beginning]) -> dict[str, int]:
+    """The counts of lost events, carried on."""
+    counts = {one: start.lost.get(one, 0) + (each.lost or 0) for one, each in begun.items()}
+    return {one: count for one, count in ({**start.lost, **counts}).items() if count}
 
 
 def plan_ranges(options: SourceOptions) -> list[OffsetRange]:

@@ -12,15 +12,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
-from eventhub_checkpoints.receive.properties import PartitionProperties
-from eventhub_checkpoints.receive.resolving import resolve
-from eventhub_checkpoints.receive.retained import report, retained
-from eventhub_checkpoints.spark.progress.stream_offset import StreamOffset
-from eventhub_checkpoints.spark.source.advancing import beginnings, losses, next_offset
+from eventhub_checkpoints.receive.read_plan import report, resolve, retained
+from eventhub_checkpoints.spark.progress.parsing import StreamOffset
 from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits
 from eventhub_checkpoints.spark.source.options import SourceOptions
-from eventhub_checkpoints.spark.source.planning import where_to_start
+from eventhub_checkpoints.spark.source.planning import (
+    beginnings,
+    losses,
+    next_offset,
+    where_to_start,
+)
 from eventhub_checkpoints.spark.source.pyspark_api import (
     DataSourceStreamReader,
     InputPartition,

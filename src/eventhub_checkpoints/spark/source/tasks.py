@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
-from eventhub_checkpoints.spark.source.grouping import grouped
+from eventhub_checkpoints.spark.source.limits import grouped
 from eventhub_checkpoints.spark.source.options import SourceOptions
 from eventhub_checkpoints.spark.source.pyspark_api import InputPartition
 

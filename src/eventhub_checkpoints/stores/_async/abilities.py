@@ -12,7 +12,7 @@ from eventhub_checkpoints._shared._async.compat import uninterrupted
 from eventhub_checkpoints._shared.fields import checked_name
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores._async.base import PROBE, BaseCheckpointStore
-from eventhub_checkpoints.stores._async.hook_runner import Asking
+from eventhub_checkpoints.stores._async.hooks import Asking
 
 __all__ = [
     "ANY",

@@ -17,7 +17,7 @@ from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._async.checkpoints import Checkpointing
-from eventhub_checkpoints.stores._async.hook_runner import fresh_etag
+from eventhub_checkpoints.stores._async.hooks import fresh_etag
 from eventhub_checkpoints.stores._async.ownership import Claiming
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,

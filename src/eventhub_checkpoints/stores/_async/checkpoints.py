@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from eventhub_checkpoints._shared._async.client_check import own_client_only
 from eventhub_checkpoints._shared._async.compat import holding, sleep, uninterrupted
-from eventhub_checkpoints._shared.deadline import seconds_left
-from eventhub_checkpoints._shared.retry import pause
+from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints._shared.suggestions import refuse_misspelt
 from eventhub_checkpoints.errors import (
@@ -18,11 +17,16 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
-from eventhub_checkpoints.stores._async.hook_runner import Asking, fresh_etag, log
-from eventhub_checkpoints.stores.checkpoint_guard import is_same_write
-from eventhub_checkpoints.stores.clock import on_local_clock
-from eventhub_checkpoints.stores.hook_results import ABSENT, FORCE, Conflict, Seen, Written
-from eventhub_checkpoints.stores.partition_state import Partition
+from eventhub_checkpoints.stores._async.hooks import Asking, fresh_etag, log
+from eventhub_checkpoints.stores.hook_results import (
+    ABSENT,
+    FORCE,
+    Conflict,
+    Seen,
+    Written,
+    on_local_clock,
+)
+from eventhub_checkpoints.stores.partition_state import Partition, is_same_write
 
 TRIES_AFTER_CONFLICT = 3
 LIVE_SECONDS = 60.0

@@ -13,7 +13,7 @@ from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints._shared.fields import checked_name
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores._sync.base import PROBE, BaseCheckpointStore
-from eventhub_checkpoints.stores._sync.hook_runner import Asking
+from eventhub_checkpoints.stores._sync.hooks import Asking
 
 __all__ = [
     "ANY",

@@ -18,7 +18,7 @@ from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._sync.checkpoints import Checkpointing
-from eventhub_checkpoints.stores._sync.hook_runner import fresh_etag
+from eventhub_checkpoints.stores._sync.hooks import fresh_etag
 from eventhub_checkpoints.stores._sync.ownership import Claiming
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,

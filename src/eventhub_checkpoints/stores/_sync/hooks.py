@@ -1,18 +1,53 @@
 # Derived from _async/hooks.py by tools/unasync.py; edit that file.
-"""What a backend fills in: four hooks, and a few with defaults."""
+"""Hooks that a backend implements, and the runner that calls them.
 
+`Hooks` has the four methods and those with defaults; `Asking` runs them with time limits, retries
+and error mapping.
+"""
+
+import inspect
+import logging
+import os
+import random
+import socket
+import threading
+import time
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Literal, TypeVar
 
+from eventhub_checkpoints._shared._sync.compat import (
+    Lock,
+    for_each,
+    holding,
+    place,
+    sleep,
+    uninterrupted,
+    within,
+)
+from eventhub_checkpoints._shared.deadline import attempt_limit, pause, seconds_left
 from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.settings import Settings, StoreSettings
+from eventhub_checkpoints._shared.suggestions import nearest_first
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
+    ConfigurationError,
     StoreAccessError,
     StoreError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Seen, Won, Written
+from eventhub_checkpoints.stores.hook_results import (
+    Conflict,
+    Listing,
+    Lost,
+    Remembered,
+    Seen,
+    Won,
+    Written,
+)
+from eventhub_checkpoints.stores.partition_state import Ledger
 from eventhub_checkpoints.stores.unreachable import LINKS, linked
 
 
@@ -89,3 +124,190 @@ class Hooks(ABC):
         """Whether the driver's error, or one behind it, holds a secret and must not be chained."""
         chain = linked(error, (*LINKS, "__context__"))
         return any(masked(str(one)) != str(one) for one in chain)
+
+
+log = logging.getLogger("eventhub_checkpoints")
+T = TypeVar("T")
+Answer = Won | Lost | Exception
+
+REMEMBERED_REPORTS = 1000
+
+
+def fresh_etag() -> str:
+    """An etag or version that was never used before, not even by a row that is gone."""
+    return os.urandom(16).hex()
+
+
+class Asking(Hooks):
+    """Asks a backend's hooks: bounded in time, again where it helps, with our errors only."""
+
+    def __init__(
+        self,
+        *,
+        operation_timeout: float = 30.0,
+        write_timeout: float = 10.0,
+        keep_unconfirmed: float = 30.0,
+        max_concurrency: int = 32,
+        on_stale: Literal["log", "raise"] = "log",
+        **unknown: object,
+    ) -> None:
+        for name in unknown:
+            kind, known = type(self).__name__, ", ".join(nearest_first(name, self._known()))
+            raise ConfigurationError(f"{name} is no setting of {kind}; known are {known}")
+        self.settings = Settings(
+            operation_timeout, write_timeout, keep_unconfirmed, max_concurrency, on_stale
+        )
+        self.counters: Counter[str] = Counter()
+        self.creates = False
+        self._closed_in: object = None
+        self._moving: dict[int, threading.Lock] = {}
+        self._place: object = None
+        self._begin_anew()
+
+    @classmethod
+    def _known(cls) -> Iterable[str]:
+        """What the constructor takes by name."""
+        parameters = inspect.signature(cls).parameters.values()
+        own = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+        return [*own, *StoreSettings.__annotations__]
+
+    def _begin_anew(self) -> None:
+        self._process_id = os.getpid()
+        self.writer = f"{socket.gethostname()}/{self._process_id}"
+        self._guard = threading.Lock()
+        self._ledger = Ledger()
+        self._reported: set[str] = set()
+        self._releasing = 0
+        self._begin_here()
+
+    def _begin_here(self) -> None:
+        self._opening = Lock()
+        self._writing: dict[tuple[Scope, str], Lock] = {}
+        self._is_open = False
+
+    def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
+        """Claim two or more partitions, each for itself; answers in the order of the proposals.
+
+        An exception in the place of an answer, one of ours, concerns that claim only. The default
+        claims in parallel; a backend that can do it in one trip overrides this.
+        """
+        return for_each(self._try_one, proposals, self.settings.max_concurrency)
+
+    def create(self) -> None:
+        """Create what the store needs and what is missing: a container, tables, a keyspace.
+
+        Raises:
+            StoreAccessError: the backend refused.
+            StoreUnavailableError: no answer within `operation_timeout`.
+        """
+        self.creates, self._is_open = True, False
+        uninterrupted(self.settings.operation_timeout, self._ready)
+
+    def close(self) -> None:
+        """Close what the store opened, for good in this process and event loop.
+
+        Close it after the client. Every later call raises `StoreError`, except the release of an
+        ownership, which a client may still be about to do: that connects once more, and closes.
+        May be called twice.
+        """
+        self._closed_in, self._is_open = place(), False
+
+    def _ready(self, *, is_release: bool = False) -> None:
+        is_closed = self._closed_in == (here := place())
+        if is_closed and not is_release:
+            raise StoreError(
+                f"this {type(self).__name__} is closed: close a store after the client that uses "
+                "it, and open another one to go on"
+            )
+        if self._place != here:
+            # The parent's locks may be held by threads that this process does not have.
+            with self._moving.setdefault(os.getpid(), threading.Lock()):
+                if self._place != here:
+                    self._move()
+                    self._place = here
+        if self._is_open:
+            return
+        try:
+            with holding(self._opening, seconds_left()):
+                if not self._is_open:
+                    if is_closed:  # what a driver has closed may not open again
+                        self.drop_connections()
+                    self._retried(self.open)
+                    self._is_open = True
+        except TimeoutError as error:
+            raise StoreUnavailableError("the store is still being opened") from error
+
+    def _move(self) -> None:
+        """Begin in another process, knowing nothing, or in another event loop."""
+        if self._process_id != os.getpid():
+            self._begin_anew()
+        elif self._place is not None:
+            self._begin_here()
+        else:
+            return
+        self.drop_connections()
+
+    def _attempt(self, seconds: float, function: Callable[..., T], *args: object) -> T:
+        limit = attempt_limit(seconds_left(), seconds)
+        return self._with_our_errors(lambda: within(limit, function, *args))
+
+    def _with_our_errors(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except CheckpointStoreError:
+            raise
+        except Exception as error:
+            ours, cause = self.map_error(error), None if self.hides(error) else error
+        # Not raised above, where an error that is hidden would still be its context.
+        raise ours from cause
+
+    def _asked(self, function: Callable[..., T], *args: object) -> T:
+        self._ready()
+        return self._retried(function, *args)
+
+    def _retried(self, function: Callable[..., T], *args: object) -> T:
+        attempt = 0
+        while True:
+            try:
+                return self._attempt(self.settings.operation_timeout, function, *args)
+            except StoreUnavailableError:
+                wait = pause(attempt, seconds_left(), random.random())
+                if wait is None:
+                    raise
+            sleep(wait)
+            attempt += 1
+
+    def _try_one(self, proposal: Proposal) -> Answer:
+        asked = time.time()
+        try:
+            answer = self._attempt(self.settings.operation_timeout, self.try_claim, proposal)
+        except Exception as error:
+            return error
+        return self._remembered(proposal, answer, asked)
+
+    def _remembered(self, proposal: Proposal, answer: Answer, asked: float) -> Answer:
+        """Note a win at once, as old as its question: the rest of its batch may take long.
+
+        A release meanwhile needs the new etag, also where the batch is cancelled.
+        """
+        if not isinstance(answer, Won) or isinstance(answer, Remembered):
+            return answer
+        row = answer.row.at(asked)
+        with self._guard:
+            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+            known.claim(known.hold.won(row, proposal.etag))
+        return Remembered(row)
+
+    def _write_lock(self, row: Proposal | Checkpoint) -> Lock:
+        with self._guard:
+            key = self.identity(row.scope), row.partition_id
+            return self._writing.setdefault(key, Lock())
+
+    def _report(self, skipped: Iterable[str]) -> None:
+        for sentence in skipped:
+            self.counters["skipped_rows"] += 1
+            level = logging.DEBUG if sentence in self._reported else logging.WARNING
+            if len(self._reported) >= REMEMBERED_REPORTS:
+                self._reported.clear()
+            self._reported.add(sentence)
+            log.log(level, "%s", sentence)

@@ -17,14 +17,12 @@ from eventhub_checkpoints._shared._sync.compat import (
     sleep,
     uninterrupted,
 )
-from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints._shared.fields import checked_rows
-from eventhub_checkpoints._shared.retry import pause
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.hook_runner import Answer, Asking, fresh_etag, log
-from eventhub_checkpoints.stores.clock import on_local_clock
-from eventhub_checkpoints.stores.hook_results import Lost, Won
+from eventhub_checkpoints.stores._sync.hooks import Answer, Asking, fresh_etag, log
+from eventhub_checkpoints.stores.hook_results import Lost, Won, on_local_clock
 
 
 class Claiming(Asking):

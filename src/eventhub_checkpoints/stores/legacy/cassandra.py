@@ -9,10 +9,9 @@ from typing import Any
 
 from eventhub_checkpoints.errors import StoreNotReadyError
 from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.stores._sync.hook_runner import log
-from eventhub_checkpoints.stores.cassandra.driver import Session
+from eventhub_checkpoints.stores._sync.hooks import log
+from eventhub_checkpoints.stores.cassandra.driver import Session, look_of, rows_of
 from eventhub_checkpoints.stores.cassandra.errors import is_absent, mapped
-from eventhub_checkpoints.stores.cassandra.statements import look_of, rows_of
 from eventhub_checkpoints.stores.legacy.iothub_react import (
     TABLE,
     StoredOffset,

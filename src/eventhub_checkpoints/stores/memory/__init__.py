@@ -1,5 +1,5 @@
 """The store in the memory of this process.
 
-- `rows`: the rows, shared by stores of both kinds. `rules`: when a claim or a write wins.
+- `rows`: the rows, shared by stores of both kinds, and the rules for a claim and a write.
 - `_async`, `_sync`: the `store`.
 """

@@ -1,4 +1,4 @@
-"""The rows that memory stores of both colours keep: as fields, as any writer may leave them."""
+"""Rows that memory stores share, and the rules for a claim and a write."""
 
 import threading
 import time
@@ -9,8 +9,29 @@ from weakref import WeakValueDictionary
 
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Seen, Won, Written
-from eventhub_checkpoints.stores.memory import rules as claims
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
+
+
+def claim(stored: Ownership | None, proposal: Proposal, now: float) -> Won | Lost:
+    """A claim wins when its etag is the stored one, or when nothing is stored.
+
+    An etag whose row has vanished also wins: there is nobody to take the partition from.
+    """
+    if stored is not None and stored.etag != proposal.etag:
+        return Lost(stored)
+    return Won(proposal.won(now))
+
+
+def write(
+    stored: Checkpoint | None, checkpoint: Checkpoint, seen: str | Seen
+) -> Written | Conflict:
+    """A checkpoint is written over the row that was seen, or over anything when forced."""
+    found = stored.version if stored else Seen.ABSENT
+    expected = Seen.ABSENT if seen is Seen.UNKNOWN else seen
+    if found != expected and seen is not Seen.FORCE:
+        return Conflict(stored)
+    return Written(checkpoint.version)
+
 
 Kind = Literal["ownership", "checkpoint"]
 KINDS: tuple[Kind, ...] = ("ownership", "checkpoint")
@@ -64,7 +85,7 @@ class MemoryRows:
         with self._lock:
             row = self._table("ownership", scope).get(partition_id)
             stored = ownership(scope, partition_id, row) if row else None
-            answer = claims.claim(stored, proposal, self.now())
+            answer = claim(stored, proposal, self.now())
             if isinstance(answer, Won):
                 fields = {"ownerid": proposal.owner_id}
                 self._put("ownership", scope, partition_id, fields, proposal.new_etag)
@@ -92,7 +113,7 @@ class MemoryRows:
         with self._lock:
             row = self._table("checkpoint", scope).get(partition_id)
             stored = checkpoint(scope, partition_id, row) if row else None
-            answer = claims.write(stored, record, seen)
+            answer = write(stored, record, seen)
             if isinstance(answer, Written):
                 fields = {"offset": record.offset, "sequencenumber": str(record.sequence_number)}
                 self._put("checkpoint", scope, partition_id, fields, answer.version)

@@ -1,15 +1,18 @@
-"""Addresses of Redis servers, namespaces, and who a token speaks for."""
+"""URLs of Redis servers, what may stand in their query, and who a token speaks for."""
 
 import base64
 import binascii
+import inspect
 import json
 import re
-from typing import NamedTuple, Self
+from collections.abc import Container
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
-from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.suggestions import LONGEST_OPTION, did_you_mean
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
+from eventhub_checkpoints._shared.suggestions import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 
 DEFAULT_NAMESPACE = "eventhub-checkpoints"
 ENDED = re.compile(r"reset by peer|closed by (?:remote|server)|WinError 1005[34]", re.IGNORECASE)
@@ -148,3 +151,66 @@ def object_id(token: str) -> str:
         return ""
     found = claims.get("oid") if isinstance(claims, dict) else None
     return found if isinstance(found, str) else ""
+
+
+try:
+    from redis.exceptions import RedisError
+except ImportError as error:
+    raise MissingDriverError.of_extra("the Redis store", "redis") from error
+
+OUR_OWN = "namespace"
+TEXTS = {
+    *("client_name", "lib_name", "lib_version", "username", "password"),
+    *("decode_responses", "encoding", "encoding_errors"),
+    *("ssl_ca_certs", "ssl_ca_data", "ssl_ca_path", "ssl_cert_reqs", "ssl_certfile", "ssl_ciphers"),
+    *("ssl_keyfile", "ssl_password"),
+    *("ssl_ocsp_expected_cert", "ssl_validate_ocsp", "ssl_validate_ocsp_stapled"),
+}
+"""Beside those that the driver has a parser for. What else its constructors take is an object,
+which no URL can hold."""
+FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
+
+
+def check_options(url: str, parsed: Container[str], pool: Any) -> None:
+    """Refuse what could only fail at the first connect.
+
+    Args:
+        url: whose query it is.
+        parsed: the options that the driver has a parser for.
+        pool: as the driver made it from the URL.
+
+    Raises:
+        ValueError: an option is not known, as one of a URL, or its value cannot be used.
+    """
+    check_names(url, parsed, pool)
+    try:
+        pool.connection_class(**pool.connection_kwargs)  # it does not connect yet
+    except (TypeError, RedisError) as error:
+        said = masked(str(error))
+    else:
+        return
+    # Not chained: the driver may repeat the value of an option.
+    raise ValueError(said)
+
+
+def check_names(url: str, parsed: Container[str], pool: Any) -> None:
+    """Refuse an option that is not known, and a file that is not there; as `check_options`."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    taken = parameters(type(pool)) | parameters(pool.connection_class)
+    known = sorted({one for one in taken if one in parsed or one in TEXTS} | {OUR_OWN})
+    for name in options:
+        if parts.scheme == "redis" and name in TEXTS and name.startswith("ssl_"):
+            raise ValueError(f"{name} is for TLS; expected it in a URL that begins with rediss://")
+        if name not in known:
+            names = ", ".join(nearest_first(name, known))
+            raise ValueError(f"{name} is not known; known are {names}")
+    for name in FILES:
+        if name in options and not Path(options[name]).exists():
+            raise ValueError(f"{name} is {quoted(options[name])}, and nothing has this path")
+
+
+def parameters(kind: type) -> set[str]:
+    """What a class and those above it take by name when they are made."""
+    makers = [vars(one)["__init__"] for one in kind.__mro__ if "__init__" in vars(one)]
+    return {name for maker in makers for name in inspect.signature(maker).parameters}

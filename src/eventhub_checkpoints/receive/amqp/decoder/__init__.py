@@ -23,8 +23,7 @@ enqueued time that is no number, and one 285,000 years from 1970.
 """
 
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .columns import Columns, TextMaps
-from .deliveries import MAX_DELIVERY_SIZE, Deliveries
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, TextMaps
+from eventhub_checkpoints.receive.amqp.decoder.deliveries import MAX_DELIVERY_SIZE, Deliveries
 
 __all__ = ["MAX_DELIVERY_SIZE", "CodecError", "Columns", "Deliveries", "TextMaps"]

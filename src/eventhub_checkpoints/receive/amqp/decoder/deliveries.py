@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from eventhub_checkpoints.amqp.frames import AMQP_FRAME, Frame, split_frame
 from eventhub_checkpoints.amqp.messages import BATCH_FORMAT
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .events import read_events
-from .layouts import Layout, unsettled_ids
-from .learning import Layouts
-from .pending import Pending
-from .transfers import (
+from eventhub_checkpoints.receive.amqp.decoder.events import read_events
+from eventhub_checkpoints.receive.amqp.decoder.layouts import Layout, unsettled_ids
+from eventhub_checkpoints.receive.amqp.decoder.learning import Layouts
+from eventhub_checkpoints.receive.amqp.decoder.pending import Pending
+from eventhub_checkpoints.receive.amqp.decoder.transfers import (
     MAX_DELIVERY_SIZE,
     Assembly,
     Delivery,
@@ -23,8 +22,8 @@ from .transfers import (
 )
 
 if TYPE_CHECKING:
-    from .columns import Columns
-    from .layouts import Held, Match
+    from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
+    from eventhub_checkpoints.receive.amqp.decoder.layouts import Held, Match
 
 __all__ = ["MAX_DELIVERY_SIZE", "Deliveries"]
 

@@ -21,8 +21,7 @@ from eventhub_checkpoints.amqp.messages import (
     sections,
 )
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .values import as_text
+from eventhub_checkpoints.receive.amqp.decoder.values import as_text
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.types import Value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import accumulate, chain, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from .columns import Columns, Text, TextMaps
-from .events import (
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, Text, TextMaps
+from eventhub_checkpoints.receive.amqp.decoder.events import (
     ENQUEUED_TIME,
     OFFSET,
     PARTITION_KEY,
@@ -14,15 +14,15 @@ from .events import (
     SEQUENCE_NUMBER,
     Event,
 )
-from .slots import NONE
-from .values import as_text, as_texts
+from eventhub_checkpoints.receive.amqp.decoder.slots import NONE
+from eventhub_checkpoints.receive.amqp.decoder.values import as_text, as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .events import Pairs
-    from .layouts import HalfLayout, Held, Layout
-    from .slots import Groups, Slot
+    from eventhub_checkpoints.receive.amqp.decoder.events import Pairs
+    from eventhub_checkpoints.receive.amqp.decoder.layouts import HalfLayout, Held, Layout
+    from eventhub_checkpoints.receive.amqp.decoder.slots import Groups, Slot
 
 
 T = TypeVar("T")

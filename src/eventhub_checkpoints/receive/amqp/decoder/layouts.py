@@ -11,14 +11,14 @@ import re
 import struct
 from typing import TYPE_CHECKING, TypeAlias
 
-from .tails import read_tail
+from eventhub_checkpoints.receive.amqp.decoder.tails import read_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .shapes import Shape
-    from .slots import Groups
-    from .tails import Tail
+    from eventhub_checkpoints.receive.amqp.decoder.shapes import Shape
+    from eventhub_checkpoints.receive.amqp.decoder.slots import Groups
+    from eventhub_checkpoints.receive.amqp.decoder.tails import Tail
 
 Match: TypeAlias = "Callable[[bytes, int, int], re.Match[bytes] | None]"
 

@@ -15,13 +15,13 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from .layouts import HalfLayout, Layout
-from .pieces import NotRegularError
-from .shapes import Shape, shape_of
-from .signs import sign_of
+from eventhub_checkpoints.receive.amqp.decoder.layouts import HalfLayout, Layout
+from eventhub_checkpoints.receive.amqp.decoder.pieces import NotRegularError
+from eventhub_checkpoints.receive.amqp.decoder.shapes import Shape, shape_of
+from eventhub_checkpoints.receive.amqp.decoder.signs import sign_of
 
 if TYPE_CHECKING:
-    from .layouts import Held
+    from eventhub_checkpoints.receive.amqp.decoder.layouts import Held
 
 MAX_LAYOUTS = 256
 MAX_ALIKE = 32

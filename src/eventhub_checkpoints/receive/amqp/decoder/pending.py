@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .columns import Columns
-from .gathering import columns_of, rows_of_events, rows_of_half, rows_of_layout
-from .layouts import HalfLayout, Layout
+from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
+from eventhub_checkpoints.receive.amqp.decoder.gathering import (
+    columns_of,
+    rows_of_events,
+    rows_of_half,
+    rows_of_layout,
+)
+from eventhub_checkpoints.receive.amqp.decoder.layouts import HalfLayout, Layout
 
 if TYPE_CHECKING:
-    from .events import Event
-    from .gathering import Rows
-    from .layouts import Held
+    from eventhub_checkpoints.receive.amqp.decoder.events import Event
+    from eventhub_checkpoints.receive.amqp.decoder.gathering import Rows
+    from eventhub_checkpoints.receive.amqp.decoder.layouts import Held
 
 
 class Pending:

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING
 
 from eventhub_checkpoints.amqp.constructors import skip
 from eventhub_checkpoints.amqp.decode import PLAIN
-
-from .events import ENQUEUED_TIME, SEQUENCE_NUMBER
-from .slots import INTEGERS, TEXTS, TRUTHS, UNREADABLE, Slot, is_sized, width_of
+from eventhub_checkpoints.receive.amqp.decoder.events import ENQUEUED_TIME, SEQUENCE_NUMBER
+from eventhub_checkpoints.receive.amqp.decoder.slots import (
+    INTEGERS,
+    TEXTS,
+    TRUTHS,
+    UNREADABLE,
+    Slot,
+    is_sized,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.messages import Section
     from eventhub_checkpoints.amqp.types import Value
-
-    from .patterns import Pattern
+    from eventhub_checkpoints.receive.amqp.decoder.patterns import Pattern
 
 
 class NotRegularError(Exception):

@@ -21,25 +21,33 @@ from eventhub_checkpoints.amqp.messages import (
     section,
     sections,
 )
-
-from .events import IN_OTHER_COLUMNS, PROPERTY_NAMES, SEQUENCE_NUMBER
-from .patterns import Pattern
-from .pieces import NotRegularError, open_compound, pairs_of, slot_of, true_slot
-from .slots import (
+from eventhub_checkpoints.receive.amqp.decoder.events import (
+    IN_OTHER_COLUMNS,
+    PROPERTY_NAMES,
+    SEQUENCE_NUMBER,
+)
+from eventhub_checkpoints.receive.amqp.decoder.patterns import Pattern
+from eventhub_checkpoints.receive.amqp.decoder.pieces import (
+    NotRegularError,
+    open_compound,
+    pairs_of,
+    slot_of,
+    true_slot,
+)
+from eventhub_checkpoints.receive.amqp.decoder.slots import (
     BINARY,
     FALSY,
     NONE,
     Slot,
     width_of,
 )
-from .tails import SMALL_DESCRIPTOR
-from .values import as_texts
+from eventhub_checkpoints.receive.amqp.decoder.tails import SMALL_DESCRIPTOR
+from eventhub_checkpoints.receive.amqp.decoder.values import as_texts
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.messages import Section
     from eventhub_checkpoints.amqp.types import Value
-
-    from .columns import Text
+    from eventhub_checkpoints.receive.amqp.decoder.columns import Text
 
 _DELIVERY_ID, _TAG, _SETTLED, _STATE = 1, 2, 4, 7
 _FIELD_NAMES = {*as_texts(PROPERTY_NAMES)}

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from eventhub_checkpoints.amqp.decode import PLAIN
-
-from .values import as_text
+from eventhub_checkpoints.receive.amqp.decoder.values import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eventhub_checkpoints.amqp.types import Value
-
-    from .columns import Text
+    from eventhub_checkpoints.receive.amqp.decoder.columns import Text
 
 Groups: TypeAlias = "Sequence[list[bytes]]"
 """What the groups of a layout hold: one list per group, with a place for each row."""

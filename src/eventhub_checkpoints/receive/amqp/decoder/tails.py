@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from eventhub_checkpoints.amqp.decode import PLAIN
 from eventhub_checkpoints.amqp.messages import APPLICATION_PROPERTIES, DATA, PROPERTIES
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .events import PROPERTY_NAMES
+from eventhub_checkpoints.receive.amqp.decoder.events import PROPERTY_NAMES
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.types import Value
-
-    from .events import Pairs
+    from eventhub_checkpoints.receive.amqp.decoder.events import Pairs
 
 SMALL_DESCRIPTOR = b"\x00\x53"
 """How a section's descriptor starts; sections whose descriptors are spelled otherwise are read the

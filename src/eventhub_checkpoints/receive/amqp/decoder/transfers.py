@@ -11,8 +11,7 @@ from eventhub_checkpoints.amqp.decode import decode
 from eventhub_checkpoints.amqp.frames import Frame, decode_body, split_frame
 from eventhub_checkpoints.amqp.performatives import Transfer
 from eventhub_checkpoints.amqp.types import CodecError
-
-from .events import Event, read_event
+from eventhub_checkpoints.receive.amqp.decoder.events import Event, read_event
 
 MAX_DELIVERY_SIZE = 64 * 1024 * 1024
 """The largest payload of one delivery, in bytes: Event Hubs takes events up to 20 MB on clusters

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .columns import Text
+from eventhub_checkpoints.receive.amqp.decoder.columns import Text
 
 _as_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 

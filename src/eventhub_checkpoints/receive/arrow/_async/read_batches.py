@@ -19,10 +19,9 @@ from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.arrow.plan import DEFAULT_SETTINGS, Reading
-from eventhub_checkpoints.receive.checkpoints import Missing
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.wanted import Where
+from eventhub_checkpoints.receive.read_plan import Missing, Where
 from eventhub_checkpoints.records import Scope
 
 try:

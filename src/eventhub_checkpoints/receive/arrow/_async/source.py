@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eventhub_checkpoints.receive.arrow.plan import CLOSE_TIMEOUT, Reading
+from eventhub_checkpoints.receive.parallel_reader import SideBySide
 from eventhub_checkpoints.receive.ranges import OffsetRange
-from eventhub_checkpoints.receive.side_by_side import SideBySide
 
 if TYPE_CHECKING:
     import pyarrow as pa

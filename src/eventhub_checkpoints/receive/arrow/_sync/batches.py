@@ -21,8 +21,8 @@ from eventhub_checkpoints.receive.arrow.plan import (
     checkpoint,
     stale_count,
 )
-from eventhub_checkpoints.receive.checkpoints import without_checkpoints
 from eventhub_checkpoints.receive.columns import SCHEMA
+from eventhub_checkpoints.receive.read_plan import without_checkpoints
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
 from eventhub_checkpoints.stores._sync.abilities import ListsScopes

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from eventhub_checkpoints.receive.arrow.plan import CLOSE_TIMEOUT, Reading
+from eventhub_checkpoints.receive.parallel_reader import SideBySide
 from eventhub_checkpoints.receive.ranges import OffsetRange
-from eventhub_checkpoints.receive.side_by_side import SideBySide
 
 T = TypeVar("T")
 

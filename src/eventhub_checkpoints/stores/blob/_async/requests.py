@@ -1,9 +1,10 @@
-"""The requests to Azure Blob Storage: one method, one request, without the driver's retries."""
+"""Requests to Azure Blob Storage, each sent once, and listing and deleting of groups."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from eventhub_checkpoints._shared._async.compat import for_each
 from eventhub_checkpoints._shared.deadline import bound
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.errors import (
@@ -13,7 +14,19 @@ from eventhub_checkpoints.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.stores.blob.protocol import Verdict, failure, server_time
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores._async.abilities import Deletes, ListsScopes
+from eventhub_checkpoints.stores.blob.protocol import (
+    KINDS,
+    Kind,
+    NameCase,
+    Verdict,
+    blob_name,
+    failure,
+    prefix,
+    scope_of,
+    server_time,
+)
 from eventhub_checkpoints.stores.blob.responses import (
     error_code,
     expected,
@@ -24,6 +37,7 @@ from eventhub_checkpoints.stores.blob.responses import (
     unreached,
 )
 from eventhub_checkpoints.stores.per_process_client import OwnClient
+from eventhub_checkpoints.stores.record_format import is_row
 from eventhub_checkpoints.stores.unreachable import innermost, is_untrusted
 
 try:
@@ -203,3 +217,66 @@ class BlobRequests:
             "connection_timeout": min(left, CONNECT_SECONDS),
             "read_timeout": left,
         }
+
+
+T = TypeVar("T")
+Asked = TypeVar("Asked")
+
+
+class BlobAbilities(ListsScopes, Deletes):
+    """Walks the levels of the blobs' names, and deletes blobs."""
+
+    _requests: BlobRequests
+    _name_case: NameCase
+
+    async def read_scopes(self) -> Sequence[Scope]:
+        levels = [""]
+        for _ in Scope._fields:
+            below = await self._ask_each(self._requests.list_below, levels)
+            levels = [name for names in below for name in names]
+        # What others have written in another case is not what this store reads.
+        scopes = [
+            scope
+            for level in levels
+            if (scope := scope_of(level)) and scope == self.identity(scope)
+        ]
+        held = await self._ask_each(self._holds_rows, scopes)
+        return [scope for scope, is_held in zip(scopes, held, strict=True) if is_held]
+
+    async def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
+        names: list[str] = []
+        for kind in KINDS:
+            if partition_id is None:
+                names += await self._row_names(scope, kind)
+            else:
+                names.append(blob_name(scope, kind, partition_id, self._name_case))
+        return sum(await self._ask_each(self._requests.delete, names))
+
+    async def _holds_rows(self, scope: Scope) -> bool:
+        owned = await self._row_names(scope, "ownership")
+        return bool(owned or await self._row_names(scope, "checkpoint"))
+
+    async def _row_names(self, scope: Scope, kind: Kind) -> list[str]:
+        start = prefix(scope, kind, self._name_case)
+        blobs, _ = await self._requests.list_blobs(start)
+        return [
+            str(blob.name)
+            for blob in blobs
+            if is_row(str(blob.name)[len(start) :], blob.metadata or {})
+        ]
+
+    async def _ask_each(
+        self, function: Callable[[Asked], Awaitable[T]], items: Sequence[Asked]
+    ) -> list[T]:
+        async def asked(item: Asked) -> T | Exception:
+            # Raised in there, it would come out as a group of errors, which nobody maps.
+            try:
+                return await function(item)
+            except Exception as error:
+                return error
+
+        answers = await for_each(asked, items, self.settings.max_concurrency)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return [answer for answer in answers if not isinstance(answer, Exception)]

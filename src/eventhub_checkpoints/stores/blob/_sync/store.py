@@ -10,15 +10,14 @@ from azure.core.exceptions import HttpResponseError
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
-from eventhub_checkpoints.stores._sync.hook_runner import log
-from eventhub_checkpoints.stores.blob._sync.abilities import BlobAbilities
+from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.blob._sync.requests import (
+    BlobAbilities,
     BlobProperties,
     BlobRequests,
     ContainerClient,
 )
 from eventhub_checkpoints.stores.blob._sync.transport import check_credential, pooled
-from eventhub_checkpoints.stores.blob.blob_names import Kind, blob_name, checked_name_case, prefix
 from eventhub_checkpoints.stores.blob.options import (
     check_client,
     connection_string_for,
@@ -30,16 +29,20 @@ from eventhub_checkpoints.stores.blob.options import (
 )
 from eventhub_checkpoints.stores.blob.protocol import (
     DEFAULT_API_VERSION,
+    Kind,
     Verdict,
     bare_etag,
+    blob_name,
+    checked_name_case,
     checkpoint_metadata,
     is_blocked,
     ownership_metadata,
+    prefix,
 )
-from eventhub_checkpoints.stores.blob.responses import error_code
-from eventhub_checkpoints.stores.blob.rows import (
+from eventhub_checkpoints.stores.blob.responses import (
     Row,
     checkpoint_row,
+    error_code,
     ownership_row,
     readable_checkpoint,
     rows_of,

@@ -14,9 +14,8 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._async.abilities import FullCheckpointStore
-from eventhub_checkpoints.stores._async.hook_runner import Answer
-from eventhub_checkpoints.stores.cassandra._async.requests import CassandraRequests
-from eventhub_checkpoints.stores.cassandra._async.schema import create_missing
+from eventhub_checkpoints.stores._async.hooks import Answer
+from eventhub_checkpoints.stores.cassandra._async.requests import CassandraRequests, create_missing
 from eventhub_checkpoints.stores.cassandra.driver import CONNECT_SECONDS, Login, Session, way_in
 from eventhub_checkpoints.stores.cassandra.protocol import (
     APPLIED,
@@ -25,14 +24,12 @@ from eventhub_checkpoints.stores.cassandra.protocol import (
     Statements,
     checked_keyspace,
     checked_replication,
-    keyspace_definition,
-    scope_key,
-)
-from eventhub_checkpoints.stores.cassandra.rows import (
     checkpoint_of,
     checkpoints,
     in_batches,
+    keyspace_definition,
     ownerships,
+    scope_key,
     settled,
 )
 from eventhub_checkpoints.stores.cassandra.url import PORT, Address

@@ -1,5 +1,5 @@
 # Derived from _async/requests.py by tools/unasync.py; edit that file.
-"""The requests to Cassandra: prepared once, and asked with the time that the call has left."""
+"""Requests to Cassandra: creating the tables, and prepared statements with a time limit."""
 
 import os
 from collections.abc import Sequence
@@ -11,23 +11,23 @@ from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.stores.cassandra._sync.transport import answered, apart
 from eventhub_checkpoints.stores.cassandra.driver import (
     DriverException,
+    InvalidRequest,
     Login,
     PreparedStatement,
     ResultSet,
+    Row,
     Session,
     Statement,
     first_host,
-    shut_down,
-)
-from eventhub_checkpoints.stores.cassandra.errors import is_absent, mapped
-from eventhub_checkpoints.stores.cassandra.statements import (
-    Row,
     look_of,
     read_of,
     rows_of,
     scan_of,
+    shut_down,
     write_of,
 )
+from eventhub_checkpoints.stores.cassandra.errors import is_absent, mapped
+from eventhub_checkpoints.stores.cassandra.protocol import MIGRATIONS, Statements, definitions
 
 
 class CassandraRequests:
@@ -153,3 +153,33 @@ class CassandraRequests:
         session = self._open_session
         request = session.execute_async(statement, timeout=bound(), paging_state=page)
         return answered(request)
+
+
+def create_missing(
+    requests: CassandraRequests, keyspace: str, keyspace_definition: str, writer: str
+) -> None:
+    """Bring the tables to the newest version; ask for no right where nothing is missing."""
+    statements = Statements.of(keyspace)
+    applied = applied_version(requests, statements)
+    if applied >= len(MIGRATIONS):
+        return
+    if not requests.look(statements.keyspace_exists):
+        requests.define(keyspace_definition)
+    # Another process may have created it just now, through another node.
+    requests.learn_replicas()
+    for text in definitions(keyspace, applied):
+        requests.define(text)
+    requests.learn_replicas()
+    for version in range(applied + 1, len(MIGRATIONS) + 1):
+        requests.write((statements.note_version, (version, writer)))
+
+
+def applied_version(requests: CassandraRequests, statements: Statements) -> int:
+    """The version of the tables; 0 if there are none."""
+    try:
+        rows = requests.look(statements.applied_versions)
+    except InvalidRequest as error:
+        if not is_absent(error):
+            raise
+        return 0
+    return max((int(row["version"]) for row in rows), default=0)

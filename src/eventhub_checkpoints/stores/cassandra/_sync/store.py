@@ -15,9 +15,8 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
-from eventhub_checkpoints.stores._sync.hook_runner import Answer
-from eventhub_checkpoints.stores.cassandra._sync.requests import CassandraRequests
-from eventhub_checkpoints.stores.cassandra._sync.schema import create_missing
+from eventhub_checkpoints.stores._sync.hooks import Answer
+from eventhub_checkpoints.stores.cassandra._sync.requests import CassandraRequests, create_missing
 from eventhub_checkpoints.stores.cassandra.driver import CONNECT_SECONDS, Login, Session, way_in
 from eventhub_checkpoints.stores.cassandra.protocol import (
     APPLIED,
@@ -26,14 +25,12 @@ from eventhub_checkpoints.stores.cassandra.protocol import (
     Statements,
     checked_keyspace,
     checked_replication,
-    keyspace_definition,
-    scope_key,
-)
-from eventhub_checkpoints.stores.cassandra.rows import (
     checkpoint_of,
     checkpoints,
     in_batches,
+    keyspace_definition,
     ownerships,
+    scope_key,
     settled,
 )
 from eventhub_checkpoints.stores.cassandra.url import PORT, Address

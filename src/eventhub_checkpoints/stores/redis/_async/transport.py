@@ -5,8 +5,7 @@ from typing import Any
 
 from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.stores.credentials import Secret
-from eventhub_checkpoints.stores.redis.options import check_options
-from eventhub_checkpoints.stores.redis.url import login
+from eventhub_checkpoints.stores.redis.url import check_options, login
 
 try:
     from redis.asyncio import BlockingConnectionPool

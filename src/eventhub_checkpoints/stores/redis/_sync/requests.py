@@ -6,7 +6,7 @@ from typing import Any
 
 from azure.core.exceptions import ClientAuthenticationError
 
-from eventhub_checkpoints._shared.retry import attempt_limit
+from eventhub_checkpoints._shared.deadline import attempt_limit
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.settings import Settings, kind_of
 from eventhub_checkpoints.errors import (
@@ -17,7 +17,7 @@ from eventhub_checkpoints.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.stores._sync.hook_runner import log
+from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.credentials import (
     PASSWORD_TWICE,
     REDIS_TOKENS,

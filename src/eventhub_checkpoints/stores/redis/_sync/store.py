@@ -13,7 +13,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
-from eventhub_checkpoints.stores._sync.hook_runner import log
+from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     Conflict,
@@ -37,14 +37,12 @@ from eventhub_checkpoints.stores.redis.protocol import (
     WRITE_CHECKPOINT,
     Kind,
     all_keys,
+    checkpoints,
     claim_arguments,
     hash_key,
+    ownerships,
     scope_of,
     seconds,
-)
-from eventhub_checkpoints.stores.redis.rows import (
-    checkpoints,
-    ownerships,
     stored_checkpoint,
     stored_ownership,
 )

@@ -6,8 +6,7 @@ from typing import Any
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.stores.credentials import Secret, at_once
-from eventhub_checkpoints.stores.redis.options import check_options
-from eventhub_checkpoints.stores.redis.url import login
+from eventhub_checkpoints.stores.redis.url import check_options, login
 
 try:
     from redis import BlockingConnectionPool, Connection

@@ -9,7 +9,7 @@ from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._async.abilities import FullCheckpointStore
-from eventhub_checkpoints.stores._async.hook_runner import Answer
+from eventhub_checkpoints.stores._async.hooks import Answer
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     UNKNOWN,
@@ -20,21 +20,22 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.sql._async.calls import all_rows, count
-from eventhub_checkpoints.stores.sql._async.database import SqlDatabase
-from eventhub_checkpoints.stores.sql._async.engine import Connection, Engine
-from eventhub_checkpoints.stores.sql._async.transactions import SqlTransactions
-from eventhub_checkpoints.stores.sql.rows import (
-    checkpoint_of,
-    listing,
-    ownership_of,
-    readable_checkpoint,
+from eventhub_checkpoints.stores.sql._async.database import (
+    SqlDatabase,
+    SqlTransactions,
+    all_rows,
+    count,
 )
+from eventhub_checkpoints.stores.sql._async.engine import Connection, Engine
 from eventhub_checkpoints.stores.sql.tables import (
     Statement,
+    checkpoint_of,
     checkpoint_values,
     columns,
+    listing,
+    ownership_of,
     proposal_values,
+    readable_checkpoint,
     row_values,
     scope_values,
 )

@@ -1,7 +1,9 @@
 # Derived from _async/database.py by tools/unasync.py; edit that file.
-"""One database as the SQL store uses it: its engine, its tables, its errors."""
+"""One database as the SQL store uses it: engine, tables, transactions and errors."""
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._shared._sync.compat import completed
@@ -10,15 +12,18 @@ from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
     MissingDriverError,
+    StaleCheckpointError,
     StoreUnavailableError,
 )
+from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores._sync.abilities import ANY, AnyNumber, WritesInTransaction
+from eventhub_checkpoints.stores._sync.hooks import Asking, fresh_etag
 from eventhub_checkpoints.stores.credentials import (
     PASSWORD_TWICE,
     POSTGRES_TOKENS,
     default_credential,
     secret_source,
 )
-from eventhub_checkpoints.stores.sql._sync.calls import wait_for_locks, write_ahead
 from eventhub_checkpoints.stores.sql._sync.engine import (
     COLOUR,
     DRIVERS,
@@ -36,11 +41,18 @@ from eventhub_checkpoints.stores.sql.migrations import (
     newest_version,
     preparations,
 )
-from eventhub_checkpoints.stores.sql.options import check_options
 from eventhub_checkpoints.stores.sql.sqlite import LettingGo, busy_milliseconds, flush_each_commit
 from eventhub_checkpoints.stores.sql.statements import Statements, statements
+from eventhub_checkpoints.stores.sql.tables import (
+    Statement,
+    checkpoint_of,
+    checkpoint_values,
+    row_values,
+    scope_values,
+)
 from eventhub_checkpoints.stores.sql.url import (
     WAYS_TO_A_TOKEN,
+    check_options,
     driver_url,
     parsed,
     require_file,
@@ -49,6 +61,35 @@ from eventhub_checkpoints.stores.sql.url import (
     tables_of,
 )
 from eventhub_checkpoints.stores.unreachable import why_unreached
+
+PATIENCE = "eventhub_checkpoints.busy_timeout"
+
+
+def write_ahead(connection: Connection) -> None:
+    """Let readers go on while another program writes; the file keeps this setting."""
+    connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+
+
+def wait_for_locks(connection: Connection, milliseconds: int) -> None:
+    """Let SQLite wait so long for another program's lock; told once, it remembers."""
+    if connection.info.get(PATIENCE) != milliseconds:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {milliseconds}")
+        connection.info[PATIENCE] = milliseconds
+
+
+def count(connection: Connection, statement: Statement, values: Mapping[str, Any]) -> int:
+    """Say it; how many rows it wrote."""
+    result = connection.exec_driver_sql(statement.text, statement.filled(values))
+    return result.rowcount
+
+
+def all_rows(
+    connection: Connection, statement: Statement, values: Mapping[str, Any]
+) -> Sequence[Any]:
+    """Ask it; the rows."""
+    result = connection.exec_driver_sql(statement.text, statement.filled(values))
+    return result.all()
+
 
 try:
     from sqlalchemy import event
@@ -251,3 +292,61 @@ class SqlDatabase:
 def sqlstate(error: Exception) -> str | None:
     """The SQLSTATE that a driver's error carries."""
     return getattr(getattr(error, "orig", None) or error, "sqlstate", None)
+
+
+class SqlTransactions(Asking, WritesInTransaction):
+    """Reads and writes on a connection that the caller has, commits, or rolls back.
+
+    These writes are not held against what the store knows of a partition (its base and floor):
+    the number that is expected is compared by the database. Time limits are the caller's, too.
+    """
+
+    @property
+    @abstractmethod
+    def database(self) -> SqlDatabase:
+        """The store's database; the connection must be one of the same."""
+
+    def read_in(
+        self, connection: Connection, scope: Scope, partition_ids: Sequence[str]
+    ) -> dict[str, Checkpoint]:
+        say = self.database.statements_for(connection)
+        wanted = scope_values(scope) | {"partition_ids": list(partition_ids)}
+        try:
+            if say.hold_off is not None:
+                count(connection, say.hold_off, {})
+            rows = all_rows(connection, say.locked_checkpoints, wanted)
+        except Exception as error:
+            raise self._ours(error) from error
+        return {row[0]: checkpoint_of(scope, row) for row in rows if row[0] in partition_ids}
+
+    def write_in(
+        self,
+        connection: Connection,
+        checkpoint: Checkpoint,
+        *,
+        expected_sequence_number: int | AnyNumber | None = ANY,
+    ) -> None:
+        say = self.database.statements_for(connection)
+        values = checkpoint_values(replace(checkpoint, version=fresh_etag()), self.writer)
+        statement = say.expected_checkpoint
+        if isinstance(expected_sequence_number, AnyNumber):
+            statement = say.forward_checkpoint
+        elif expected_sequence_number is None:
+            statement = say.create_checkpoint
+        values["expected"] = expected_sequence_number
+        key = row_values(checkpoint.scope, checkpoint.partition_id)
+        try:
+            if count(connection, statement, values):
+                return
+            found = all_rows(connection, say.checkpoint, key)
+        except Exception as error:
+            raise self._ours(error) from error
+        raise StaleCheckpointError(
+            checkpoint.partition_id,
+            checkpoint.sequence_number or 0,
+            checkpoint_of(checkpoint.scope, found[0]).sequence_number if found else None,
+            "roll the transaction back",
+        )
+
+    def _ours(self, error: Exception) -> CheckpointStoreError:
+        return error if isinstance(error, CheckpointStoreError) else self.map_error(error)

@@ -10,7 +10,7 @@ from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
-from eventhub_checkpoints.stores._sync.hook_runner import Answer
+from eventhub_checkpoints.stores._sync.hooks import Answer
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     UNKNOWN,
@@ -21,21 +21,22 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.sql._sync.calls import all_rows, count
-from eventhub_checkpoints.stores.sql._sync.database import SqlDatabase
-from eventhub_checkpoints.stores.sql._sync.engine import Connection, Engine
-from eventhub_checkpoints.stores.sql._sync.transactions import SqlTransactions
-from eventhub_checkpoints.stores.sql.rows import (
-    checkpoint_of,
-    listing,
-    ownership_of,
-    readable_checkpoint,
+from eventhub_checkpoints.stores.sql._sync.database import (
+    SqlDatabase,
+    SqlTransactions,
+    all_rows,
+    count,
 )
+from eventhub_checkpoints.stores.sql._sync.engine import Connection, Engine
 from eventhub_checkpoints.stores.sql.tables import (
     Statement,
+    checkpoint_of,
     checkpoint_values,
     columns,
+    listing,
+    ownership_of,
     proposal_values,
+    readable_checkpoint,
     row_values,
     scope_values,
 )

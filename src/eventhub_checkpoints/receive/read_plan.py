@@ -1,16 +1,21 @@
-"""What somebody wants to read of a hub, and the ranges that this comes to at this moment."""
+"""What to read: from positions and checkpoints to ranges that the hub still has."""
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from eventhub_checkpoints._shared.fields import whole_number
-from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import Address
-from eventhub_checkpoints.receive.checkpoints import require_checkpoints
-from eventhub_checkpoints.receive.hub import list_partitions, partition_properties
-from eventhub_checkpoints.receive.loss import partition_gone
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.errors import ConfigurationError, DataLossError
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.hub import (
+    ask_each,
+    first_event,
+    list_partitions,
+    partition_properties,
+)
 from eventhub_checkpoints.receive.position import (
     POSITIONS,
     EventPosition,
@@ -18,11 +23,208 @@ from eventhub_checkpoints.receive.position import (
     checked_partitions,
     position_of,
 )
-from eventhub_checkpoints.receive.properties import PartitionProperties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.resolving import resolve
-from eventhub_checkpoints.receive.retained import report, retained
 from eventhub_checkpoints.records import Scope
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def retained(
+    address: Address, settings: ReadSettings, found: PartitionProperties, start: int, end: int
+) -> OffsetRange:
+    """The range, held against what the partition has.
+
+    With `failOnDataLoss=false` a start that the hub does not have moves to the first retained
+    event, and an end behind the last one to the last one, each with a warning.
+
+    Raises:
+        DataLossError: the hub does not have the range, and that is a failure.
+        ConfigurationError: the range ends before it begins.
+    """
+    first, following = found.first_sequence_number, found.next_sequence_number
+    if start < first and start < end:
+        report(expired(address, start, found), settings)
+        start, end = first, max(first, end)
+    elif start > following:
+        report(ahead_of_end(address, start, found), settings)
+        start = first
+    if end > following:
+        report(ahead_of_end(address, end, found), settings)
+        end = following
+    return OffsetRange(found.partition_id, start, end)
+
+
+def report(loss: DataLossError, settings: ReadSettings) -> None:
+    """Fail, or say it and go on, as the job has chosen."""
+    if settings.fail_on_data_loss:
+        raise loss
+    _LOGGER.warning("%s", loss)
+
+
+GO_ON = "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False))"
+
+
+def expired(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
+    """The wanted event was dropped by the hub's retention."""
+    return DataLossError(
+        found.partition_id,
+        wanted,
+        found.first_sequence_number,
+        f"partition {found.partition_id} of {address}: sequence number {wanted} has expired; the "
+        f"first retained is {found.first_sequence_number}, so "
+        f"{found.first_sequence_number - wanted} events are lost. Start from 'earliest', or set "
+        f"{GO_ON} to go on with what is left",
+    )
+
+
+def ahead_of_end(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
+    """The wanted position lies behind the hub's last event: the hub was probably re-created."""
+    return DataLossError(
+        found.partition_id,
+        wanted,
+        found.first_sequence_number,
+        f"partition {found.partition_id} of {address}: sequence number {wanted} lies behind the "
+        f"end of the partition, whose next event gets {found.next_sequence_number}. Was the hub "
+        "deleted and created again? Then its checkpoints belong to the old one: reset them, start "
+        f"from 'earliest', or set {GO_ON} to read the new one from its first event. A range or "
+        "position of yours may be of another hub",
+    )
+
+
+def partition_gone(
+    address: Address, partition_id: str, wanted: int, found: Iterable[str]
+) -> DataLossError:
+    """The hub has no such partition any more: it was created again with fewer."""
+    return DataLossError(
+        partition_id,
+        wanted,
+        0,
+        f"{address} has no partition {partition_id} any more, it has {', '.join(found)}. Was the "
+        "hub deleted and created again? Then its checkpoints belong to the old one: reset them, "
+        f"or set {GO_ON} to go on with the partitions that are there",
+    )
+
+
+def resolve(
+    address: Address,
+    positions: Mapping[str, EventPosition],
+    found: Mapping[str, PartitionProperties],
+    timeout: float,
+) -> dict[str, int]:
+    """Each position as the sequence number of the first event to read.
+
+    Raises:
+        HubUnavailableError: an offset or time had to be looked up, and no event came in time.
+    """
+    known = {one: at_hand(positions[one], found[one]) for one in positions}
+    asked = look_up_each(address, positions, unresolved(known), timeout)
+    return {one: asked[one] if number is None else number for one, number in known.items()}
+
+
+def unresolved(known: Mapping[str, int | None]) -> list[str]:
+    """The partitions without a number."""
+    return [partition for partition, number in known.items() if number is None]
+
+
+def look_up_each(
+    address: Address,
+    positions: Mapping[str, EventPosition],
+    partitions: Iterable[str],
+    timeout: float,
+) -> dict[str, int]:
+    """The numbers of the events that the hub delivers first at these positions."""
+
+    def look_up(one: str) -> int:
+        position = positions[one]
+        start = position.enqueued_time or position.offset or ""
+        return first_event(address, one, start, position.inclusive, timeout)
+
+    return ask_each(
+        partitions, look_up, timeout + 1, told=lambda ids: f"partition {ids} of {address}"
+    )
+
+
+def at_hand(position: EventPosition, found: PartitionProperties) -> int | None:
+    """The sequence number where the partition's properties are enough to tell; else None.
+
+    What lies behind the last event must be told here: a receiver would wait for it for ever.
+    """
+    if position.sequence_number is not None:
+        return position.sequence_number
+    if position.is_start_of_stream:
+        return found.first_sequence_number
+    if position.is_end_of_stream or found.is_empty:
+        return found.next_sequence_number
+    if position.enqueued_time is not None:
+        last = found.last_enqueued_time
+        behind = last is not None and position.enqueued_time > last
+        return found.next_sequence_number if behind else None
+    if position.offset == found.last_enqueued_offset:
+        return found.next_sequence_number - position.inclusive
+    return None
+
+
+Missing = Literal["start", "error"]
+"""What becomes of a partition without a checkpoint: it begins at the start position, or is an
+error."""
+
+SHOWN, SHOWN_LENGTH = 10, 300
+"""At most so many scopes are listed in a message, each with so many characters."""
+
+
+def checked_missing(name: str, value: object) -> Missing:
+    """The value itself.
+
+    Raises:
+        ConfigurationError: it is not one of the two; `name` says which setting that was.
+    """
+    choices: tuple[Missing, ...] = get_args(Missing)
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise ConfigurationError(f"{name} is {quoted(value)}; expected 'start' or 'error'")
+
+
+def without_checkpoints(scope: Scope, held: Sequence[Scope] | None) -> str:
+    """Say that a store has no checkpoint of a scope, and which scopes it has.
+
+    Args:
+        scope: the one that was read.
+        held: those in the store; None where it cannot list them.
+    """
+    sentence = f"the store has no checkpoint of {quoted(str(scope), SHOWN_LENGTH)}"
+    if held is None:
+        return sentence
+    others = [one for one in held if str(one).casefold() != str(scope).casefold()]
+    if not others:
+        return f"{sentence}, and holds no other hub or consumer group"
+    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+    listed = ", ".join(quoted(str(one), SHOWN_LENGTH) for one in others[:SHOWN])
+    return f"{sentence}; it holds {listed}{more}. Is a name misspelt?"
+
+
+def require_checkpoints(
+    scope: Scope, stored: Container[str], found: Mapping[str, PartitionProperties]
+) -> None:
+    """Refuse partitions without a checkpoint; one that never had an event needs none.
+
+    Args:
+        scope: whose checkpoints.
+        stored: partitions that have one.
+        found: what the partitions that are read hold.
+
+    Raises:
+        ConfigurationError: there are such partitions.
+    """
+    absent = [
+        one for one, held in found.items() if one not in stored and held.next_sequence_number > 0
+    ]
+    if absent:
+        raise ConfigurationError(
+            f"the store has no checkpoint of {quoted(str(scope), SHOWN_LENGTH)} for partition "
+            f"{', '.join(absent)}, and missing='error' is set"
+        )
+
 
 Where = str | int | datetime | EventPosition
 """`"earliest"`, `"latest"`, a time, an `EventPosition`, or the sequence number of an event: the
