@@ -17,7 +17,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.partition_state import Ledger
+from eventhub_checkpoints.stores.partition_state import PartitionStates
 
 
 @mutant("a_zombies_checkpoint_is_refused")
@@ -132,7 +132,7 @@ class RefusesTheEqual(Sound):
 class Taught(Sound):
     """Has a ledger that learns wrongly."""
 
-    ledger_class: type[Ledger]
+    ledger_class: type[PartitionStates]
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
@@ -150,11 +150,11 @@ class ForgetsThatItReleased(Sound):
 @mutant("an_owners_later_list_forgives_nothing")
 class EveryListForgives(Sound):
     def list_checkpoints(self, *names: Any, **kwargs: Any) -> Any:
-        self._ledger = Ledger()
+        self._ledger = PartitionStates()
         return super().list_checkpoints(*names)
 
 
-class DeafToOwnerships(Ledger):
+class DeafToOwnerships(PartitionStates):
     def ownerships_listed(self, scope: Any, rows: Any, began: Any) -> None:
         pass
 
@@ -164,7 +164,7 @@ class LearnsNothingFromOwnerships(Taught):
     ledger_class = DeafToOwnerships
 
 
-class DeafToProposals(Ledger):
+class DeafToProposals(PartitionStates):
     def proposed(self, scope: Any, partition_ids: Any) -> None:
         pass
 
@@ -174,7 +174,7 @@ class LearnsNothingFromProposals(Taught):
     ledger_class = DeafToProposals
 
 
-class Credulous(Ledger):
+class Credulous(PartitionStates):
     def checkpoints_listed(self, scope: Any, rows: Any, began: Any) -> None:
         super().checkpoints_listed(scope, rows, self.begin_list(scope))
 

@@ -14,7 +14,7 @@ from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.errors import StoreError, StoreNotReadyError, StoreUnavailableError
 from eventhub_checkpoints.records import Proposal
 from eventhub_checkpoints.stores.hook_results import Lost
-from eventhub_checkpoints.stores.partition_state import Ledger
+from eventhub_checkpoints.stores.partition_state import PartitionStates
 
 
 @mutant("a_claim_is_asked_again")
@@ -83,7 +83,7 @@ class KeepsTheUnknownForEver(Sound):
         return kept if isinstance(answer, StoreUnavailableError) else row
 
 
-class FlatteredLedger(Ledger):
+class FlatteredLedger(PartitionStates):
     """Takes what a list shows for new."""
 
     def ownerships_listed(self, scope: Any, rows: Any, began: Any) -> None:

@@ -12,53 +12,62 @@ import pytest
 import campaign
 from eventhub_checkpoints import Checkpoint
 from eventhub_checkpoints.stores.hook_results import Seen
-from eventhub_checkpoints.stores.partition_state import Hold, Partition, Track, highest
+from eventhub_checkpoints.stores.partition_state import (
+    CheckpointGuard,
+    Lease,
+    PartitionState,
+    highest,
+)
 from forward_model import run_round
 
 ROUNDS_TO_CATCH = 200
 
 
-def never_raises_the_floor(track: Track, row: Checkpoint | None) -> Track:
+def never_raises_the_floor(track: CheckpointGuard, row: Checkpoint | None) -> CheckpointGuard:
     return track
 
 
-def takes_every_row_for_a_strangers(track: Track, row: Checkpoint | None) -> Track:
+def takes_every_row_for_a_strangers(
+    track: CheckpointGuard, row: Checkpoint | None
+) -> CheckpointGuard:
     if row is None or row.version == track.base:
         return track
     return replace(track, floor=highest([track.floor, row.sequence_number]))
 
 
-def moves_the_base_to_whatever_is_shown(track: Track, row: Checkpoint | None) -> Track:
+def moves_the_base_to_whatever_is_shown(
+    track: CheckpointGuard, row: Checkpoint | None
+) -> CheckpointGuard:
     return replace(track, base=row.version if row else Seen.ABSENT)
 
 
-def keeps_the_floor(track: Track, row: Checkpoint | None) -> Track:
+def keeps_the_floor(track: CheckpointGuard, row: Checkpoint | None) -> CheckpointGuard:
     return replace(track, base=row.version if row else Seen.ABSENT)
 
 
-def refuses_an_equal_number(track: Track, sequence_number: int) -> bool:
+def refuses_an_equal_number(track: CheckpointGuard, sequence_number: int) -> bool:
     return track.floor is not None and sequence_number <= track.floor
 
 
 def keeps_the_floor_even_if_forced(
-    track: Track, version: str, forced: bool, sequence_number: int | None
-) -> Track:
-    return Track(version, track.floor)
+    track: CheckpointGuard, version: str, forced: bool, sequence_number: int | None
+) -> CheckpointGuard:
+    return CheckpointGuard(version, track.floor)
 
 
-def never_ends_the_taking(hold: Hold) -> Hold:
+def never_ends_the_taking(hold: Lease) -> Lease:
     return hold
 
 
 BROKEN = [
-    (Track, "shown", never_raises_the_floor),
-    (Track, "shown", takes_every_row_for_a_strangers),
-    (Track, "shown", moves_the_base_to_whatever_is_shown),
-    (Track, "adopted", keeps_the_floor),
-    (Track, "refuses", refuses_an_equal_number),
-    (Track, "written", keeps_the_floor_even_if_forced),
-    (Hold, "settled", never_ends_the_taking),
-    (Partition, "writing", property(lambda known: False, lambda known, value: None)),
+    (CheckpointGuard, "shown", never_raises_the_floor),
+    (CheckpointGuard, "shown", takes_every_row_for_a_strangers),
+    (CheckpointGuard, "shown", moves_the_base_to_whatever_is_shown),
+    (CheckpointGuard, "adopted", keeps_the_floor),
+    (CheckpointGuard, "refuses", refuses_an_equal_number),
+    (CheckpointGuard, "written", keeps_the_floor_even_if_forced),
+    (Lease, "settled", never_ends_the_taking),
+    (PartitionState, "writing", property(lambda known: False, lambda known, value: None)),
 ]
 
 
@@ -101,7 +110,7 @@ def test_a_campaign_prints_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_campaign_that_fails_prints_the_seed_of_the_round(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Track, "shown", never_raises_the_floor)
+    monkeypatch.setattr(CheckpointGuard, "shown", never_raises_the_floor)
     assert campaign.main(["forward", "--seed", "7", "--rounds", "100"]) == 1
     printed = capsys.readouterr().out
     seed = printed.partition("\nround ")[2].partition(" ")[0]

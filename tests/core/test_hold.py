@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import Ownership, Scope
-from eventhub_checkpoints.stores.partition_state import REMEMBERED_ETAGS, Hold
+from eventhub_checkpoints.stores.partition_state import REMEMBERED_ETAGS, Lease
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
@@ -15,15 +15,15 @@ def row(etag: str, owner_id: str = "me") -> Ownership:
     return Ownership(SCOPE, "0", owner_id, etag, 1.0)
 
 
-def held(*etags: str) -> Hold:
-    hold = Hold()
+def held(*etags: str) -> Lease:
+    hold = Lease()
     for previous, etag in zip((None, *etags), etags, strict=False):
         hold = hold.won(row(etag), previous)
     return hold
 
 
 def test_nothing_is_held_at_first() -> None:
-    assert Hold() == Hold(owner_id="", taken=False, ever=False, confirmed=None)
+    assert Lease() == Lease(owner_id="", taken=False, ever=False, confirmed=None)
 
 
 def test_the_first_claim_takes_the_partition() -> None:
@@ -107,7 +107,7 @@ def test_a_claim_with_another_owner_or_etag_is_no_renewal() -> None:
     hold = held("e1")
     assert hold.renewed_by("other", "e1") is None
     assert hold.renewed_by("me", "e0") is None
-    assert Hold().renewed_by("me", None) is None
+    assert Lease().renewed_by("me", None) is None
 
 
 def test_a_released_row_is_renewed_by_nobody() -> None:

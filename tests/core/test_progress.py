@@ -12,7 +12,7 @@ from eventhub_checkpoints._shared.deadline import LONGEST_PAUSE
 from eventhub_checkpoints.processing.policy import Due, Policy, any_of, every, trailing
 from eventhub_checkpoints.processing.statistics import Tally
 from eventhub_checkpoints.processing.watermark import Position
-from eventhub_checkpoints.processing.write_state import Progress, Since
+from eventhub_checkpoints.processing.write_state import Since, WriteState
 
 POLICIES: Sequence[Policy] = (
     every(events=3),
@@ -39,15 +39,15 @@ class Shell(RuleBasedStateMachine):
         self.stored = self.saves = self.refusals = self.failures = 0
         self.is_late = False
         self.asked = False
-        self.progress: Progress | None = None
+        self.progress: WriteState | None = None
 
     @precondition(lambda self: self.progress is None)
     @rule(policy=st.sampled_from(POLICIES))
     def begin(self, policy: Policy) -> None:
-        self.policy, self.progress = policy, Progress(policy, self.now, self.tally)
+        self.policy, self.progress = policy, WriteState(policy, self.now, self.tally)
 
     @property
-    def it(self) -> Progress:
+    def it(self) -> WriteState:
         assert self.progress is not None
         return self.progress
 
@@ -158,7 +158,7 @@ def tally() -> Tally:
 
 
 def test_a_write_that_failed_is_tried_again_though_nothing_more_comes(tally: Tally) -> None:
-    progress = Progress(every(events=2), 0.0, tally)
+    progress = WriteState(every(events=2), 0.0, tally)
     assert progress.due(2, at(2), 0.0) == Due(2, Position(1, "2"))
     progress.has_failed(1.0, 1.0)
     assert 1.0 < progress.wake_time <= 1.0 + LONGEST_PAUSE
@@ -167,7 +167,7 @@ def test_a_write_that_failed_is_tried_again_though_nothing_more_comes(tally: Tal
 
 
 def test_pauses_grow_and_are_bounded(tally: Tally) -> None:
-    progress, now, pauses = Progress(every(events=1), 0.0, tally), 0.0, []
+    progress, now, pauses = WriteState(every(events=1), 0.0, tally), 0.0, []
     for _ in range(12):
         assert progress.due(1, at(1), now)
         progress.has_failed(now, 1.0)
@@ -180,7 +180,7 @@ def test_pauses_grow_and_are_bounded(tally: Tally) -> None:
 
 
 def test_what_is_written_after_a_failure_is_the_newest_of_then(tally: Tally) -> None:
-    progress = Progress(every(events=1), 0.0, tally)
+    progress = WriteState(every(events=1), 0.0, tally)
     assert progress.due(1, at(1), 0.0)
     progress.has_failed(0.0, 1.0)
     assert progress.due(9, at(9), 10.0) == Due(9, Position(8, "9"))
@@ -189,7 +189,7 @@ def test_what_is_written_after_a_failure_is_the_newest_of_then(tally: Tally) -> 
 def test_trouble_lasts_from_the_first_write_that_failed_to_the_one_that_did_not(
     tally: Tally,
 ) -> None:
-    progress = Progress(every(events=1), 0.0, tally)
+    progress = WriteState(every(events=1), 0.0, tally)
     assert progress.trying_since is None
     for now in (5.0, 6.0, 20.0):
         assert progress.due(1, at(1), now)
@@ -202,7 +202,7 @@ def test_trouble_lasts_from_the_first_write_that_failed_to_the_one_that_did_not(
 
 
 def test_a_write_that_hangs_has_failed_once_and_no_other_begins(tally: Tally) -> None:
-    progress = Progress(every(events=1), 0.0, tally)
+    progress = WriteState(every(events=1), 0.0, tally)
     assert progress.due(1, at(1), 0.0)
     assert progress.late_at(LIMIT) == LIMIT
     progress.was_late()
@@ -216,7 +216,7 @@ def test_a_write_that_hangs_has_failed_once_and_no_other_begins(tally: Tally) ->
 
 
 def test_what_was_refused_is_not_tried_again(tally: Tally) -> None:
-    progress = Progress(every(events=1), 0.0, tally)
+    progress = WriteState(every(events=1), 0.0, tally)
     assert progress.due(3, at(3), 0.0)
     progress.was_refused(1.0)
     assert progress.due(3, at(3), 2.0) is None

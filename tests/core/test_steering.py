@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.processing.start_position import Place, Steering
+from eventhub_checkpoints.processing.start_position import Place, StartChoice
 from eventhub_checkpoints.processing.watermark import Position
 
 SAVED = (100, "saved")
@@ -15,20 +15,22 @@ DONE = Position(30, "done")
 
 def steering(
     save: bool = True, start: bool = False, from_saved: bool = True, opened: bool = False
-) -> Steering:
-    made = Steering(save, lambda partition_id: start, from_saved)
+) -> StartChoice:
+    made = StartChoice(save, lambda partition_id: start, from_saved)
     if opened:
         made.show({})
         made.opened("0")
     return made
 
 
-def shown(made: Steering, saved: Place | None = None) -> Place | None:
+def shown(made: StartChoice, saved: Place | None = None) -> Place | None:
     """What partition "0" is shown, where this is stored of it."""
     return made.show({} if saved is None else {"0": saved}).get("0")
 
 
-def claimed_again(made: Steering, saved: Place | None, finished: Position | None, now: Any) -> Any:
+def claimed_again(
+    made: StartChoice, saved: Place | None, finished: Position | None, now: Any
+) -> Any:
     """What is shown at a second claim: something was saved at the first, and something is now."""
     shown(made, saved)
     made.opened("0")
@@ -65,7 +67,7 @@ def test_where_nothing_is_saved_the_client_begins_at_its_start(
 
 
 def test_a_start_position_is_asked_for_by_partition() -> None:
-    made = Steering(True, lambda partition_id: partition_id == "1", from_saved=False)
+    made = StartChoice(True, lambda partition_id: partition_id == "1", from_saved=False)
     assert made.show({"0": SAVED, "1": LATER}) == {"1": LATER}
 
 

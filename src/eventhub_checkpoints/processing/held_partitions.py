@@ -37,7 +37,7 @@ def keyed(rows: Iterable[Row]) -> dict[Key, Row]:
     return found
 
 
-class Tenure:
+class HeldPartitions:
     """The partitions that a client holds, and those that were its own."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ Place = tuple[object, object]
 
 
 @dataclass(slots=True)
-class Steering:
+class StartChoice:
     """The saved positions of one processor's partitions, shown or not.
 
     Attributes:

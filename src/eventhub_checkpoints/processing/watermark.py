@@ -1,7 +1,7 @@
 """Positions up to which all events of a partition are finished.
 
 `Watermark` follows events that finish in any order, `Deliveries` the events that a handler was
-given, and `Newest` the checkpoints of a program that saves them itself.
+given, and `Latest` the checkpoints of a program that saves them itself.
 """
 
 import sys
@@ -243,7 +243,7 @@ class Deliveries:
         return Delivery(ticket, numbers, delivery.batch)
 
 
-class Newest:
+class Latest:
     """The checkpoint that was asked for last, and how often one was.
 
     Attributes:

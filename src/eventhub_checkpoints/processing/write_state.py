@@ -27,7 +27,7 @@ class Since:
         return self._at
 
 
-class Progress:
+class WriteState:
     """The saving of one partition in one claim.
 
     Args:

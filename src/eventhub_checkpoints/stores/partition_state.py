@@ -1,7 +1,7 @@
 """What one store knows of each partition.
 
-`Hold` is the lease of an ownership (G2), `Track` guards a checkpoint against going back (G3), and
-`Ledger` has both for every partition that the store was asked about.
+`Lease` is the lease of an ownership (G2), `CheckpointGuard` guards a checkpoint against going back
+(G3), and `PartitionStates` has both for every partition that the store was asked about.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ REMEMBERED_ETAGS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Lease:
     """A claim from the time it was won until it is lost or released.
 
     Attributes:
@@ -36,12 +36,12 @@ class Hold:
     winner: str = RELEASED
     etags: tuple[str, ...] = ()
 
-    def won(self, row: Ownership, previous_etag: str | None) -> "Hold":
+    def won(self, row: Ownership, previous_etag: str | None) -> "Lease":
         """A claim, a renewal or a release over `previous_etag` was confirmed."""
         if row.owner_id == RELEASED:
-            return Hold(ever=self.ever, confirmed=row)
+            return Lease(ever=self.ever, confirmed=row)
         goes_on = row.owner_id == self.winner and previous_etag in self.etags
-        return Hold(
+        return Lease(
             owner_id=row.owner_id,
             taken=self.taken or row.owner_id != self.owner_id,
             ever=True,
@@ -50,15 +50,15 @@ class Hold:
             etags=(*(self.etags if goes_on else ()), row.etag)[-REMEMBERED_ETAGS:],
         )
 
-    def settled(self) -> "Hold":
+    def settled(self) -> "Lease":
         """The list that follows the taking has come."""
         return replace(self, taken=False)
 
-    def lost(self) -> "Hold":
+    def lost(self) -> "Lease":
         """The partition is no longer this store's."""
         return replace(self, owner_id=RELEASED, taken=False, confirmed=None)
 
-    def listed(self, row: Ownership | None) -> "Hold":
+    def listed(self, row: Ownership | None) -> "Lease":
         """A list of ownerships showed the partition's row, or that there is none."""
         if row is None or row.owner_id != self.owner_id:
             return replace(self.lost(), confirmed=row)
@@ -86,7 +86,7 @@ REMEMBERED_WRITES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class CheckpointGuard:
     """What one store knows of one partition's stored checkpoint.
 
     Attributes:
@@ -106,12 +106,12 @@ class Track:
         """Whether a write of this sequence number would go back."""
         return self.floor is not None and sequence_number < self.floor
 
-    def adopted(self, row: Checkpoint | None) -> "Track":
+    def adopted(self, row: Checkpoint | None) -> "CheckpointGuard":
         """A list decides anew where the partition stands."""
         base = row.version if row else Seen.ABSENT
         return replace(self, base=base, floor=None, reached=row.sequence_number if row else None)
 
-    def shown(self, row: Checkpoint | None) -> "Track":
+    def shown(self, row: Checkpoint | None) -> "CheckpointGuard":
         """A list or a conflict showed what is stored."""
         if row is None or row.version == self.base:
             return self
@@ -131,12 +131,14 @@ class Track:
         reached, stored = self.reached, row.sequence_number
         return reached is not None and stored is not None and stored < reached
 
-    def written(self, version: str, forced: bool, sequence_number: int | None = None) -> "Track":
+    def written(
+        self, version: str, forced: bool, sequence_number: int | None = None
+    ) -> "CheckpointGuard":
         """A write was confirmed; a forced one also clears the floor."""
         floor = None if forced else self.floor
-        return Track(version, floor, reached=sequence_number)
+        return CheckpointGuard(version, floor, reached=sequence_number)
 
-    def unsure(self, checkpoint: Checkpoint) -> "Track":
+    def unsure(self, checkpoint: Checkpoint) -> "CheckpointGuard":
         """A write ended without an answer."""
         if checkpoint in self.unanswered:
             return self
@@ -175,7 +177,7 @@ class Marks(NamedTuple):
 
 
 @dataclass(slots=True)
-class Partition:
+class PartitionState:
     """One partition: its claim, its checkpoint, and how often each has changed.
 
     Attributes:
@@ -185,8 +187,8 @@ class Partition:
             is here, and must not take it for somebody else's.
     """
 
-    track: Track = field(default_factory=Track)
-    hold: Hold = field(default_factory=Hold)
+    track: CheckpointGuard = field(default_factory=CheckpointGuard)
+    hold: Lease = field(default_factory=Lease)
     writes: int = 0
     claims: int = 0
     adoptions: int = 0
@@ -198,7 +200,7 @@ class Partition:
         """How often it has changed until now."""
         return Mark(self.writes, self.claims, self.adoptions)
 
-    def write(self, track: Track) -> None:
+    def write(self, track: CheckpointGuard) -> None:
         """Note what a write of this store has taught."""
         self.track = track
         self.writes += 1
@@ -208,7 +210,7 @@ class Partition:
         self.track = self.track.adopted(row)
         self.adoptions += 1
 
-    def claim(self, hold: Hold) -> None:
+    def claim(self, hold: Lease) -> None:
         """Note what a claim of this store has taught."""
         self.claims += 1
         if hold.owner_id and hold.owner_id != self.hold.owner_id:
@@ -216,20 +218,20 @@ class Partition:
         self.hold = hold
 
 
-class Ledger:
+class PartitionStates:
     """The partitions of every scope; not safe for threads, the shell guards it."""
 
     def __init__(self) -> None:
-        self._scopes: dict[Scope, dict[str, Partition]] = {}
+        self._scopes: dict[Scope, dict[str, PartitionState]] = {}
         self._lists: Counter[Scope] = Counter()
 
-    def partition(self, scope: Scope, partition_id: str) -> Partition:
+    def partition(self, scope: Scope, partition_id: str) -> PartitionState:
         """What is known of one partition; "no row" once a list has not shown it."""
         partitions = self._scopes.setdefault(scope, {})
         known = partitions.get(partition_id)
         if known is None:
             base = Seen.ABSENT if self._lists[scope] else Seen.UNKNOWN
-            known = Partition(Track(base), adoptions=self._unknown(scope).adoptions)
+            known = PartitionState(CheckpointGuard(base), adoptions=self._unknown(scope).adoptions)
             partitions[partition_id] = known
         return known
 
@@ -258,7 +260,7 @@ class Ledger:
 
     @staticmethod
     def _checkpoint_listed(
-        known: Partition, row: Checkpoint | None, began_at: Mark, is_first: bool
+        known: PartitionState, row: Checkpoint | None, began_at: Mark, is_first: bool
     ) -> None:
         if is_first or not known.hold.ever or known.track.base is Seen.UNKNOWN:
             known.adopt(row)
@@ -279,7 +281,7 @@ class Ledger:
         for key in [partition_id] if partition_id is not None else [*partitions]:
             if known := partitions.get(key):
                 known.claim(known.hold.listed(None))
-                known.write(Track())
+                known.write(CheckpointGuard())
 
     def proposed(self, scope: Scope, partition_ids: Collection[str]) -> None:
         """A batch of claims that no longer proposes a partition has given it up."""

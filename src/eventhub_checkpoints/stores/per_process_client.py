@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 Client = TypeVar("Client")
 
 
-class OwnClient(Generic[Client]):
+class PerProcessClient(Generic[Client]):
     """One client for each process and event loop.
 
     Args:

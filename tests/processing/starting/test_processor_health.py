@@ -117,7 +117,7 @@ def test_an_event_that_is_on_its_way_is_not_missed(
     async def aio_once(vetting: Any, partition_id: str) -> bool:
         return once(vetting, partition_id)
 
-    monkeypatch.setattr(_vetting.Vetting, "has_events", once)
-    monkeypatch.setattr(aio_vetting.Vetting, "has_events", aio_once)
+    monkeypatch.setattr(_vetting.PositionValidator, "has_events", once)
+    monkeypatch.setattr(aio_vetting.PositionValidator, "has_events", aio_once)
     wait(lambda: len(asked) > 4)
     assert (run.seen.errors, run.processor.healthy()) == ([], True)

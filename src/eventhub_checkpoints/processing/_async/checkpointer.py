@@ -18,9 +18,14 @@ from eventhub_checkpoints._shared._async.compat import caller
 from eventhub_checkpoints._shared.client_internals import UNKNOWN, is_client_closed, store_of
 from eventhub_checkpoints._shared.settings import is_count, is_number, require
 from eventhub_checkpoints.errors import InvalidRecordError
-from eventhub_checkpoints.processing._async.checkpoint_writer import Saver, log
+from eventhub_checkpoints.processing._async.checkpoint_writer import CheckpointWriter, log
 from eventhub_checkpoints.processing._async.in_flight_event import ANNOUNCED_WITHIN, Ticket
-from eventhub_checkpoints.processing._async.session import CLAIM_HERE, Claim, Claims, key_of
+from eventhub_checkpoints.processing._async.session import (
+    CLAIM_HERE,
+    PartitionSession,
+    PartitionSessions,
+    key_of,
+)
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints.processing.statistics import PartitionStats
 
@@ -98,8 +103,10 @@ class Checkpointer(ContextGuard):
         self._store = store
         self._has_other_store = False
         self._warned: set[str] = set()
-        make_saver = partial(Saver, store, write_timeout, on_error, unhealthy_after)
-        self._claims = Claims(make_saver, policy, write_timeout, max_pending, max_unsaved)
+        make_saver = partial(CheckpointWriter, store, write_timeout, on_error, unhealthy_after)
+        self._claims = PartitionSessions(
+            make_saver, policy, write_timeout, max_pending, max_unsaved
+        )
 
     @property
     def handlers(self) -> Handlers:
@@ -172,7 +179,7 @@ class Checkpointer(ContextGuard):
             given = None if event is None else type(event)
             raise InvalidRecordError("event", given, "one event") from None
 
-    def _begun(self, partition_context: PartitionContext) -> Claim:
+    def _begun(self, partition_context: PartitionContext) -> PartitionSession:
         check_context(self, partition_context)
         self._compare_store(partition_context)
         return self._claims.of(partition_context, announces=False)
@@ -242,7 +249,7 @@ class Checkpointer(ContextGuard):
             self._warned.add(what)
             log.warning("%s; this is said once", what)
 
-    async def _drain(self, claim: Claim, seconds: float) -> None:
+    async def _drain(self, claim: PartitionSession, seconds: float) -> None:
         if not await claim.until(claim.is_settled, seconds):
             log.warning(
                 "partition %s: %d events were not finished within %g s; they are read again",

@@ -23,18 +23,18 @@ from eventhub_checkpoints.errors import (
     HubUnavailableError,
     InvalidCheckpointError,
 )
-from eventhub_checkpoints.processing._async.checkpoint_writer import Saver
-from eventhub_checkpoints.processing._async.dispatcher import Handling, Session
+from eventhub_checkpoints.processing._async.checkpoint_writer import CheckpointWriter
+from eventhub_checkpoints.processing._async.dispatcher import Dispatcher, PartitionHandler
 from eventhub_checkpoints.processing._async.receive_loop import as_handler
-from eventhub_checkpoints.processing._async.session import Claims
+from eventhub_checkpoints.processing._async.session import PartitionSessions
 from eventhub_checkpoints.processing._async.start_position_store import (
     AT_START,
-    Starts,
-    SteeringStore,
-    Vetting,
+    PositionValidator,
+    StartPositions,
+    StartPositionStore,
 )
 from eventhub_checkpoints.processing.options import Options, other_store
-from eventhub_checkpoints.processing.start_position import Steering, refused_position
+from eventhub_checkpoints.processing.start_position import StartChoice, refused_position
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -48,7 +48,7 @@ ROUND = 120.0
 """Seconds in which a client that fails to balance its load says so again."""
 
 
-class Processing:
+class ClientCallbacks:
     """The callbacks of a client, from when it is made until it has stopped.
 
     Args:
@@ -81,20 +81,26 @@ class Processing:
         self._below = store
         # A write that failed is logged where it is made.
         told = None if options.on_error is None else self.report
-        make_saver = partial(Saver, store, options.write_timeout, told, options.unhealthy_after)
+        make_saver = partial(
+            CheckpointWriter, store, options.write_timeout, told, options.unhealthy_after
+        )
         policy = options.saving_policy
-        self.claims = Claims(make_saver, policy, options.write_timeout, max_pending=sys.maxsize)
-        self.handling = Handling(make, options, self.report, self.fail)
-        self.starts = Starts(options)
-        self._steering = Steering(options.save, self.starts.has, options.from_saved)
-        self.vetting = Vetting(self._steering, self.starts.of, self._reached, self._refused)
-        self.store = SteeringStore(
+        self.claims = PartitionSessions(
+            make_saver, policy, options.write_timeout, max_pending=sys.maxsize
+        )
+        self.handling = Dispatcher(make, options, self.report, self.fail)
+        self.starts = StartPositions(options)
+        self._steering = StartChoice(options.save, self.starts.has, options.from_saved)
+        self.vetting = PositionValidator(
+            self._steering, self.starts.of, self._reached, self._refused
+        )
+        self.store = StartPositionStore(
             store, self._steering, self.vetting, self.settled, options.write_timeout, self._beside
         )
         self.is_ready, self.is_compared = False, True
         self._comparing = Lock()
         self._guard = threading.Lock()
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, PartitionHandler] = {}
         self._closing: dict[str, Lock] = {}
         self._watch = Background(self._look)
         self._has_received = False
@@ -187,7 +193,7 @@ class Processing:
         else:
             await self.vetting.opening([context.partition_id])
 
-    def _session(self, context: PartitionContext) -> Session:
+    def _session(self, context: PartitionContext) -> PartitionHandler:
         """The session of a claim; a sync client may deliver before it says that it has begun."""
         with self._guard:
             session = self._sessions.get(context.partition_id)
@@ -197,7 +203,7 @@ class Processing:
                 if context.partition_id in self._steering.refused:
                     # The claim before was of a hub that is gone, whose numbers say nothing here.
                     claim.before = None
-                session = Session(context, claim, self.handling)
+                session = PartitionHandler(context, claim, self.handling)
                 self._sessions[context.partition_id] = session
                 self.store.open_partitions.add(context.partition_id)
                 self._steering.opened(context.partition_id)
@@ -230,13 +236,13 @@ class Processing:
             self._watch.begin(self._ask_for_events, sessions, min(since))
         return LOOKING
 
-    async def _ask_for_events(self, sessions: list[Session], since: float) -> None:
+    async def _ask_for_events(self, sessions: list[PartitionHandler], since: float) -> None:
         try:
             await self._find_silence(sessions, since)
         finally:
             self._is_asking = False
 
-    async def _find_silence(self, sessions: list[Session], since: float) -> None:
+    async def _find_silence(self, sessions: list[PartitionHandler], since: float) -> None:
         for session in random.sample(sessions, min(AT_ONCE, len(sessions))):
             has_events = await self.vetting.has_events(session.context.partition_id)
             if self._has_received or self.store.is_stopping:
@@ -295,7 +301,7 @@ class Processing:
             async with self._closing.setdefault(context.partition_id, Lock()):
                 await self._close(session, reason)
 
-    async def _close(self, session: Session, reason: CloseReason) -> None:
+    async def _close(self, session: PartitionHandler, reason: CloseReason) -> None:
         # A client that is closed while it receives says that it has lost the partition.
         if self.store.is_stopping or is_client_closed():
             reason = CloseReason.SHUTDOWN

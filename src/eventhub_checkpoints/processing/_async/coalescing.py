@@ -25,21 +25,21 @@ from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
 from eventhub_checkpoints.processing._async.checkpoint_writer import (
     NAMES,
+    CheckpointWriter,
     OnError,
-    Saved,
-    Saver,
+    SessionProgress,
     log,
 )
-from eventhub_checkpoints.processing.held_partitions import Key, Tenure, key_of, keyed
+from eventhub_checkpoints.processing.held_partitions import HeldPartitions, Key, key_of, keyed
 from eventhub_checkpoints.processing.policy import Due, Policy, every
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
-from eventhub_checkpoints.processing.watermark import Newest, Position
+from eventhub_checkpoints.processing.watermark import Latest, Position
 
-Kept = Saved[Newest]
+BufferedSession = SessionProgress[Latest]
 names_of = itemgetter(*NAMES)
 
 
-class Keeper(Saver):
+class WriteBuffer(CheckpointWriter):
     """Keeps what is to be written of each partition, in one process.
 
     Args:
@@ -63,15 +63,15 @@ class Keeper(Saver):
         unhealthy_after: float,
     ) -> None:
         super().__init__(store, write_timeout, on_error, unhealthy_after)
-        self.by_names: dict[tuple[Any, ...], Kept] = {}
-        self.kept: dict[Key, Kept] = {}
+        self.by_names: dict[tuple[Any, ...], BufferedSession] = {}
+        self.kept: dict[Key, BufferedSession] = {}
         self._policy = policy
-        self._tenure = Tenure()
+        self._tenure = HeldPartitions()
         self._tallies: dict[Key, Tally] = {}
         # A sync client claims in one thread, and releases and stores checkpoints in another.
         self._guard = threading.Lock()
 
-    def one(self, key: Key, row: Mapping[str, Any]) -> Kept | None:
+    def one(self, key: Key, row: Mapping[str, Any]) -> BufferedSession | None:
         """What is kept of a partition from now on; None where it is another's."""
         with self._guard:
             tally = self._tallies.setdefault(key, Tally())
@@ -81,22 +81,22 @@ class Keeper(Saver):
                 return None
             if key not in self.kept:
                 names = dict(zip(NAMES, names_of(row), strict=True))
-                self.kept[key] = Saved(names, Newest(), self._policy, tally)
+                self.kept[key] = SessionProgress(names, Latest(), self._policy, tally)
                 self.add(self.kept[key])
             return self.by_names.setdefault(names_of(row), self.kept[key])
 
-    def of(self, keys: Iterable[Key]) -> list[Kept]:
+    def of(self, keys: Iterable[Key]) -> list[BufferedSession]:
         """What is kept of these partitions."""
         with self._guard:
             return [self.kept[key] for key in keys if key in self.kept]
 
-    def of_scope(self, names: Iterable[object]) -> list[Kept]:
+    def of_scope(self, names: Iterable[object]) -> list[BufferedSession]:
         """What is kept of a consumer group, if it is one."""
         scope = tuple(str(name).lower() for name in names)
         with self._guard:
             return [one for key, one in self.kept.items() if key[0] == scope]
 
-    def everything(self) -> list[Kept]:
+    def everything(self) -> list[BufferedSession]:
         """What is kept."""
         with self._guard:
             return [*self.kept.values()]
@@ -145,7 +145,9 @@ class Keeper(Saver):
                 said = "partition %s was left before its last %d checkpoints were written"
                 log.warning(said, one.partition_id, unsaved)
 
-    async def insist(self, one: Kept, position: Position, kwargs: Mapping[str, Any]) -> None:
+    async def insist(
+        self, one: BufferedSession, position: Position, kwargs: Mapping[str, Any]
+    ) -> None:
         """Write a position at once; raise what the store raises.
 
         It stands for all that was asked for until now. Where it fails that is unsaved as before.
@@ -180,7 +182,7 @@ class Keeper(Saver):
             one.changed()
             self.wake()
 
-    def _began(self, one: Kept, due: Due) -> bool:
+    def _began(self, one: BufferedSession, due: Due) -> bool:
         with one.guard:
             return one.progress.instead(due, time.monotonic()) is not None
 
@@ -226,7 +228,9 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
         self.store = store
         self._write_timeout = write_timeout
-        self._make_keeper = partial(Keeper, store, policy, write_timeout, on_error, unhealthy_after)
+        self._make_keeper = partial(
+            WriteBuffer, store, policy, write_timeout, on_error, unhealthy_after
+        )
         self._moving: dict[int, threading.Lock] = {}
         self._begin_anew()
 
@@ -305,7 +309,7 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         """
         if self._place != place():
             self._arrive()
-        one: Kept | None
+        one: BufferedSession | None
         # Spelled out, for it is called for every event; what is unusual is looked at again.
         try:
             one = self._keeper.by_names[names_of(checkpoint)]
@@ -378,7 +382,7 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
             self._keeper.start()
             self._place = here
 
-    def _checked(self, checkpoint: Any) -> tuple[Kept | None, int, str]:
+    def _checked(self, checkpoint: Any) -> tuple[BufferedSession | None, int, str]:
         row = checked_row(checkpoint)
         key, number = key_of(row), checked_sequence_number(row.get("sequence_number"))
         offset = checked_offset(row.get("offset"), number)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from eventhub_checkpoints._shared._async.client_check import ContextGuard
 from eventhub_checkpoints.processing import watermark
-from eventhub_checkpoints.processing._async.session import Claim
+from eventhub_checkpoints.processing._async.session import PartitionSession
 
 ANNOUNCED_WITHIN = 0.0
 """Seconds after a first event in which its partition is announced: this client does it before."""
@@ -23,7 +23,7 @@ class Ticket(ContextGuard, watermark.Ticket):
     __slots__ = ("_claim", "_event", "_is_begun")
     twin = "Checkpointer"
 
-    def __init__(self, claim: Claim, event: Any) -> None:
+    def __init__(self, claim: PartitionSession, event: Any) -> None:
         # Not by the base's `__init__`: it is done for every event.
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False

@@ -69,7 +69,7 @@ def is_closing(task: asyncio.Task[None]) -> bool:
     return False
 
 
-class Runner:
+class HandlerTask:
     """Runs the handlers of one claim in tasks of its own.
 
     The client cancels a handler that runs when it stops, and leaves one alone when receiving
@@ -151,7 +151,7 @@ class Runner:
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Life:
+class ReceiveLoop:
     """The task in which a client receives."""
 
     def __init__(self) -> None:

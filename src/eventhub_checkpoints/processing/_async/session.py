@@ -1,6 +1,7 @@
 """Partition sessions: the time for which a client holds a partition.
 
-`Claim` has the events of one session that are being processed; `Claims` has all open sessions.
+`PartitionSession` has the events of one session that are being processed; `PartitionSessions` has
+all open sessions.
 """
 
 import math
@@ -19,7 +20,12 @@ from azure.eventhub.aio import PartitionContext
 from eventhub_checkpoints._shared._async.compat import ended
 from eventhub_checkpoints._shared.client_internals import is_client_closed
 from eventhub_checkpoints.errors import CheckpointStoreError, InvalidRecordError
-from eventhub_checkpoints.processing._async.checkpoint_writer import NAMES, Saved, Saver, log
+from eventhub_checkpoints.processing._async.checkpoint_writer import (
+    NAMES,
+    CheckpointWriter,
+    SessionProgress,
+    log,
+)
 from eventhub_checkpoints.processing.policy import Policy
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import Ticket, Watermark
@@ -31,7 +37,7 @@ LOOKING = 0.2
 """Seconds after which one who waits for room looks whether its client was closed."""
 
 
-class Claim(Saved[Watermark]):
+class PartitionSession(SessionProgress[Watermark]):
     """The events of a partition from when it was opened until it is closed.
 
     Args:
@@ -62,7 +68,7 @@ class Claim(Saved[Watermark]):
         names: Mapping[str, str],
         policy: Policy,
         tally: Tally,
-        saver: Saver,
+        saver: CheckpointWriter,
         max_pending: int,
         max_unsaved: int | None,
     ) -> None:
@@ -177,7 +183,9 @@ class Claim(Saved[Watermark]):
         return self.watermark.is_settled
 
 
-CLAIM_HERE: ContextVar[Claim | None] = ContextVar("eventhub_checkpoints_claim", default=None)
+CLAIM_HERE: ContextVar[PartitionSession | None] = ContextVar(
+    "eventhub_checkpoints_claim", default=None
+)
 """The claim that the running task, or one that it descends from, belongs to.
 
 An aio client opens a partition in the task that its handlers descend from. So a handler that still
@@ -208,7 +216,7 @@ def key_of(partition_context: PartitionContext) -> Key:
         ) from None
 
 
-class Claims:
+class PartitionSessions:
     """What of each partition is finished and saved.
 
     Args:
@@ -225,7 +233,7 @@ class Claims:
 
     def __init__(
         self,
-        make_saver: Callable[[], Saver],
+        make_saver: Callable[[], CheckpointWriter],
         policy: Policy,
         write_timeout: float,
         max_pending: int,
@@ -243,11 +251,11 @@ class Claims:
         self._process_id = os.getpid()
         self._guard = threading.Lock()
         self.saver = self._make_saver()
-        self.open: dict[Key, Claim] = {}
+        self.open: dict[Key, PartitionSession] = {}
         self._tallies: dict[Key, Tally] = {}
-        self._ended: dict[Key, tuple[float, Claim]] = {}
+        self._ended: dict[Key, tuple[float, PartitionSession]] = {}
 
-    def of(self, partition_context: PartitionContext, *, announces: bool) -> Claim:
+    def of(self, partition_context: PartitionContext, *, announces: bool) -> PartitionSession:
         """The claim that a partition is in; begun by its first event, or when it is announced.
 
         A sync client announces a partition in one thread, and may deliver its first event in
@@ -262,16 +270,16 @@ class Claims:
             known.is_announced |= announces
         return known
 
-    def begin(self, partition_context: PartitionContext) -> Claim:
+    def begin(self, partition_context: PartitionContext) -> PartitionSession:
         """A claim that begins now, whatever was before."""
         with self._guard:
             return self._begin(partition_context)
 
-    def _begin(self, partition_context: PartitionContext) -> Claim:
+    def _begin(self, partition_context: PartitionContext) -> PartitionSession:
         key = key_of(partition_context)
         tally = self._tallies.setdefault(key, Tally())
         names = dict(zip(NAMES, key, strict=True))
-        claim = Claim(names, self._policy, tally, self.saver, *self._limits)
+        claim = PartitionSession(names, self._policy, tally, self.saver, *self._limits)
         claim.before = self._overlapped(key)
         if self._is_closed:
             claim.is_over = True
@@ -280,7 +288,7 @@ class Claims:
         self.saver.add(claim)
         return claim
 
-    def _overlapped(self, key: Key) -> Claim | None:
+    def _overlapped(self, key: Key) -> PartitionSession | None:
         """The claim whose last position may have been stored after this one's was listed."""
         ended_at, before = self._ended.get(key, (-math.inf, None))
         if open_one := self.open.get(key):
@@ -292,7 +300,7 @@ class Claims:
             before.before = None
         return before
 
-    def drained_by(self, claim: Claim, seconds: float) -> float:
+    def drained_by(self, claim: PartitionSession, seconds: float) -> float:
         """Return until when the events of a claim may finish whose client stops.
 
         A sync client closes its partitions one after another, so they share one time: it begins
@@ -306,11 +314,11 @@ class Claims:
             one.draining_since()
         return claim.draining_since() + seconds
 
-    def _beside(self, claim: Claim) -> list[Claim]:
+    def _beside(self, claim: PartitionSession) -> list[PartitionSession]:
         """Return the open claims of a consumer group, this one among them."""
         return [one for one in self.open.values() if one.scope == claim.scope]
 
-    async def finish(self, claim: Claim, *, flushes: bool, stops: bool = False) -> None:
+    async def finish(self, claim: PartitionSession, *, flushes: bool, stops: bool = False) -> None:
         """End a claim.
 
         Args:
@@ -331,7 +339,7 @@ class Claims:
             end = min(end, claim.ends_by)
         await self._end(claim, end, flushes=flushes)
 
-    async def _end(self, claim: Claim, end: float, *, flushes: bool) -> None:
+    async def _end(self, claim: PartitionSession, end: float, *, flushes: bool) -> None:
         await self.saver.finish(claim, end - time.monotonic(), flushes=flushes)
         with self._guard:
             self._ended[claim.key] = (time.monotonic(), claim)

@@ -1,7 +1,7 @@
 """The store that an EventProcessor gives its client: it decides where each partition starts.
 
-`Starts` has the start positions that were given, `Vetting` asks the hub whether it has a position,
-and `SteeringStore` shows the client the checkpoint to start from.
+`StartPositions` has the start positions that were given, `PositionValidator` asks the hub whether
+it has a position, and `StartPositionStore` shows the client the checkpoint to start from.
 """
 
 import logging
@@ -23,7 +23,7 @@ from eventhub_checkpoints.processing._async.receive_loop import to_the_end
 from eventhub_checkpoints.processing.options import Options, require_start
 from eventhub_checkpoints.processing.start_position import (
     Place,
-    Steering,
+    StartChoice,
     beyond,
     foreign,
     has_events_behind,
@@ -31,7 +31,7 @@ from eventhub_checkpoints.processing.start_position import (
 from eventhub_checkpoints.records import RELEASED, SequenceOffset
 
 
-class Starts:
+class StartPositions:
     """The start positions that were given, as a value, by partition, or by a function.
 
     Args:
@@ -91,7 +91,7 @@ BY_NUMBER = (
 )
 
 
-class Vetting:
+class PositionValidator:
     """Finds positions that the hub does not have.
 
     Args:
@@ -110,7 +110,7 @@ class Vetting:
 
     def __init__(
         self,
-        steering: Steering,
+        steering: StartChoice,
         start_of: Callable[[str], Any],
         reached: Callable[[str], int | None],
         refused: Callable[[str, str, str | None], None],
@@ -214,7 +214,7 @@ def place_of_start(start: object) -> Place | None:
 T = TypeVar("T")
 
 
-class SteeringStore(CheckpointStore):
+class StartPositionStore(CheckpointStore):
     """Shows a client the saved positions that it is to start at, and no others.
 
     Args:
@@ -236,8 +236,8 @@ class SteeringStore(CheckpointStore):
     def __init__(
         self,
         store: CheckpointStore,
-        steering: Steering,
-        vetting: Vetting,
+        steering: StartChoice,
+        vetting: PositionValidator,
         settled: Callable[[], Awaitable[None]],
         patience: float,
         beside: Callable[..., Awaitable[None]],

@@ -11,7 +11,7 @@ from azure.eventhub import CloseReason, EventData, PartitionContext
 from eventhub_checkpoints._shared._sync.client_check import ContextGuard
 from eventhub_checkpoints._shared.fields import checked_offset, checked_sequence_number
 from eventhub_checkpoints.errors import InvalidRecordError
-from eventhub_checkpoints.processing._sync.session import Claim
+from eventhub_checkpoints.processing._sync.session import PartitionSession
 from eventhub_checkpoints.processing.options import Options
 from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row, Ticket
 
@@ -25,7 +25,7 @@ class Apart(ContextGuard):
     __slots__ = ("_ticket", "_work")
     twin = "EventProcessor"
 
-    def __init__(self, work: "Work", ticket: Ticket) -> None:
+    def __init__(self, work: "DeliveryTracker", ticket: Ticket) -> None:
         self._work = work
         self._ticket = ticket
 
@@ -56,7 +56,7 @@ class Apart(ContextGuard):
         self._work.settle(self._ticket, self._ticket.failed)
 
 
-class Work:
+class DeliveryTracker:
     """What a processor was given in one claim of a partition, and how far that is done.
 
     Args:
@@ -68,7 +68,7 @@ class Work:
         newest: sequence number of the newest event that was given; infinity below 0: there is none.
     """
 
-    def __init__(self, claim: Claim, options: Options) -> None:
+    def __init__(self, claim: PartitionSession, options: Options) -> None:
         self._claim = claim
         self._options = options
         self._deliveries = Deliveries(claim.watermark)
@@ -230,7 +230,7 @@ class PartitionProcessor:
 class CheckpointManager:
     """Saves how far one partition was processed, for one claim of it."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: DeliveryTracker) -> None:
         self._work = work
 
     @overload

@@ -1,8 +1,9 @@
 # Derived from _async/checkpoint_writer.py by tools/unasync.py; edit that file.
 """Background writer of checkpoints.
 
-`Saved` is the write state of one partition session, `Writer` writes one position, and `Saver`
-writes those of many partitions when they are due, one at a time for each partition.
+`SessionProgress` is the write state of one partition session, `PositionWriter` writes one position,
+and `CheckpointWriter` writes those of many partitions when they are due, one at a time for each
+partition.
 """
 
 import logging
@@ -29,7 +30,7 @@ from eventhub_checkpoints.processing import statistics as _metrics
 from eventhub_checkpoints.processing.policy import Due, Policy
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally
 from eventhub_checkpoints.processing.watermark import Position
-from eventhub_checkpoints.processing.write_state import Progress, Since
+from eventhub_checkpoints.processing.write_state import Since, WriteState
 
 NAMES = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
 """What tells a partition from all others."""
@@ -48,7 +49,7 @@ class Finished(Protocol):
 F = TypeVar("F", bound=Finished)
 
 
-class Saved(Generic[F]):
+class SessionProgress(Generic[F]):
     """One partition in one claim: what is finished of it, and what is saved.
 
     Args:
@@ -78,10 +79,10 @@ class Saved(Generic[F]):
         self.names = names
         self.partition_id = names["partition_id"]
         self.finished = finished
-        self.progress = Progress(policy, time.monotonic(), tally)
+        self.progress = WriteState(policy, time.monotonic(), tally)
         self.guard = threading.Lock()
         self.watchers: tuple[Signal, ...] = ()
-        self.before: Saved[F] | None = None
+        self.before: SessionProgress[F] | None = None
         self.behind_since = -math.inf
         self.flushing = Since()
         self.is_over = False
@@ -176,7 +177,7 @@ log = logging.getLogger("eventhub_checkpoints")
 OnError = Callable[[str, Exception], object]
 
 
-class Writer:
+class PositionWriter:
     """Writes positions, and never raises.
 
     Args:
@@ -200,7 +201,7 @@ class Writer:
         self._on_error = on_error
         self._settled = settled
 
-    def write(self, one: Saved[Any], due: Due, seconds: float) -> None:
+    def write(self, one: SessionProgress[Any], due: Due, seconds: float) -> None:
         """Write what is due of a partition, within so many seconds."""
         # A claim that is over may be another client's by now.
         if one.is_over:
@@ -222,19 +223,21 @@ class Writer:
         if error is not None:
             self.report(one.partition_id, error)
 
-    def _save(self, one: Saved[Any], position: Position) -> bool:
+    def _save(self, one: SessionProgress[Any], position: Position) -> bool:
         """Store a position, unless the claim before has; whether it was stored."""
         if one.is_covered(position):
             return False
         self.put(one, position, **self._stale)
         return True
 
-    def was_not_begun(self, one: Saved[Any], error: Exception) -> None:
+    def was_not_begun(self, one: SessionProgress[Any], error: Exception) -> None:
         """Note that a write could not even be begun."""
         self._settle(one, error)
         self.report(one.partition_id, error)
 
-    def _settle(self, one: Saved[Any], error: Exception | None, is_written: bool = False) -> None:
+    def _settle(
+        self, one: SessionProgress[Any], error: Exception | None, is_written: bool = False
+    ) -> None:
         try:
             with one.guard:
                 now = time.monotonic()
@@ -252,13 +255,13 @@ class Writer:
         one.changed()
         self._settled()
 
-    def broke(self, one: Saved[Any], error: Exception) -> None:
+    def broke(self, one: SessionProgress[Any], error: Exception) -> None:
         """Note that a policy raised; the other partitions are looked after all the same."""
         one.is_broken = True
         log.error("the policy of partition %s raised", one.partition_id, exc_info=error)
         self._tell(one.partition_id, error)
 
-    def put(self, one: Saved[Any], position: Position, **kwargs: Any) -> None:
+    def put(self, one: SessionProgress[Any], position: Position, **kwargs: Any) -> None:
         """Store a position; raise what the store raises.
 
         Args:
@@ -295,7 +298,7 @@ AFTER_ERROR = 1.0
 """Seconds until a policy that raised is asked again."""
 
 
-class Saver:
+class CheckpointWriter:
     """Writes what is due of many partitions, and never raises.
 
     Args:
@@ -314,12 +317,12 @@ class Saver:
     ) -> None:
         for name, value in (("write_timeout", write_timeout), ("unhealthy_after", unhealthy_after)):
             require(name, value, is_seconds(value), "seconds, above 0")
-        self._writer = Writer(store, on_error, self.wake)
+        self._writer = PositionWriter(store, on_error, self.wake)
         self._write_timeout = write_timeout
         self._unhealthy_after = unhealthy_after
         self._background = Background(self._look)
         self._changing = threading.Lock()
-        self._all: frozenset[Saved[Any]] = frozenset()
+        self._all: frozenset[SessionProgress[Any]] = frozenset()
         _metrics.watch(self)
 
     @property
@@ -333,7 +336,7 @@ class Saver:
             if self._all:
                 self._background.start()
 
-    def add(self, one: Saved[Any]) -> None:
+    def add(self, one: SessionProgress[Any]) -> None:
         """Look after a partition."""
         with self._changing:
             # In this order: with a partition and nobody who looks it would not be healthy.
@@ -341,7 +344,7 @@ class Saver:
             self._all = self._all | {one}
         self._background.wake()
 
-    def end(self, one: Saved[Any]) -> None:
+    def end(self, one: SessionProgress[Any]) -> None:
         """Begin no more writes of a partition."""
         with one.guard:
             one.is_over = True
@@ -349,7 +352,7 @@ class Saver:
             self._all = self._all - {one}
         one.changed()
 
-    def finish(self, one: Saved[Any], seconds: float, *, flushes: bool) -> None:
+    def finish(self, one: SessionProgress[Any], seconds: float, *, flushes: bool) -> None:
         """End a claim: when this returns, nothing of it is being written, if the store answers.
 
         Args:
@@ -397,7 +400,7 @@ class Saver:
                 nearest = min(nearest, now + AFTER_ERROR)
         return nearest - now
 
-    def _look_at(self, one: Saved[Any], now: float) -> float:
+    def _look_at(self, one: SessionProgress[Any], now: float) -> float:
         """Start what is due of a partition; when to look again."""
         progress, limit = one.progress, self._write_timeout + GRACE
         due = None
@@ -415,13 +418,13 @@ class Saver:
             self._start(one, due)
         return next_look
 
-    def _start(self, one: Saved[Any], due: Due) -> None:
+    def _start(self, one: SessionProgress[Any], due: Due) -> None:
         try:
             self._background.begin(self._writer.write, one, due, self._write_timeout)
         except RuntimeError as error:  # there is no thread to be had
             self._writer.was_not_begun(one, error)
 
-    def flush(self, one: Saved[Any], seconds: float) -> bool:
+    def flush(self, one: SessionProgress[Any], seconds: float) -> bool:
         """Write all that is finished of a partition; whether it is saved.
 
         Args:
@@ -445,7 +448,7 @@ class Saver:
                 one.until(lambda: one.is_over, min(pause, end - time.monotonic()))
         return bool(one.progress.saved_count >= goal)
 
-    def flush_all(self, several: Sequence[Saved[Any]], seconds: float) -> bool:
+    def flush_all(self, several: Sequence[SessionProgress[Any]], seconds: float) -> bool:
         """Write all that is finished of several partitions, side by side; whether all is saved."""
         end, is_saved = time.monotonic() + seconds, True
         self.begin_flush(several, seconds)
@@ -453,12 +456,12 @@ class Saver:
             is_saved = self.flush(one, end - time.monotonic()) and is_saved
         return is_saved
 
-    def begin_flush(self, several: Sequence[Saved[Any]], seconds: float) -> None:
+    def begin_flush(self, several: Sequence[SessionProgress[Any]], seconds: float) -> None:
         """Begin to write what is finished of several partitions, and wait for none."""
         for one in several:
             self._write_rest(one, seconds)
 
-    def _write_rest(self, one: Saved[Any], seconds: float) -> None:
+    def _write_rest(self, one: SessionProgress[Any], seconds: float) -> None:
         """Have what is finished written beside the caller: a store that hangs must not hold it."""
         if seconds <= 0:
             return

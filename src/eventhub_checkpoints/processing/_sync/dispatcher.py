@@ -1,7 +1,7 @@
 # Derived from _async/dispatcher.py by tools/unasync.py; edit that file.
 """Calls a user's processor with the events of a partition, and handles what it raises.
 
-`Handling` calls the processor and retries; `Session` opens and closes it.
+`Dispatcher` calls the processor and retries; `PartitionHandler` opens and closes it.
 """
 
 import logging
@@ -21,18 +21,18 @@ from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 from eventhub_checkpoints.processing._sync.checkpoint_manager import (
     CheckpointManager,
-    Work,
+    DeliveryTracker,
     position_of,
 )
-from eventhub_checkpoints.processing._sync.receive_loop import Runner
-from eventhub_checkpoints.processing._sync.session import LOOKING, Claim
+from eventhub_checkpoints.processing._sync.receive_loop import HandlerTask
+from eventhub_checkpoints.processing._sync.session import LOOKING, PartitionSession
 from eventhub_checkpoints.processing.options import Options, require_handler
 
 log = logging.getLogger("eventhub_checkpoints")
 
 
 @dataclass(slots=True)
-class Handling:
+class Dispatcher:
     """How the events of every partition are handled.
 
     Attributes:
@@ -65,7 +65,7 @@ class Handling:
         self.report(partition_id, poison)
 
 
-class Giving:
+class Dispatch:
     """Gives the events of one claim to its processor.
 
     Attributes:
@@ -75,11 +75,13 @@ class Giving:
         work: what was given, and what of it is finished.
     """
 
-    def __init__(self, context: PartitionContext, claim: Claim, handling: Handling) -> None:
+    def __init__(
+        self, context: PartitionContext, claim: PartitionSession, handling: Dispatcher
+    ) -> None:
         self.processor: Any = None
-        self.runner = Runner()
+        self.runner = HandlerTask()
         self.is_over = False
-        self.work = Work(claim, handling.options)
+        self.work = DeliveryTracker(claim, handling.options)
         self._context = context
         self._partition_id = context.partition_id
         self._claim = claim
@@ -187,7 +189,7 @@ class Giving:
             self._handling.report(self._partition_id, again)
 
 
-class Session:
+class PartitionHandler:
     """The events of one claim, from the client to the user's processor and to the checkpoint.
 
     Attributes:
@@ -196,11 +198,13 @@ class Session:
         waits_since: when it was ready for its first event; None: it is not yet.
     """
 
-    def __init__(self, context: PartitionContext, claim: Claim, handling: Handling) -> None:
+    def __init__(
+        self, context: PartitionContext, claim: PartitionSession, handling: Dispatcher
+    ) -> None:
         self.context = context
         self.claim = claim
         self._handling = handling
-        self._giving = Giving(context, claim, handling)
+        self._giving = Dispatch(context, claim, handling)
         self._opening = Lock()
         self._is_open = False
         self.waits_since: float | None = None

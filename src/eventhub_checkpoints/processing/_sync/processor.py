@@ -28,8 +28,8 @@ from eventhub_checkpoints.processing._sync.checkpoint_manager import (
     CheckpointManager,
     PartitionProcessor,
 )
-from eventhub_checkpoints.processing._sync.client_callbacks import Processing
-from eventhub_checkpoints.processing._sync.receive_loop import Life, is_handler
+from eventhub_checkpoints.processing._sync.client_callbacks import ClientCallbacks
+from eventhub_checkpoints.processing._sync.receive_loop import ReceiveLoop, is_handler
 from eventhub_checkpoints.processing.options import (
     Options,
     no_client,
@@ -169,9 +169,9 @@ class EventProcessor(ContextGuard):
         else:
             given = "checkpoint_store= alone, as functools.partial(CLIENT, ...) can"
             require_call("client", given, client, checkpoint_store=store)
-        self._life = Life()
-        self._make_processing: Callable[[], Processing] = partial(
-            Processing, processor, store, self._options, self._life.tell
+        self._life = ReceiveLoop()
+        self._make_processing: Callable[[], ClientCallbacks] = partial(
+            ClientCallbacks, processor, store, self._options, self._life.tell
         )
         self._processing = self._make_processing()
 

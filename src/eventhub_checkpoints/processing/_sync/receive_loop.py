@@ -41,7 +41,7 @@ def is_handler() -> bool:
     return HANDLER.get() is threading.current_thread()
 
 
-class Runner:
+class HandlerTask:
     """Runs the handlers of one claim, in the thread in which the client delivers and closes."""
 
     def begin(self, function: Callable[..., None], *args: Any) -> None:
@@ -71,7 +71,7 @@ LOOKING_UP = 0.5
 """Seconds after which who waits lets a signal in; on Windows none interrupts a wait."""
 
 
-class Life:
+class ReceiveLoop:
     """The thread in which a client receives."""
 
     def __init__(self) -> None:

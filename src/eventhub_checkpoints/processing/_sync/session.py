@@ -1,7 +1,8 @@
 # Derived from _async/session.py by tools/unasync.py; edit that file.
 """Partition sessions: the time for which a client holds a partition.
 
-`Claim` has the events of one session that are being processed; `Claims` has all open sessions.
+`PartitionSession` has the events of one session that are being processed; `PartitionSessions` has
+all open sessions.
 """
 
 import math
@@ -20,7 +21,12 @@ from azure.eventhub import PartitionContext
 from eventhub_checkpoints._shared._sync.compat import ended
 from eventhub_checkpoints._shared.client_internals import is_client_closed
 from eventhub_checkpoints.errors import CheckpointStoreError, InvalidRecordError
-from eventhub_checkpoints.processing._sync.checkpoint_writer import NAMES, Saved, Saver, log
+from eventhub_checkpoints.processing._sync.checkpoint_writer import (
+    NAMES,
+    CheckpointWriter,
+    SessionProgress,
+    log,
+)
 from eventhub_checkpoints.processing.policy import Policy
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import Ticket, Watermark
@@ -32,7 +38,7 @@ LOOKING = 0.2
 """Seconds after which one who waits for room looks whether its client was closed."""
 
 
-class Claim(Saved[Watermark]):
+class PartitionSession(SessionProgress[Watermark]):
     """The events of a partition from when it was opened until it is closed.
 
     Args:
@@ -63,7 +69,7 @@ class Claim(Saved[Watermark]):
         names: Mapping[str, str],
         policy: Policy,
         tally: Tally,
-        saver: Saver,
+        saver: CheckpointWriter,
         max_pending: int,
         max_unsaved: int | None,
     ) -> None:
@@ -178,7 +184,9 @@ class Claim(Saved[Watermark]):
         return self.watermark.is_settled
 
 
-CLAIM_HERE: ContextVar[Claim | None] = ContextVar("eventhub_checkpoints_claim", default=None)
+CLAIM_HERE: ContextVar[PartitionSession | None] = ContextVar(
+    "eventhub_checkpoints_claim", default=None
+)
 """The claim that the running task, or one that it descends from, belongs to.
 
 An aio client opens a partition in the task that its handlers descend from. So a handler that still
@@ -209,7 +217,7 @@ def key_of(partition_context: PartitionContext) -> Key:
         ) from None
 
 
-class Claims:
+class PartitionSessions:
     """What of each partition is finished and saved.
 
     Args:
@@ -226,7 +234,7 @@ class Claims:
 
     def __init__(
         self,
-        make_saver: Callable[[], Saver],
+        make_saver: Callable[[], CheckpointWriter],
         policy: Policy,
         write_timeout: float,
         max_pending: int,
@@ -244,11 +252,11 @@ class Claims:
         self._process_id = os.getpid()
         self._guard = threading.Lock()
         self.saver = self._make_saver()
-        self.open: dict[Key, Claim] = {}
+        self.open: dict[Key, PartitionSession] = {}
         self._tallies: dict[Key, Tally] = {}
-        self._ended: dict[Key, tuple[float, Claim]] = {}
+        self._ended: dict[Key, tuple[float, PartitionSession]] = {}
 
-    def of(self, partition_context: PartitionContext, *, announces: bool) -> Claim:
+    def of(self, partition_context: PartitionContext, *, announces: bool) -> PartitionSession:
         """The claim that a partition is in; begun by its first event, or when it is announced.
 
         A sync client announces a partition in one thread, and may deliver its first event in
@@ -263,16 +271,16 @@ class Claims:
             known.is_announced |= announces
         return known
 
-    def begin(self, partition_context: PartitionContext) -> Claim:
+    def begin(self, partition_context: PartitionContext) -> PartitionSession:
         """A claim that begins now, whatever was before."""
         with self._guard:
             return self._begin(partition_context)
 
-    def _begin(self, partition_context: PartitionContext) -> Claim:
+    def _begin(self, partition_context: PartitionContext) -> PartitionSession:
         key = key_of(partition_context)
         tally = self._tallies.setdefault(key, Tally())
         names = dict(zip(NAMES, key, strict=True))
-        claim = Claim(names, self._policy, tally, self.saver, *self._limits)
+        claim = PartitionSession(names, self._policy, tally, self.saver, *self._limits)
         claim.before = self._overlapped(key)
         if self._is_closed:
             claim.is_over = True
@@ -281,7 +289,7 @@ class Claims:
         self.saver.add(claim)
         return claim
 
-    def _overlapped(self, key: Key) -> Claim | None:
+    def _overlapped(self, key: Key) -> PartitionSession | None:
         """The claim whose last position may have been stored after this one's was listed."""
         ended_at, before = self._ended.get(key, (-math.inf, None))
         if open_one := self.open.get(key):
@@ -293,7 +301,7 @@ class Claims:
             before.before = None
         return before
 
-    def drained_by(self, claim: Claim, seconds: float) -> float:
+    def drained_by(self, claim: PartitionSession, seconds: float) -> float:
         """Return until when the events of a claim may finish whose client stops.
 
         A sync client closes its partitions one after another, so they share one time: it begins
@@ -307,11 +315,11 @@ class Claims:
             one.draining_since()
         return claim.draining_since() + seconds
 
-    def _beside(self, claim: Claim) -> list[Claim]:
+    def _beside(self, claim: PartitionSession) -> list[PartitionSession]:
         """Return the open claims of a consumer group, this one among them."""
         return [one for one in self.open.values() if one.scope == claim.scope]
 
-    def finish(self, claim: Claim, *, flushes: bool, stops: bool = False) -> None:
+    def finish(self, claim: PartitionSession, *, flushes: bool, stops: bool = False) -> None:
         """End a claim.
 
         Args:
@@ -332,7 +340,7 @@ class Claims:
             end = min(end, claim.ends_by)
         self._end(claim, end, flushes=flushes)
 
-    def _end(self, claim: Claim, end: float, *, flushes: bool) -> None:
+    def _end(self, claim: PartitionSession, end: float, *, flushes: bool) -> None:
         self.saver.finish(claim, end - time.monotonic(), flushes=flushes)
         with self._guard:
             self._ended[claim.key] = (time.monotonic(), claim)

@@ -12,7 +12,7 @@ from eventhub_checkpoints._shared._async.compat import uninterrupted
 from eventhub_checkpoints._shared.fields import checked_name
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores._async.base import PROBE, BaseCheckpointStore
-from eventhub_checkpoints.stores._async.hooks import Asking
+from eventhub_checkpoints.stores._async.hooks import HookRunner
 
 __all__ = [
     "ANY",
@@ -35,7 +35,7 @@ ANY = AnyNumber()
 """No sequence number is expected: a checkpoint may be written if it does not go back."""
 
 
-class ListsScopes(Asking):
+class ListsScopes(HookRunner):
     """A store that knows which consumer groups it holds."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class ListsScopes(Asking):
         return sorted((scope for scope in found if scope != PROBE), key=str)
 
 
-class Deletes(Asking):
+class Deletes(HookRunner):
     """A store that can forget a consumer group, or one partition of it."""
 
     @abstractmethod

@@ -16,9 +16,9 @@ from eventhub_checkpoints._shared._async.compat import uninterrupted
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.checkpoints import Checkpointing
+from eventhub_checkpoints.stores._async.checkpoints import CheckpointMethods
 from eventhub_checkpoints.stores._async.hooks import fresh_etag
-from eventhub_checkpoints.stores._async.ownership import Claiming
+from eventhub_checkpoints.stores._async.ownership import OwnershipMethods
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
@@ -60,7 +60,7 @@ PROBE_CHECKPOINT = {
 }
 
 
-class BaseCheckpointStore(ContextGuard, Claiming, Checkpointing, CheckpointStore):
+class BaseCheckpointStore(ContextGuard, OwnershipMethods, CheckpointMethods, CheckpointStore):
     """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
 
     Args:

@@ -17,7 +17,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
-from eventhub_checkpoints.stores._async.hooks import Asking, fresh_etag, log
+from eventhub_checkpoints.stores._async.hooks import HookRunner, fresh_etag, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
@@ -26,7 +26,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Written,
     on_local_clock,
 )
-from eventhub_checkpoints.stores.partition_state import Partition, is_same_write
+from eventhub_checkpoints.stores.partition_state import PartitionState, is_same_write
 
 TRIES_AFTER_CONFLICT = 3
 LIVE_SECONDS = 60.0
@@ -34,7 +34,7 @@ LIVE_SECONDS = 60.0
 RECIPE = "to rewind: stop the consumer group, rewind, and start it"
 
 
-class Checkpointing(Asking):
+class CheckpointMethods(HookRunner):
     """The checkpoint half of the SDK's checkpoint store, over a backend's hooks.
 
     Attributes:
@@ -154,7 +154,7 @@ class Checkpointing(Asking):
         finally:
             known.writing = False
 
-    async def _write_forward(self, known: Partition, record: Checkpoint, force: bool) -> None:
+    async def _write_forward(self, known: PartitionState, record: Checkpoint, force: bool) -> None:
         seen: str | Seen = FORCE if force else known.track.base
         rewound: Checkpoint | None = None
         for _ in range(1 + TRIES_AFTER_CONFLICT):
@@ -214,7 +214,7 @@ class Checkpointing(Asking):
                     RECIPE,
                 )
 
-    def _refuse_stale(self, known: Partition, record: Checkpoint, force: bool) -> None:
+    def _refuse_stale(self, known: PartitionState, record: Checkpoint, force: bool) -> None:
         sequence_number = record.sequence_number or 0
         floor = known.track.floor
         if force or floor is None or not known.track.refuses(sequence_number):
@@ -222,7 +222,7 @@ class Checkpointing(Asking):
         raise StaleCheckpointError(record.partition_id, sequence_number, floor)
 
     async def _store(
-        self, known: Partition, record: Checkpoint, seen: str | Seen
+        self, known: PartitionState, record: Checkpoint, seen: str | Seen
     ) -> Written | Conflict:
         attempt = 0
         while True:
@@ -244,7 +244,7 @@ class Checkpointing(Asking):
 
 
 def confirmed_version(
-    known: Partition, record: Checkpoint, answer: Written | Conflict
+    known: PartitionState, record: Checkpoint, answer: Written | Conflict
 ) -> str | None:
     """The version under which the record is stored, also where an earlier answer was lost."""
     if isinstance(answer, Written):

@@ -1,7 +1,7 @@
 """Hooks that a backend implements, and the runner that calls them.
 
-`Hooks` has the four methods and those with defaults; `Asking` runs them with time limits, retries
-and error mapping.
+`Hooks` has the four methods and those with defaults; `HookRunner` runs them with time limits,
+retries and error mapping.
 """
 
 import inspect
@@ -46,7 +46,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.partition_state import Ledger
+from eventhub_checkpoints.stores.partition_state import PartitionStates
 from eventhub_checkpoints.stores.unreachable import LINKS, linked
 
 
@@ -139,7 +139,7 @@ def fresh_etag() -> str:
     return os.urandom(16).hex()
 
 
-class Asking(Hooks):
+class HookRunner(Hooks):
     """Asks a backend's hooks: bounded in time, again where it helps, with our errors only."""
 
     def __init__(
@@ -176,7 +176,7 @@ class Asking(Hooks):
         self._process_id = os.getpid()
         self.writer = f"{socket.gethostname()}/{self._process_id}"
         self._guard = threading.Lock()
-        self._ledger = Ledger()
+        self._ledger = PartitionStates()
         self._reported: set[str] = set()
         self._releasing = 0
         self._begin_here()

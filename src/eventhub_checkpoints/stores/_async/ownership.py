@@ -20,11 +20,11 @@ from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints._shared.fields import checked_rows
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.hooks import Answer, Asking, fresh_etag, log
+from eventhub_checkpoints.stores._async.hooks import Answer, HookRunner, fresh_etag, log
 from eventhub_checkpoints.stores.hook_results import Lost, Won, on_local_clock
 
 
-class Claiming(Asking):
+class OwnershipMethods(HookRunner):
     """The ownership half of the SDK's checkpoint store, over a backend's hooks."""
 
     @own_client_only
@@ -186,7 +186,7 @@ class Claiming(Asking):
         return {one: self._remembered(one, answer, asked) for one, answer in pairs}
 
     async def _try_all(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
-        if type(self).try_claims is Asking.try_claims:
+        if type(self).try_claims is HookRunner.try_claims:
             # Each is bounded alone: to cut off all of them would forget what some have won.
             return await self._with_our_errors(lambda: self.try_claims(pending))
         return await self._attempt(2 * seconds_left(), self._try_together, pending)

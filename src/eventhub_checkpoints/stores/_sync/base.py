@@ -17,9 +17,9 @@ from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.checkpoints import Checkpointing
+from eventhub_checkpoints.stores._sync.checkpoints import CheckpointMethods
 from eventhub_checkpoints.stores._sync.hooks import fresh_etag
-from eventhub_checkpoints.stores._sync.ownership import Claiming
+from eventhub_checkpoints.stores._sync.ownership import OwnershipMethods
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
@@ -61,7 +61,7 @@ PROBE_CHECKPOINT = {
 }
 
 
-class BaseCheckpointStore(ContextGuard, Claiming, Checkpointing, CheckpointStore):
+class BaseCheckpointStore(ContextGuard, OwnershipMethods, CheckpointMethods, CheckpointStore):
     """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
 
     Args:

@@ -36,7 +36,7 @@ from eventhub_checkpoints.stores.blob.responses import (
     refused_credential,
     unreached,
 )
-from eventhub_checkpoints.stores.per_process_client import OwnClient
+from eventhub_checkpoints.stores.per_process_client import PerProcessClient
 from eventhub_checkpoints.stores.record_format import is_row
 from eventhub_checkpoints.stores.unreachable import innermost, is_untrusted
 
@@ -63,12 +63,12 @@ class BlobRequests:
     """One container, asked with the time that the running call has left.
 
     Args:
-        connect: makes the client; see `OwnClient`.
+        connect: makes the client; see `PerProcessClient`.
         hook: the caller's own `raw_response_hook`, called before ours.
     """
 
     def __init__(self, connect: Callable[[], ContainerClient], hook: Hook | None = None) -> None:
-        self._client = OwnClient(connect)
+        self._client = PerProcessClient(connect)
         self._hook = hook
         self._blobs: dict[str, BlobClient] = {}
 

@@ -24,7 +24,7 @@ from eventhub_checkpoints.stores.credentials import (
     default_credential,
     secret_source,
 )
-from eventhub_checkpoints.stores.per_process_client import OwnClient
+from eventhub_checkpoints.stores.per_process_client import PerProcessClient
 from eventhub_checkpoints.stores.redis._sync.transport import (
     CredentialError,
     Login,
@@ -87,7 +87,7 @@ class RedisRequests:
     """What is asked of one server or cluster, in one place after another.
 
     Args:
-        make: gives the client; see `OwnClient`.
+        make: gives the client; see `PerProcessClient`.
         address: of the server, for people.
         namespace: what the keys of the store begin with.
     """
@@ -95,7 +95,7 @@ class RedisRequests:
     def __init__(self, make: Callable[[], Client], address: str, namespace: str) -> None:
         self.address = address
         self.namespace = namespace
-        self._client = OwnClient(make)
+        self._client = PerProcessClient(make)
         self._has_answered = False
 
     @property

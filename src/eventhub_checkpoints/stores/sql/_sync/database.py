@@ -17,7 +17,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores._sync.abilities import ANY, AnyNumber, WritesInTransaction
-from eventhub_checkpoints.stores._sync.hooks import Asking, fresh_etag
+from eventhub_checkpoints.stores._sync.hooks import HookRunner, fresh_etag
 from eventhub_checkpoints.stores.credentials import (
     PASSWORD_TWICE,
     POSTGRES_TOKENS,
@@ -294,7 +294,7 @@ def sqlstate(error: Exception) -> str | None:
     return getattr(getattr(error, "orig", None) or error, "sqlstate", None)
 
 
-class SqlTransactions(Asking, WritesInTransaction):
+class SqlTransactions(HookRunner, WritesInTransaction):
     """Reads and writes on a connection that the caller has, commits, or rolls back.
 
     These writes are not held against what the store knows of a partition (its base and floor):
