@@ -14,7 +14,7 @@ class DefaultSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The short name, as in the JVM connector."""
+        """Return the short name, as in the JVM connector."""
         return "eventhubs"
 
     def __new__(cls, options: Any) -> Any:

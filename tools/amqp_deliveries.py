@@ -1,4 +1,4 @@
-"""Payloads as a peer may send them: whole or in parts, with other frames in between."""
+"""AMQP deliveries as a peer may send them: whole or in parts, with other frames in between."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOREIGN = encode_frame(Transfer(handle=7, delivery_id=1, delivery_tag=b"t"), CHA
 
 
 def frames_of(payload: bytes, delivery_id: int, parts: int = 1, **fields: Any) -> list[bytes]:
-    """The transfers of one delivery."""
+    """Return the transfer frames of one delivery."""
     size = max(1, -(-len(payload) // parts), 1)
     cuts = [payload[at : at + size] for at in range(0, len(payload), size)] or [b""]
     return [
@@ -53,7 +53,7 @@ def frames_of(payload: bytes, delivery_id: int, parts: int = 1, **fields: Any) -
 
 
 def disturbed(payloads: Sequence[bytes], chance: Random, first: int = 0) -> list[bytes]:
-    """The frames of many deliveries, with heartbeats, foreign frames and aborted ones between."""
+    """Return the frames of many deliveries, mixed with heartbeats, foreign and aborted frames."""
     found: list[bytes] = []
     for delivery_id, payload in enumerate(payloads, first):
         needed = -(-len(payload) // (MAX_FRAME_SIZE - 512))
@@ -68,7 +68,7 @@ def disturbed(payloads: Sequence[bytes], chance: Random, first: int = 0) -> list
 
 
 def pieces(data: bytes, chance: Random, largest: int = 300_000) -> Iterator[bytes]:
-    """The data in pieces of any size."""
+    """Yield the data in pieces of random size."""
     at = 0
     while at < len(data):
         end = at + chance.choice([chance.randrange(1, 100), chance.randrange(1, largest)])
@@ -77,21 +77,21 @@ def pieces(data: bytes, chance: Random, largest: int = 300_000) -> Iterator[byte
 
 
 def client_columns(payloads: Sequence[bytes]) -> Columns:
-    """What the azure-eventhub client's decoder, and the public path behind it, make of them."""
+    """Return the columns that the azure-eventhub client's decoder and the public path produce."""
     return columns_of(
         [EventData._from_message(decode_payload(memoryview(one))) for one in payloads]
     )
 
 
 def new_link() -> Deliveries:
-    """What receives all that this module makes."""
+    """Return a link that receives everything that this module creates."""
     return Deliveries(channel=CHANNEL, handle=HANDLE, max_frame_size=MAX_FRAME_SIZE)
 
 
 def payload(
     number: int, body: bytes = b"body", annotations: dict[str, object] | None = None, **parts: Any
 ) -> bytes:
-    """An event as the service hands it out."""
+    """Return an event as the service delivers it."""
     known = {"x-opt-sequence-number": number, "x-opt-offset": str(number * 10)}
     known["x-opt-enqueued-time"] = Timestamp(1795255200000 + number)
     given = {"data": [body], **parts}
@@ -99,7 +99,7 @@ def payload(
 
 
 def mixed_payloads(seed: int, count: int, producers: int, first: int = 300) -> list[bytes]:
-    """Events of producers with one layout each, in any order."""
+    """Return events of producers with one layout each, in random order."""
     chance = Random(seed)
     shapes = [chance.randrange(2**32) for _ in range(producers)]
     return [
@@ -109,18 +109,18 @@ def mixed_payloads(seed: int, count: int, producers: int, first: int = 300) -> l
 
 
 def reference(payloads: Sequence[bytes]) -> Columns:
-    """What the generic way makes of them."""
+    """Return the columns that the generic decoder produces."""
     events = [read_event(one) for one in payloads]
     return gathered({None: rows_of_events(events)}, [None] * len(events))
 
 
 def texts(values: Iterable[Text | None]) -> list[str | None]:
-    """All texts as `str`."""
+    """Return all values as `str`."""
     return [one.decode() if isinstance(one, bytes) else one for one in values]
 
 
 def plain(columns: Columns) -> tuple[object, ...]:
-    """The columns with all text as `str`, to compare them."""
+    """Return the columns with all strings as `str`, to compare them."""
     maps = (columns.properties, columns.systems)
     return (
         columns.numbers,

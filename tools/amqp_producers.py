@@ -1,4 +1,4 @@
-"""Events of several kinds of producers, as they send them; the same for the same seed."""
+"""Encoded events of several kinds of producers; deterministic by seed."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -12,18 +12,21 @@ DAY = Timestamp(1795255200000)
 
 
 def none(number: int, chance: Random) -> Message:
-    """A body of 200 bytes and nothing else."""
+    """Return an event with a body of 200 bytes and nothing else."""
     return Message(data=[chance.randbytes(200)])
 
 
 def three(number: int, chance: Random) -> Message:
-    """200 bytes and three texts."""
+    """Return an event with 200 bytes and three strings."""
     pairs = {"device": f"sensor-{number % 500}", "type": "temperature", "unit": "celsius"}
     return Message(application_properties=pairs, data=[chance.randbytes(200)])
 
 
 def mixed(number: int, chance: Random) -> Message:
-    """Of some fifty programs: keys, devices, content types, 0 to 3 properties, 100 to 400 bytes."""
+    """Return an event of one of some fifty programs.
+
+    They differ in keys, devices, content types, 0 to 3 properties, and 100 to 400 bytes.
+    """
     annotations: dict[str, object] = {}
     if chance.random() < 0.5:
         annotations["x-opt-partition-key"] = f"key-{number % 100}"
@@ -45,7 +48,7 @@ def mixed(number: int, chance: Random) -> Message:
 
 
 def unlike(number: int, chance: Random) -> Message:
-    """Hardly two are built alike: other names in another order, and values of other types."""
+    """Return an event with its own layout: names, their order and value types vary."""
     annotations = {"x-opt-partition-key": f"device-{chance.randrange(1000)}"}
     if chance.random() < 0.5:
         annotations[DEVICE] = f"sensor-{chance.randrange(100):04d}"
@@ -67,7 +70,7 @@ PRODUCERS: dict[str, Callable[[int, Random], Message]] = {
 
 
 def messages(kind: str, count: int, first: int = 0, seed: int = 7) -> Iterator[bytes]:
-    """So many events of a kind, encoded."""
+    """Yield `count` encoded events of a kind."""
     chance, make = Random(seed), PRODUCERS[kind]
     for number in range(first, first + count):
         yield make(number, chance).encode()

@@ -1,7 +1,7 @@
-"""Events at random, as any AMQP peer may spell them: every type, every constructor.
+"""Random events in every encoding that an AMQP peer may use: every type, every constructor.
 
-Two sources of chance: `shape` decides on structure and constructors, `content` on what is in them.
-Who starts `shape` from the same seed again gets another event of the same layout.
+There are two sources of randomness: `shape` decides on structure and constructors, `content` on
+the values. Restarting `shape` from the same seed gives another event of the same layout.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FIXED = {
     "f": (0x72,),
     "d": (0x82,),
 }
-"""Constructors of numbers, by the letter that `struct` has for what follows them."""
+"""Constructors of numbers, by the `struct` format character of the following value."""
 
 CONSTANTS = (0x40, 0x41, 0x42, 0x43, 0x44, 0x45)
 TEXTS = (0xA1, 0xA3, 0xB1, 0xB3)
@@ -39,12 +39,12 @@ ARRAYS = ("B", "H", "i", "q", "d")
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Spells values.
+    """Encoder of random values.
 
     Attributes:
         shape: decides on structure.
         content: decides on contents.
-        exotic: also what the azure-eventhub client's decoder cannot read.
+        exotic: whether to include what the azure-eventhub client's decoder cannot read.
     """
 
     shape: Random
@@ -52,7 +52,7 @@ class Spelling:
     exotic: bool = False
 
     def text(self, most: int = 20) -> bytes:
-        """Some text as UTF-8, and rarely something that is none."""
+        """Return a random UTF-8 string, and rarely bytes that are not valid UTF-8."""
         if self.content.random() < 0.01:
             return self.content.randbytes(self.content.randrange(1, 5))
         size = self.content.randrange(most)
@@ -60,7 +60,7 @@ class Spelling:
         return "".join(self.content.choices(alphabet, k=size)).encode()
 
     def number(self, form: str) -> bytes:
-        """A number without its constructor."""
+        """Return a number without its constructor."""
         if form in "fd":
             return struct.pack(f">{form}", self.content.choice([0.0, -1.5, 1e10, 0.1, 7.0]))
         return self.content.choice([bytes(8), b"\xff" * 8, self.content.randbytes(8)])[
@@ -68,7 +68,7 @@ class Spelling:
         ]
 
     def value(self, depth: int = 0) -> bytes:
-        """Any value."""
+        """Return any value."""
         kinds = [self._number, self._number, self._text, self._text, self._text, self._constant]
         kinds += [self._binary, self._uuid, self._boolean]
         if depth < 3:
@@ -125,12 +125,12 @@ class Spelling:
         return encode(self.shape.choice([Decimal32, Decimal64])(number))
 
     def pairs(self, keys: list[bytes], code: int) -> bytes:
-        """A map with these keys."""
+        """Return a map with these keys."""
         body = b"".join(sized(code, key) + self.value() for key in keys)
         return compound(0xC1 if len(body) < 200 else 0xD1, 2 * len(keys), body)
 
     def event(self, number: int, largest: int = 400) -> bytes:
-        """A payload with a sequence number; its body has at most so many bytes."""
+        """Return a payload with a sequence number and a body of at most `largest` bytes."""
         parts = []
         if self.shape.random() < 0.05:
             parts.append(encode_described(0x70, compound(0xC0, 2, b"\x41\x50\x04")))
@@ -187,14 +187,14 @@ class Spelling:
 
 
 def sized(code: int, body: bytes) -> bytes:
-    """A text or binary value; the wide form where the other cannot hold it."""
+    """Return a string or binary value, in the wide form if the short one cannot hold it."""
     if code & 0x10 or len(body) > 255:
         return struct.pack(">BI", code | 0x10, len(body)) + body
     return bytes((code, len(body))) + body
 
 
 def compound(code: int, count: int, body: bytes) -> bytes:
-    """A list, map or array."""
+    """Return a list, map or array."""
     if code & 0x10 or len(body) > 254:
         return struct.pack(">BII", code | 0x10, len(body) + 4, count) + body
     return bytes((code, len(body) + 1, count)) + body

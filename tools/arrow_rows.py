@@ -1,11 +1,11 @@
-"""What batches of Arrow hold, in plain Python."""
+"""Rows of Arrow batches as plain Python values."""
 
 from collections.abc import Iterable
 from typing import Any
 
 
 def numbers(batches: Iterable[Any]) -> dict[str, list[int]]:
-    """Sequence numbers by partition, in the order in which they came."""
+    """Return the sequence numbers by partition, in the order of arrival."""
     found: dict[str, list[int]] = {}
     for batch in batches:
         (partition,) = set(batch.column("partition").to_pylist())
@@ -14,5 +14,5 @@ def numbers(batches: Iterable[Any]) -> dict[str, list[int]]:
 
 
 def last_of(batch: Any) -> dict[str, Any]:
-    """The last row of a batch, by column."""
+    """Return the last row of a batch, by column."""
     return {name: batch.column(name)[-1].as_py() for name in batch.schema.names}

@@ -1,16 +1,16 @@
-"""Run a randomized test for as many rounds as wanted, and print what was met.
+"""Run a randomized test for any number of rounds, and print what occurred.
 
     python tools/campaign.py forward --rounds 20000
-    python tools/campaign.py forward --seed 7 --rounds 1      the round that has failed, again
+    python tools/campaign.py forward --seed 7 --rounds 1      repeat a round that has failed
     python tools/campaign.py races --backend redis --rounds 100
     python tools/campaign.py cancel --backend sqlite
     python tools/campaign.py raise --backend postgres --rounds 2
     python tools/campaign.py signal --backend redis --rounds 200000
 
-`forward`: round number n of seed s is the round of seed s + n, so the seed in a failure runs it
-alone. `races`: 16 stores claim 64 partitions in each round; the seed says in which order they
-start, and who wins is up to the machine. `cancel`, `raise` and `signal` interrupt calls
-(`tools/interruptions.py`): at every step so many rounds long, or so many calls.
+`forward`: round n of seed s is the round of seed s + n, so the seed in a failure repeats that round
+alone. `races`: 16 stores claim 64 partitions in each round; the seed decides in which order they
+start, and the winner depends on the machine. `cancel`, `raise` and `signal` interrupt calls
+(`tools/interruptions.py`): at every step for this many rounds, or this many calls.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from interruptions import InterruptedCallError, Lines, cancelled, raised_at, run
 
 
 def forward(seed: int, rounds: int, events: int) -> Counter[str]:
-    """Checkpoints go forward; what was met, by kind.
+    """Check that checkpoints go forward; return what occurred, by kind.
 
     Raises:
         AssertionError: a round failed; the message has its seed.
@@ -40,17 +40,17 @@ def forward(seed: int, rounds: int, events: int) -> Counter[str]:
 
 
 def races(backend: str, seed: int, rounds: int) -> Counter[str]:
-    """Of 16 stores, sync and aio, that claim the same 64 partitions, one wins each.
+    """Race 16 sync and aio stores for the same 64 partitions, each of which one has to win.
 
     Raises:
-        AssertionError: a race had another outcome.
+        AssertionError: a race had a different outcome.
     """
     with BACKENDS[backend]() as running, running.place() as place:
         return run_races(place, seed, rounds)
 
 
 def steps(name: str, backend: str, seed: int, rounds: int) -> Counter[str]:
-    """Interrupt calls at every step, so many times over; how many steps, by operation.
+    """Interrupt calls at every step, `rounds` times; return the number of steps, by operation.
 
     Raises:
         AssertionError: an interrupted call has left something behind.
@@ -67,7 +67,7 @@ def steps(name: str, backend: str, seed: int, rounds: int) -> Counter[str]:
 
 
 def signals(backend: str, seed: int, interrupted: int) -> Counter[str]:
-    """Interrupt so many calls by a signal, at any time of theirs.
+    """Interrupt this many calls by a signal, at random times.
 
     Raises:
         AssertionError: a later call does not work.
@@ -77,7 +77,7 @@ def signals(backend: str, seed: int, interrupted: int) -> Counter[str]:
 
 
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
-    """Name, seed and rounds of the campaign that was chosen, and how to run it."""
+    """Return name, seed and rounds of the chosen campaign, and a function that runs it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -110,7 +110,7 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the campaign that was named; the exit status."""
+    """Run the chosen campaign; return the exit status."""
     name, seed, rounds, run = parsed(arguments)
     print(f"{name}: seed {seed}, {rounds} rounds", flush=True)
     began = time.monotonic()
@@ -127,6 +127,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # A refused checkpoint is a warning to a user; here it is what the model is after.
+    # A refused checkpoint is a warning to a user; here it is an expected result.
     logging.getLogger("eventhub_checkpoints").setLevel(logging.ERROR)
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Races of many stores, sync and aio, for the first claims of many partitions of one backend."""
+"""Races of many sync and aio stores for the first claims of many partitions of one backend."""
 
 import random
 import threading
@@ -17,24 +17,24 @@ RACERS = 16
 PARTITIONS = [str(number) for number in range(64)]
 BARRIER_SECONDS = 60.0
 HANDICAPS = (0.0, 0.01, 0.1, 1.0)
-"""Seconds that sync stores wait: without it aio stores, which are slower to begin, seldom win."""
+"""Seconds that sync stores wait: otherwise aio stores, which start more slowly, seldom win."""
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
 
 class RaceError(AssertionError):
-    """A race that had no winner, or more than one."""
+    """A race without a winner, or with more than one."""
 
 
 @dataclass(frozen=True)
 class Racer:
-    """A store with connections of its own, in the hands of an owner."""
+    """Store with its own connections and owner id."""
 
     client: Client
     colour: Colour
     owner_id: str
 
     def claim_all(self, scope: Scope, partition_ids: Sequence[str]) -> dict[str, Row]:
-        """Claim every partition in one batch; what was won, by partition."""
+        """Claim every partition in one batch; return what was won, by partition."""
         client = self.client.within(scope)
         batch = [client.proposal(partition_id, self.owner_id) for partition_id in partition_ids]
         return {row["partition_id"]: row for row in client.claim_ownership(batch)}
@@ -42,7 +42,7 @@ class Racer:
 
 @contextmanager
 def racers(place: Place) -> Iterator[list[Racer]]:
-    """As many stores as race, every second one an aio store."""
+    """Yield the stores that race, alternating sync and aio."""
     with ExitStack() as opened:
         loop = opened.enter_context(Loop())
         made = []
@@ -50,16 +50,16 @@ def racers(place: Place) -> Iterator[list[Racer]]:
             colour = COLOURS[number % 2]
             client = Client(place.open(colour), SCOPE, loop)
             opened.callback(client.close)
-            client.list_ownership()  # connected before the start
+            client.list_ownership()  # connects before the start
             made.append(Racer(client, colour, f"owner-{number}"))
         yield made
 
 
 def race(started: Sequence[Racer], scope: Scope, order: random.Random) -> list[dict[str, Row]]:
-    """All claim all partitions at the same moment; what each has won, in their order."""
+    """Claim all partitions with all stores at once; return what each has won, in their order."""
     barrier = threading.Barrier(len(started))
     handicap = order.choice(HANDICAPS)
-    # In the same order, whoever is first with the first partition would be with all.
+    # With the same order for all, the first to get one partition would get them all.
     batches = [order.sample(PARTITIONS, len(PARTITIONS)) for _ in started]
 
     def claim(racer: Racer, batch: Sequence[str]) -> dict[str, Row]:
@@ -72,7 +72,7 @@ def race(started: Sequence[Racer], scope: Scope, order: random.Random) -> list[d
 
 
 def run_races(place: Place, seed: int, rounds: int) -> Counter[str]:
-    """Run so many rounds, each in a group of its own; how many claims won, by colour.
+    """Run `rounds` races, each in its own group; return how many claims won, sync and aio.
 
     Raises:
         RaceError: a partition did not have exactly one winner, or it is not the stored owner.
@@ -89,7 +89,7 @@ def run_races(place: Place, seed: int, rounds: int) -> Counter[str]:
 
 
 def judged(started: Sequence[Racer], scope: Scope, won: Sequence[dict[str, Row]]) -> Iterator[str]:
-    """The colour of each partition's one winner."""
+    """Yield sync or aio for the only winner of each partition."""
     listed = started[0].client.within(scope).list_ownership()
     stored = {row["partition_id"]: (row["owner_id"], row["etag"]) for row in listed}
     for partition_id in PARTITIONS:

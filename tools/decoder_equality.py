@@ -1,8 +1,8 @@
 """Compare the decoder with the azure-eventhub client's, in all nine columns, on random events.
 
-Producers of many layouts write at random; their events go through `Deliveries` in frames and
-pieces of any size, and through the client's decoder and the public path's columns. Prints the seed,
-what was compared, and the first row that differs.
+Producers of many layouts write at random; their events go through `Deliveries` in frames and pieces
+of any size, and through the client's decoder and the public path's columns. Prints the seed, what
+was compared, and the first row that differs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ BATCH = 500
 
 
 class DifferenceError(Exception):
-    """A row that is not the client's."""
+    """A row differs from the client's."""
 
 
 def payloads(chance: Random, seeds: list[int], first: int, count: int) -> list[bytes]:
-    """Events of producers; each seed is a producer with one layout, and some events have none."""
+    """Return events of producers; each seed is one layout, and some events have a random one."""
     made = []
     for number in range(first, first + count):
         seed = chance.choice(seeds) if chance.random() < 0.98 else chance.randrange(2**32)
@@ -36,7 +36,7 @@ def payloads(chance: Random, seeds: list[int], first: int, count: int) -> list[b
 
 
 def compare(seed: int, events: int, producers: int) -> Counter[str]:
-    """Compare so many events.
+    """Compare `events` events.
 
     Raises:
         DifferenceError: a row differs.
@@ -65,7 +65,7 @@ def compare(seed: int, events: int, producers: int) -> Counter[str]:
 
 
 def first_difference(found: list[object], expected: list[object]) -> str:
-    """Say which row differs, and how."""
+    """Describe which row differs, and how."""
     if len(found) != len(expected):
         return f"{len(found)} rows instead of {len(expected)}"
     pairs = enumerate(zip(found, expected, strict=True))

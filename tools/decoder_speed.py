@@ -1,8 +1,9 @@
-"""Measure the decoder alone beside the azure-eventhub client's, on the same frames, in one process.
+"""Compare the speed of the decoder with the azure-eventhub client's, in one process.
 
-Both make the same columns of 200-byte events as the local hub sends them: the client's decoder by
-its transfer and message decoding, `EventData`, and the public path's columns. Prints events per CPU
-second, medians of runs that alternate, and their ratio; and the same with the Arrow batch.
+Both decode the same frames: 200-byte events as the local hub sends them, into the same columns. The
+client's side consists of its transfer and message decoding, `EventData`, and the public path's
+columns. Prints events per CPU second, medians of alternating runs, and their ratio; and the same
+with the Arrow batch.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ BATCH = 2000
 START = 1_000_000
 CHANNEL, HANDLE = 1, 0
 
-# As the local hub's links do: size, performative up to the delivery id, id, tag, the other fields.
+# Layout of the local hub's links: size, performative up to the delivery id, id, tag, other fields.
 HEAD = struct.Struct(">I16sI2sI8s")
 PREFIX = struct.pack(">HH", 0x0200, CHANNEL) + b"\x00\x53\x14\xc0\x19\x0b\x70\x00\x00\x00\x00\x70"
 
 
 def frames_of(kind: str, count: int) -> list[bytes]:
-    """The frames of so many events."""
+    """Return the frames of `count` events."""
     found = []
     for number, raw in enumerate(messages(kind, count, START), START):
         [event] = read_events(raw, 0)
@@ -73,7 +74,7 @@ def by_the_decoder(link: Deliveries, data: bytes) -> list[Columns]:
 
 
 def measured(name: str, count: int, rounds: int) -> str:
-    """A line of the table."""
+    """Return one line of the table."""
     frames = frames_of(name, count)
     data, share = b"".join(frames), frames[: count // 5]
     link = Deliveries(channel=CHANNEL, handle=HANDLE, max_frame_size=65536)

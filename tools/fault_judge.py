@@ -1,11 +1,11 @@
-"""What may be said of a store's answers after its server has failed: the oracle of fault trials.
+"""Oracle of fault trials: rules for a store's answers after its server has failed.
 
-It knows what every client asked and was answered, and reads what is stored past all stores.
+It records what every client requested and received, and reads what is stored, bypassing the stores.
 
-Rule 1: of the claims that were won with one etag of one partition, there is one at most.
-Rule 2: an etag that a claim was given is stored, or somebody has claimed with it since. A server
-    that forgets what it has confirmed, and a store that invents a claim, break this.
-Rule 3: a checkpoint that was confirmed is never read past the store with a lower number again.
+Rule 1: at most one claim succeeds with a given etag of a partition.
+Rule 2: an etag that a claim returned is stored, or another claim has been made with it since. A
+    server that forgets what it has confirmed, or a store that invents a claim, breaks this.
+Rule 3: once a checkpoint is confirmed, no read that bypasses the store finds a lower number.
 """
 
 from collections import Counter
@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 
 class Claim(NamedTuple):
-    """One proposal, and what came of it.
+    """Proposal and its outcome.
 
     Attributes:
-        etag: that it was made with; None for a first claim.
-        given: the new etag; None where it was lost, or its outcome is not known.
+        etag: etag that it was made with; None for a first claim.
+        given: new etag; None if the claim was lost, or its outcome is unknown.
     """
 
     partition_id: str
@@ -29,7 +29,7 @@ class Claim(NamedTuple):
 
 
 class Write(NamedTuple):
-    """One checkpoint; `ended` is when it was confirmed, None where it was not."""
+    """Checkpoint; `ended` is when it was confirmed, or None."""
 
     partition_id: str
     number: int
@@ -37,7 +37,7 @@ class Write(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A checkpoint as it is stored; `began` is when it was asked for."""
+    """Checkpoint as stored; `began` is when reading it began."""
 
     partition_id: str
     number: int
@@ -50,14 +50,14 @@ class JudgeError(AssertionError):
 
 @dataclass
 class Judge:
-    """All that was asked and answered; appending is safe from any thread."""
+    """All requests and answers; appending is thread-safe."""
 
     claims: list[Claim] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
 
     def owners(self, stored: Mapping[str, str]) -> None:
-        """Rules 1 and 2, with the etag that is stored for each partition.
+        """Check rules 1 and 2, with the stored etag of each partition.
 
         Raises:
             JudgeError: one is broken.
@@ -71,13 +71,13 @@ class Judge:
                 raise JudgeError(f"{one} was won, and {stored.get(one.partition_id)} is stored")
 
     def one_winner_each(self) -> None:
-        """Rule 1."""
+        """Check rule 1."""
         won = [one for one in self.claims if one.given is not None]
         twice(((one.partition_id, one.etag) for one in won), "won twice with one etag")
         twice(((one.partition_id, one.given) for one in won), "given twice")
 
     def checkpoints(self) -> None:
-        """Rule 3, and that nothing is stored that was never written.
+        """Check rule 3, and that nothing is stored that was never written.
 
         Raises:
             JudgeError: it is broken.
@@ -100,15 +100,15 @@ class Judge:
 
 
 def by_number(write: Write) -> int:
-    """The order of checkpoints."""
+    """Return the sort key of a checkpoint: its sequence number."""
     return write.number
 
 
 def twice(keys: Iterable[tuple[str, str | None]], what: str) -> None:
-    """Nothing may be there twice.
+    """Refuse duplicates.
 
     Raises:
-        JudgeError: something is.
+        JudgeError: there is one.
     """
     for key, count in Counter(keys).items():
         if count > 1:

@@ -1,7 +1,7 @@
-"""A proxy in front of a storage server that counts requests and misbehaves when told to.
+"""Proxy in front of a storage server that counts requests and fails on demand.
 
-It speaks HTTP/1.1 with connections kept alive; every method may be called between any two requests.
-As its own process, for benchmarks:
+It speaks HTTP/1.1 with keep-alive; every method may be called between any two requests. As a
+separate process, for benchmarks:
 `python tools/fault_proxy.py http://127.0.0.1:10000/devstoreaccount1 --delay-ms 10`.
 """
 
@@ -19,16 +19,16 @@ Rewrite = str | None | Callable[[str | None], str | None]
 
 
 class FaultProxy(TcpServer):
-    """A proxy to one server.
+    """Proxy to one server.
 
     The client uses `endpoint` in place of the server's: a shared-key signature covers the path,
     which is the same, and not the host.
 
     Attributes:
-        endpoint: where clients connect.
+        endpoint: address for clients.
         requests: all requests so far, in the order of their arrival.
-        busiest: the greatest number of requests that were unanswered at one moment.
-        delay: seconds that every answer is held back, as on the way to a distant server.
+        busiest: maximum number of requests that were unanswered at the same time.
+        delay: seconds by which every response is delayed, as from a distant server.
     """
 
     def __init__(self, backend: str, *, delay: float = 0.0) -> None:
@@ -44,35 +44,35 @@ class FaultProxy(TcpServer):
         self.endpoint = f"http://{HOST}:{self.port}{address.path}"
 
     def on(self, method: str | None = None, path: str = "", times: int | None = None) -> Fault:
-        """Choose requests; the fault's own method then says what happens to them.
+        """Choose requests; a method of the returned fault then decides what happens to them.
 
-        The first fault that fits is taken: `proxy.on("PUT", "/ownership/", times=1).drop()`.
+        The first matching fault applies: `proxy.on("PUT", "/ownership/", times=1).drop()`.
         """
         fault = Fault(method, path, times)
         self._faults = (*self._faults, fault)
         return fault
 
     def rewrite(self, header: str, value: Rewrite) -> None:
-        """Set, remove (`None`) or compute (a function of the old value) a header of all answers."""
+        """Set, remove (`None`) or compute (a function of the old value) a response header."""
         self._headers = {**self._headers, header: value}
 
     def heal(self) -> None:
-        """Behave again: forget all faults, rewritten headers and the delay."""
+        """Forget all faults, rewritten headers and the delay."""
         self._faults, self._headers, self.delay = (), {}, 0.0
 
     def count(self, method: str | None = None, path: str = "") -> int:
-        """How many requests arrived, of this method, with this text in their path or query."""
+        """Return how many requests arrived with this method and this string in path or query."""
         return sum(method in (None, r.method) and path in r.target for r in [*self.requests])
 
     def forget(self) -> None:
-        """Count from nothing again."""
+        """Reset the counts."""
         self.requests.clear()
         self.busiest = 0
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         backend = Backend(*self._address)
         try:
-            # Accepted a moment before the server went down, a connection ends with it.
+            # A connection accepted just before the server went down is closed with it.
             while self._server is not None and (message := await read_request(reader)):
                 if not await self._exchange(Exchange(message, backend), writer):
                     break
@@ -80,7 +80,7 @@ class FaultProxy(TcpServer):
             backend.close()
 
     async def _exchange(self, exchange: Exchange, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; return whether the connection goes on."""
+        """Answer one request; return whether the connection stays open."""
         request = Request(exchange.message.method, exchange.message.target)
         self.requests.append(request)
         self._unanswered += 1
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--delay-ms", type=float, default=0.0, help="held back, per answer")
     options = parser.parse_args()
     ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # for all threads: only sigwait sees them
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # in all threads: only sigwait receives them
     with FaultProxy(options.backend, delay=options.delay_ms / 1000) as proxy:
         print(proxy.endpoint, flush=True)
         signal.sigwait(ends)

@@ -1,7 +1,7 @@
-"""Clients of both colours at work on one place while its server fails.
+"""Trial of sync and aio clients that work on one place while its server fails.
 
-Four clients take partitions from each other, two write checkpoints, and one reads what is stored
-past every store. `fault_judge.py` says what may be found.
+Four clients take partitions from each other, two write checkpoints, and one reads what is stored,
+bypassing the stores. `fault_judge.py` has the rules.
 """
 
 import itertools
@@ -30,20 +30,20 @@ PACE_SECONDS = 0.005
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 PARTITIONS = [str(number) for number in range(8)]
 SHARED = "shared"
-"""The partition that the writers of both colours write checkpoints of."""
+"""Partition whose checkpoints sync and aio writers both write."""
 
 
 class Worker(threading.Thread):
-    """Calls one store again and again, until it is told to stop.
+    """Calls one store repeatedly, until it is stopped.
 
     Attributes:
         answered: calls that were answered.
-        unknown: proposals or checkpoints without a certain answer.
-        under_way: the kind of the call that is made now; `""` between two.
+        unknown: proposals or checkpoints with an unknown outcome.
+        under_way: kind of the current call; `""` between two.
         longest: seconds of the longest call.
-        excuse: what the last of them said.
-        missing: what was said of a place that has vanished.
-        failure: what must not have happened.
+        excuse: message of the last error with an unknown outcome.
+        missing: messages of errors raised for a place that has vanished.
+        failure: error that must not happen.
     """
 
     def __init__(self, client: Client, colour: Colour, name: str, judge: Judge) -> None:
@@ -59,7 +59,7 @@ class Worker(threading.Thread):
         self.failure: Exception | None = None
 
     def run(self) -> None:
-        """Work."""
+        """Work until stopped."""
         while self.failure is None and not self.stopping.wait(PACE_SECONDS):
             try:
                 self.work()
@@ -74,7 +74,7 @@ class Worker(threading.Thread):
 
     @contextmanager
     def calling(self, kind: str) -> Iterator[None]:
-        """One call of a kind, measured."""
+        """Measure one call of a kind."""
         self.under_way, began = kind, time.monotonic()
         try:
             yield
@@ -83,12 +83,12 @@ class Worker(threading.Thread):
             self.longest = max(self.longest, time.monotonic() - began)
 
     def work(self) -> None:
-        """One or two calls."""
+        """Make one or two calls."""
         raise NotImplementedError
 
 
 class Claimer(Worker):
-    """Renews what it owns, and takes from others."""
+    """Worker that renews what it owns, and takes from others."""
 
     def work(self) -> None:
         """List, and claim a batch."""
@@ -110,18 +110,18 @@ class Claimer(Worker):
             given = {row["partition_id"]: row["etag"] for row in rows}
         finally:
             for key, etag in etags.items():
-                # A renewal that is kept without an answer is given back as it was.
+                # A renewal without an answer may be returned with its old etag.
                 new = given.get(key) if given.get(key) != etag else None
                 self.judge.claims.append(Claim(key, self.name, etag, new))
 
 
 class Writer(Worker):
-    """Writes checkpoints: of a partition of its own, and of one that others write too."""
+    """Worker that writes checkpoints of its own partition and of a shared one."""
 
     numbers = itertools.count()
 
     def work(self) -> None:
-        """Two checkpoints."""
+        """Write two checkpoints."""
         self._write(self.name)
         with suppress(StaleCheckpointError):
             self._write(SHARED)
@@ -137,7 +137,7 @@ class Writer(Worker):
 
 
 class Trial:
-    """Everybody at work on a place; to be used in a `with` statement."""
+    """All workers on one place; use it in a `with` statement."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -176,7 +176,7 @@ class Trial:
 
     def _watch(self) -> None:
         while not self._over.wait(10 * PACE_SECONDS):
-            with suppress(Exception):  # the server is away, and then nothing is read
+            with suppress(Exception):  # nothing can be read while the server is down
                 self._read()
 
     def _read(self) -> None:
@@ -186,10 +186,10 @@ class Trial:
             self.judge.readings.append(Reading(partition_id, number, began))
 
     def until(self, condition: Callable[[Worker], bool]) -> None:
-        """Wait until it is true of every worker.
+        """Wait until a condition is true of every worker.
 
         Raises:
-            JudgeError: a worker met what it must not meet, or it is not true in time.
+            JudgeError: a worker failed, or the condition is not true in time.
         """
         end = time.monotonic() + WAIT_SECONDS
         for worker in self.workers:
@@ -201,20 +201,20 @@ class Trial:
                 time.sleep(PACE_SECONDS)
 
     def in_the_middle(self) -> None:
-        """Wait until a batch of claims and a checkpoint are under way."""
+        """Wait until a batch of claims and a checkpoint are in progress."""
         while {"claim", "checkpoint"} - {worker.under_way for worker in self.workers}:
             time.sleep(0)
 
     def go_on(self, calls: int = 3) -> None:
-        """Wait until every worker was answered so often from now."""
+        """Wait until every worker was answered this many times from now."""
         reached = {worker: worker.answered + calls for worker in self.workers}
         self.until(lambda worker: worker.answered >= reached[worker])
 
     def stop(self) -> None:
-        """Let everybody come to an end, and read what is stored for the last time.
+        """Stop all workers, and read what is stored for the last time.
 
         Raises:
-            JudgeError: a worker met what it must not meet.
+            JudgeError: a worker failed.
         """
         for worker in self.workers:
             worker.stopping.set()
@@ -224,7 +224,7 @@ class Trial:
         self._read()
 
     def stored(self) -> dict[str, str]:
-        """The etag of each partition, as a store lists it that owns nothing."""
+        """Return the etag of each partition, as listed by a store that owns nothing."""
         with self.place.open("sync") as store:
             listed = store.list_ownership(*SCOPE.as_dict().values())
         raw = self.place.rows("ownership")
@@ -234,7 +234,7 @@ class Trial:
         return {row["partition_id"]: row["etag"] for row in listed}
 
     def told(self, colour: Colour) -> str:
-        """What was counted for one colour, in one line."""
+        """Return the counts of the sync or the aio workers, in one line."""
         found: Counter[str] = Counter()
         longest = 0.0
         for one in [one for one in self.workers if one.colour == colour]:

@@ -1,4 +1,4 @@
-"""A client of the randomized model: its store's requests, with whatever happens around them."""
+"""Client of the randomized model: its store's requests, and events around them."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,16 +16,16 @@ SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
 
 class CutError(BaseException):
-    """A call that was ended from outside, as a cancelled task is."""
+    """Ends a call from outside, as cancelling its task does."""
 
 
 class Client(MemoryCheckpointStore):
-    """One client's store; the model takes part in its requests.
+    """Store of one client; the model takes part in its requests.
 
     Attributes:
-        update: the call that is under way, by partition.
-        etags: all that were won, by partition.
-        claims: those of the unbroken row of claims that the newest is part of.
+        update: current call, by partition.
+        etags: all etags that were won, by partition.
+        claims: claims of the unbroken series to which the newest one belongs.
     """
 
     def __init__(self, model: "Model", name: str) -> None:
@@ -39,7 +39,7 @@ class Client(MemoryCheckpointStore):
         self.ownerships_shown: Listing[Ownership] = Listing([])
 
     def claim(self, owner_id: str, etags: dict[str, str]) -> list[str]:
-        """Claim some partitions over these etags; which were won."""
+        """Claim some partitions over these etags; return those that were won."""
         proposals = [
             SCOPE.as_dict() | {"partition_id": key, "owner_id": owner_id, "etag": etag}
             for key, etag in etags.items()
@@ -74,8 +74,8 @@ class Client(MemoryCheckpointStore):
         if fate != "late":
             answer = self.carry_out(update, checkpoint, seen)
         elif isinstance(seen, str):
-            # One that compares with no version would not be too late after another write: it is
-            # the guarantee's small print, and dropped here.
+            # A late request that compares with no version could succeed after another write: a
+            # documented exception of the guarantee, dropped here.
             model.late.append(partial(self.carry_out, update, checkpoint, seen))
         model.meanwhile()
         model.note(f"  {self.name} {named(seen)} -> {named(answer)}, {fate}")
@@ -88,7 +88,7 @@ class Client(MemoryCheckpointStore):
     def carry_out(
         self, update: Update, checkpoint: Checkpoint, seen: str | Seen
     ) -> Written | Conflict:
-        """What the server does with the request."""
+        """Carry out the request as the server does."""
         replaced = self.model.stored(checkpoint.partition_id)
         answer = super().write_checkpoint(checkpoint, seen)
         if isinstance(answer, Written):
@@ -97,7 +97,7 @@ class Client(MemoryCheckpointStore):
 
 
 def named(what: Checkpoint | Written | Conflict | Seen | str | None) -> str:
-    """A row, version or answer in a few characters."""
+    """Return a short form of a row, version or answer."""
     if isinstance(what, Conflict):
         return f"conflict with {named(what.stored)}"
     if isinstance(what, Checkpoint):

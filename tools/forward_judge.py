@@ -1,8 +1,8 @@
-"""Judges what stores did to the checkpoints of a few partitions, by what really happened.
+"""Judge of what stores did to the checkpoints of a few partitions, from the actual events.
 
-It keeps no floor and no track: it knows who wrote every version and what every store was shown,
-and says what "no checkpoint goes back" asks of a store that was shown just that. The rules are
-those of guarantee G3 in `docs/guarantees.md`.
+It shares no logic with the stores: it knows who wrote every version and what every store was shown,
+and derives what "no checkpoint goes back" requires of such a store. The rules are those of
+guarantee G3 in `docs/guarantees.md`.
 """
 
 from collections import Counter
@@ -17,23 +17,23 @@ TRIES = 4
 
 
 class ForwardError(BaseException):
-    """A store did what the guarantee forbids; no store takes it for its backend's error."""
+    """A store broke the guarantee; a BaseException, so that no store handles it."""
 
 
 @dataclass(slots=True)
 class View:
-    """What one store was shown of one partition.
+    """State of one partition as one store was shown it.
 
     Attributes:
-        base: the version it may write over; None before it was shown anything.
-        met: the highest sequence number of another writer since it adopted a row.
-        changed: the step of its last write that ended.
-        adopted: the step of the last list that told it where to stand.
-        writing: whether a write of it is under way.
-        claimed: the step of its last claim that ended.
-        holds: whether it has reason to think that it owns the partition.
+        base: version that it may overwrite; None before it was shown anything.
+        met: highest sequence number of another writer since it adopted a row.
+        changed: step of its last write that ended.
+        adopted: step of the last list from which it took its position.
+        writing: whether a write of it is in progress.
+        claimed: step of its last claim that ended.
+        holds: whether it has reason to believe that it owns the partition.
         ever: whether it ever owned it.
-        due: the step of the claim whose first list is still to come.
+        due: step of the claim whose first list is still to come.
     """
 
     base: str | None = None
@@ -47,14 +47,14 @@ class View:
     due: int | None = None
 
     def lose(self) -> None:
-        """The partition is no longer the store's."""
+        """Record that the store no longer holds the partition."""
         self.holds = False
         self.due = None
 
 
 @dataclass(slots=True)
 class Update:
-    """One call of `update_checkpoint`, and what became of its requests."""
+    """Call of `update_checkpoint`, and the outcome of its requests."""
 
     store: str
     partition_id: str
@@ -68,10 +68,10 @@ class Update:
 
 
 class Judge:
-    """Is told every event in order and raises `ForwardError` at the first wrong one.
+    """Records every event in order and raises `ForwardError` at the first wrong one.
 
     Attributes:
-        seen: how often which kind of event was met, to show that a campaign was alive.
+        seen: number of events by kind, to show that a campaign has covered them.
     """
 
     def __init__(self) -> None:
@@ -81,20 +81,20 @@ class Judge:
         self._step = 0
 
     def tick(self) -> int:
-        """The number of the next step."""
+        """Return the number of the next step."""
         self._step += 1
         return self._step
 
     def view(self, store: str, partition_id: str) -> View:
-        """What a store was shown of a partition."""
+        """Return the view that a store has of a partition."""
         return self._views.setdefault((store, partition_id), View())
 
     def written_by(self, version: str, writer: str) -> None:
-        """Note who wrote a version."""
+        """Record who wrote a version."""
         self._writers[version] = writer
 
     def claimed(self, store: str, partition_id: str, won: bool) -> None:
-        """A claim was answered."""
+        """Record the result of a claim."""
         view = self.view(store, partition_id)
         view.claimed = self.tick()
         if not won:
@@ -104,11 +104,11 @@ class Judge:
             view.due = view.claimed
 
     def given_up(self, store: str, partition_id: str) -> None:
-        """A batch of claims left the partition out, or it was released."""
+        """Record that a batch of claims omitted the partition, or that it was released."""
         self.claimed(store, partition_id, won=False)
 
     def ownerships_listed(self, store: str, began: int, rows: Mapping[str, Ownership]) -> None:
-        """A list of ownerships has ended."""
+        """Record the end of a list of ownerships."""
         for (name, partition_id), view in self._views.items():
             row = rows.get(partition_id)
             is_others = row is None or row.owner_id != store
@@ -116,7 +116,7 @@ class Judge:
                 view.lose()
 
     def checkpoints_listed(self, store: str, began: int, rows: Mapping[str, Checkpoint]) -> None:
-        """A list of checkpoints has ended; what the store wrote meanwhile is newer."""
+        """Record the end of a list of checkpoints; what the store wrote meanwhile is newer."""
         for (name, partition_id), view in self._views.items():
             if name != store:
                 continue
@@ -144,18 +144,18 @@ class Judge:
             self.seen["met"] += 1
 
     def began(self, update: Update) -> None:
-        """A call begins; a write below what was met must send nothing."""
+        """Record the start of a call; a write below a known checkpoint must send nothing."""
         view = self.view(update.store, update.partition_id)
         view.writing = True
         is_below = view.met is not None and update.sequence_number < view.met
         update.hopeless = is_below and not update.forced
 
     def ended(self, update: Update) -> None:
-        """A call has ended, however."""
+        """Record the end of a call, whatever its outcome."""
         self.view(update.store, update.partition_id).writing = False
 
     def carried_out(self, update: Update, version: str, replaced: Checkpoint | None) -> None:
-        """A write has replaced a row: a higher one only if it was the store's own or its base."""
+        """Record that a write replaced a row: a higher one only if it was its own or its base."""
         view = self.view(update.store, update.partition_id)
         self.written_by(version, update.store)
         update.stored += 1
@@ -170,7 +170,7 @@ class Judge:
             )
 
     def answered(self, update: Update, answer: Written | Conflict) -> None:
-        """The store was given an answer."""
+        """Record that the store received an answer."""
         view = self.view(update.store, update.partition_id)
         view.changed = self.tick()
         if isinstance(answer, Written):
@@ -181,19 +181,19 @@ class Judge:
             self._met(update.store, view, answer.stored)
 
     def not_answered(self, update: Update) -> None:
-        """The store was given no answer."""
+        """Record that the store received no answer."""
         self.view(update.store, update.partition_id).changed = self.tick()
         update.unanswered += 1
 
     def succeeded(self, update: Update) -> None:
-        """The call returned: its row was stored at some instant, at the least cost."""
+        """Require that the returned call's row was stored at some moment, at minimum cost."""
         self.seen["written"] += 1
         self._require(update, update.stored >= 1, "returned, and nothing was stored")
         self._require(update, not update.hopeless, "was below a row that it had been shown")
         self._bound(update)
 
     def refused(self, update: Update) -> None:
-        """The call was refused: somebody else's row is higher."""
+        """Require that a refused call has met another writer's higher row."""
         self.seen["refused"] += 1
         met = self.view(update.store, update.partition_id).met
         self._require(
@@ -206,7 +206,7 @@ class Judge:
         self._bound(update)
 
     def gave_up(self, update: Update) -> None:
-        """The call ended with a retryable error: only after four conflicts."""
+        """Require that a call ended with a retryable error only after four conflicts."""
         self.seen["gave up"] += 1
         self._require(update, update.conflicts == TRIES, "gave up too early")
         self._bound(update)

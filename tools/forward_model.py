@@ -1,8 +1,8 @@
-"""A randomized model of "no checkpoint goes back": several clients over the same rows.
+"""Randomized model of "no checkpoint goes back": several clients over the same rows.
 
-Whatever can overlap does: events of all clients happen while a list is read and while a write is
-under way. Answers are lost, calls are cut off, event hubs are created anew, partitions are stolen
-and taken back, an official client writes unconditionally. A judge looks at every step.
+Everything that can overlap does: events of all clients happen while a list is read and while a
+write is in progress. Answers are lost, calls are cancelled, event hubs are recreated, partitions
+are stolen and taken back, an official client writes unconditionally. A judge checks every step.
 """
 
 import random
@@ -54,30 +54,30 @@ class Model:
         self._weights = list(weights.values())
 
     def run(self, events: int) -> None:
-        """Let so many events happen, and those in between.
+        """Run this many events, and those that happen during them.
 
         Raises:
             ForwardError: a store went back, or refused without a reason.
         """
-        # Nothing is gained by waiting: every answer is already there.
+        # Waiting would gain nothing: every answer is already there.
         with mock.patch("eventhub_checkpoints.stores._sync.checkpoints.sleep"):
             for _ in range(events):
                 self._random.choices(self._events, self._weights)[0]()
 
     def note(self, line: str) -> None:
-        """Keep what happened, to be told when a round fails."""
+        """Record an event, for the message of a failed round."""
         self.trace.append(line)
 
     def chance(self, probability: float) -> bool:
-        """True this often."""
+        """Return True with this probability."""
         return self._random.random() < probability
 
     def fate(self) -> str:
-        """What becomes of a request; a late one is carried out after its call has ended."""
+        """Choose the outcome of a request; a late one is carried out after its call has ended."""
         return self._random.choices(["answered", "answer lost", "late"], [8, 1, 1])[0]
 
     def meanwhile(self) -> None:
-        """Whatever else happens while a request is under way."""
+        """Run other events while a request is in progress."""
         if self._depth >= DEEPEST:
             return
         self._depth += 1
@@ -86,12 +86,12 @@ class Model:
         self._depth -= 1
 
     def stored(self, partition_id: str) -> Checkpoint | None:
-        """The row as it is now."""
+        """Return the current row."""
         rows = self.rows.checkpoints(SCOPE).rows
         return next((row for row in rows if row.partition_id == partition_id), None)
 
     def write(self) -> None:
-        """A client saves a position: of the newest event, or a late one of a former claim."""
+        """Have a client save a position: of the newest event, or a late one of an earlier claim."""
         client, partition_id = self._random.choice(self._clients), self._partition()
         if (client.name, partition_id) in self._busy:
             return
@@ -127,7 +127,7 @@ class Model:
         self.note(f"{update.store} {update.partition_id} ended {update.sequence_number}")
 
     def list_checkpoints(self) -> None:
-        """A client asks where its partitions stand."""
+        """Have a client list its checkpoints."""
         self._list_checkpoints(self._random.choice(self._clients))
 
     def _list_checkpoints(self, client: Client) -> None:
@@ -142,7 +142,7 @@ class Model:
         self.note(f"{client.name} has listed {shown}")
 
     def list_ownership(self) -> None:
-        """A client asks who owns what."""
+        """Have a client list the owners."""
         client = self._random.choice(self._clients)
         began = self.judge.tick()
         client.list_ownership(*SCOPE.as_dict().values())
@@ -152,12 +152,12 @@ class Model:
         self.note(f"{client.name} has listed ownerships {owners}")
 
     def claim(self) -> None:
-        """A client claims, renews or steals some partitions."""
+        """Have a client claim, renew or steal some partitions."""
         client = self._random.choice(self._clients)
         self._claim(client, self._random.sample(PARTITIONS, self._random.randint(1, 2)))
 
     def claim_and_list(self) -> None:
-        """What a client does before it starts to receive."""
+        """Have a client claim and list, as it does before it starts to receive."""
         client = self._random.choice(self._clients)
         self._claim(client, [self._partition()])
         self._list_checkpoints(client)
@@ -175,20 +175,20 @@ class Model:
         self.note(f"{client.name} claimed {partition_ids}, won {won}")
 
     def release(self) -> None:
-        """A client gives a partition up, with an etag that it won lately."""
+        """Have a client release a partition, with an etag that it won recently."""
         client, partition_id = self._random.choice(self._clients), self._partition()
         if (client.name, partition_id) in self._busy or partition_id not in client.etags:
             return
         etag = self._random.choice(client.etags[partition_id][-2:])
         is_of_this_claim = etag in client.claims[partition_id]
         won = client.claim("", {partition_id: etag})
-        # A release that comes late and loses says nothing of a newer claim.
+        # A late release that loses says nothing about a newer claim.
         if won or is_of_this_claim:
             self.judge.given_up(client.name, partition_id)
         self.note(f"{client.name} released {won}")
 
     def official_write(self) -> None:
-        """A client of another library writes whatever it has, sometimes without a number."""
+        """Have a client of another library write any position, sometimes without a number."""
         partition_id = self._partition()
         number = self._random.randint(0, self._heads[partition_id] + 1)
         fields: dict[str, str | None] = {"offset": str(100 * number)}
@@ -200,18 +200,18 @@ class Model:
         self.note(f"official client writes {partition_id} {named(self.stored(partition_id))}")
 
     def new_hub(self) -> None:
-        """The event hub is created anew: sequence numbers start again at 0."""
+        """Recreate the event hub: sequence numbers start again at 0."""
         self._heads = dict.fromkeys(PARTITIONS, 0)
         self.note("new hub")
 
     def delete(self) -> None:
-        """An operator deletes a checkpoint."""
+        """Delete a checkpoint, as an operator may."""
         partition_id = self._partition()
         self.rows.put_raw("checkpoint", SCOPE, partition_id, None)
         self.note(f"deleted {partition_id}")
 
     def arrive(self) -> None:
-        """A request that was long given up is carried out."""
+        """Carry out a request whose call was given up long ago."""
         if self.late:
             late = self.late.pop(self._random.randrange(len(self.late)))
             self.note(f"a late request: {named(late())}")
@@ -224,7 +224,7 @@ def run_round(seed: int, events: int = 80) -> Judge:
     """Run one round and return its judge.
 
     Raises:
-        AssertionError: what went wrong, the seed, and the events before it.
+        AssertionError: the failure, with the seed and the events before it.
     """
     model = Model(seed)
     try:

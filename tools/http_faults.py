@@ -1,4 +1,4 @@
-"""What a fault proxy can do to a request in place of passing it on."""
+"""Faults that a fault proxy applies to a request instead of forwarding it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ from http_messages import Message, read_response
 
 @dataclass(slots=True)
 class Request:
-    """One request that arrived; its status is `None` until it is answered, or if it never is."""
+    """Request that arrived; its status is `None` until it is answered, or if it never is."""
 
     method: str
     target: str
@@ -19,7 +19,7 @@ class Request:
 
 @dataclass(slots=True)
 class Backend:
-    """The connection to the server that belongs to one connection of a client."""
+    """Connection to the server that belongs to one connection of a client."""
 
     host: str
     port: int
@@ -42,30 +42,30 @@ class Backend:
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way, as a fault sees it."""
+    """Request in progress, as a fault sees it."""
 
     message: Message
     backend: Backend
     seconds_per_byte: float = 0.0
 
     async def forward(self) -> Message:
-        """Let the server execute it; return its answer."""
+        """Let the server execute it; return its response."""
         return await self.backend.ask(self.message)
 
 
 Act = Callable[[Exchange], Awaitable[Message | None]]
-"""Gives the answer to send, or `None` to close the connection in place of one."""
+"""Returns the response to send, or `None` to close the connection instead."""
 
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """The requests that are meant, and what happens to them once one of the methods was called.
+    """Matching requests, and what happens to them once one of the methods was called.
 
     Attributes:
         method: such as `PUT`; `None` for any.
-        path: a text that the path or the query contains.
-        times: after that many requests the fault is used up; `None` for never.
-        hits: how many requests it has met.
+        path: string that the path or the query contains.
+        times: number of requests after which the fault ends; `None` for never.
+        hits: number of requests that it has matched.
     """
 
     method: str | None = None
@@ -75,7 +75,7 @@ class Fault:
     act: Act | None = None
 
     def takes(self, request: Request) -> bool:
-        """Whether this request is one of those."""
+        """Return whether the fault applies to this request."""
         return (
             self.act is not None
             and (self.times is None or self.hits < self.times)
@@ -84,7 +84,7 @@ class Fault:
         )
 
     def refuse(self, status: int, code: str) -> Self:
-        """Answer with this status and `x-ms-error-code`; the server hears nothing."""
+        """Answer with this status and `x-ms-error-code`, without contacting the server."""
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>on order</Message></Error>"
         head = (
             f"HTTP/1.1 {status} {code}\r\nx-ms-error-code: {code}\r\n"
@@ -97,7 +97,7 @@ class Fault:
         return self._by(act)
 
     def drop(self) -> Self:
-        """Close the connection in place of an answer; the server hears nothing."""
+        """Close the connection instead of answering, without contacting the server."""
 
         async def act(exchange: Exchange) -> Message | None:
             return None
@@ -105,7 +105,7 @@ class Fault:
         return self._by(act)
 
     def lose_answer(self) -> Self:
-        """Let the server execute the request, then close the connection in place of an answer."""
+        """Let the server execute the request, then close the connection instead of answering."""
 
         async def act(exchange: Exchange) -> Message | None:
             await exchange.forward()
@@ -114,7 +114,7 @@ class Fault:
         return self._by(act)
 
     def hang(self, *, executed: bool = False) -> Self:
-        """Never answer and never close; if `executed`, the server has done what was asked."""
+        """Never answer and never close; if `executed`, the server executes the request."""
 
         async def act(exchange: Exchange) -> Message | None:
             if executed:
@@ -125,7 +125,7 @@ class Fault:
         return self._by(act)
 
     def drip(self, seconds_per_byte: float) -> Self:
-        """Give the server's answer byte by byte."""
+        """Send the server's response byte by byte."""
 
         async def act(exchange: Exchange) -> Message | None:
             exchange.seconds_per_byte = seconds_per_byte
@@ -134,7 +134,7 @@ class Fault:
         return self._by(act)
 
     def wait(self, seconds: float) -> Self:
-        """Let the server execute the request at once, but hold its answer back."""
+        """Let the server execute the request at once, but delay its response."""
 
         async def act(exchange: Exchange) -> Message | None:
             answer = await exchange.forward()

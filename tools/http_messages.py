@@ -1,4 +1,4 @@
-"""HTTP/1.1 messages as bytes: as much as a proxy must know to pass them on one by one."""
+"""HTTP/1.1 messages as bytes: as much as a proxy needs to forward them one by one."""
 
 import asyncio
 import re
@@ -13,19 +13,19 @@ BODILESS = {204, 304}
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A request or a response; the body still has its chunk lines, if it came in chunks."""
+    """Request or response; the body includes its chunk lines, if it is chunked."""
 
     head: bytes
     body: bytes
 
     @property
     def closes(self) -> bool:
-        """Whether its sender closes the connection after it."""
+        """Return whether its sender closes the connection after it."""
         return CLOSING.search(self.head) is not None
 
     @property
     def method(self) -> str:
-        """Of a request."""
+        """Method of a request."""
         return self.head[: self.head.index(b" ")].decode("ascii")
 
     @property
@@ -35,16 +35,16 @@ class Message:
 
     @property
     def status(self) -> int:
-        """Of a response."""
+        """Status of a response."""
         return int(self.head[9:12])
 
     def header(self, name: str) -> str | None:
-        """The value of one header, whatever its case."""
+        """Return the value of a header, whose name is not case-sensitive."""
         found = _header(name).search(self.head)
         return found[1].decode("latin-1") if found else None
 
     def with_header(self, name: str, value: str | None) -> Self:
-        """The same message with this header, or without it."""
+        """Return the same message with this header, or without it."""
         line = b"" if value is None else f"\r\n{name}: {value}".encode("latin-1")
         head = _header(name).sub(b"", self.head)
         return type(self)(head[:-4] + line + head[-4:], self.body)
@@ -55,7 +55,7 @@ def _header(name: str) -> re.Pattern[bytes]:
 
 
 async def read_request(reader: asyncio.StreamReader) -> Message | None:
-    """The next request of a connection; `None` if the client has closed it."""
+    """Return the next request of a connection; `None` if the client has closed it."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -64,7 +64,7 @@ async def read_request(reader: asyncio.StreamReader) -> Message | None:
 
 
 async def read_response(reader: asyncio.StreamReader, method: str) -> Message:
-    """The response to a request of this method."""
+    """Return the response to a request of this method."""
     head = await reader.readuntil(b"\r\n\r\n")
     if method == "HEAD" or int(head[9:12]) in BODILESS:
         return Message(head, b"")
@@ -73,7 +73,7 @@ async def read_response(reader: asyncio.StreamReader, method: str) -> Message:
 
 
 async def _read_body(reader: asyncio.StreamReader, head: bytes) -> bytes | None:
-    """The body, or `None` if the head gives no length."""
+    """Return the body, or `None` if the head gives no length."""
     if length := LENGTH.search(head):
         return await reader.readexactly(int(length[1]))
     if CHUNKED.search(head):

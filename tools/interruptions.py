@@ -1,12 +1,12 @@
-"""Interrupt every call of a store at every step, and look at what it leaves behind.
+"""Interrupt every call of a store at every step, and check what it leaves behind.
 
     python tools/campaign.py cancel --backend sqlite    aio: the task is cancelled at a step
     python tools/campaign.py raise --backend sqlite     sync: an exception at a line of our files
     python tools/campaign.py signal --backend sqlite    sync: an exception from a signal handler
 
 After each interruption, and without the garbage collector, the same store and another one must
-serve the same partitions within a second: no lock, connection or transaction is left, nothing that
-the store remembers is wrong, and what was not confirmed is not reported as won.
+serve the same partitions within a second: no lock, connection or transaction is left, the store's
+state is correct, and what was not confirmed is not reported as won.
 """
 
 import ast
@@ -35,7 +35,7 @@ PACKAGE = str(Path(eventhub_checkpoints.__file__).parent)
 PARTITIONS = [str(number) for number in range(4)]
 NOP = dis.opmap["NOP"]
 PATIENCE = 1.0
-"""Seconds in which a call must find no lock; one that was left stays for ever.
+"""Seconds within which a call must find no lock; a lock left behind is never released.
 
 A machine that is busy with other tests needs more.
 """
@@ -58,19 +58,19 @@ OPERATIONS = (
 CLAIMS = {"claim", "claim one", "renew"}
 Row = dict[str, Any]
 Interrupt = Callable[["Bench", Callable[[], Any], int], tuple[bool, Any]]
-"""Makes a call and interrupts it at a step; whether it came to that step, and its result."""
+"""Makes a call and interrupts it at a step; returns whether it got there, and the result."""
 
 
 class InterruptedCallError(Exception):
-    """What a time limit by signal raises: Celery's, RQ's and Airflow's are such exceptions."""
+    """Exception of a time limit by signal, as Celery, RQ and Airflow raise them."""
 
 
 class LeftBehindError(AssertionError):
-    """Something was left by a call that was interrupted."""
+    """Something was left behind by an interrupted call."""
 
 
 class Bench:
-    """A store to interrupt, a neighbour that looks for locks, and the calls of one colour."""
+    """Store to interrupt, neighbour that checks for locks, and calls, sync or aio."""
 
     def __init__(self, place: Place, colour: Colour, patience: float) -> None:
         self.colour = colour
@@ -94,11 +94,11 @@ class Bench:
 
     @property
     def operations(self) -> list[str]:
-        """Those that the store has."""
+        """Return the operations that the store supports."""
         return [name for name in OPERATIONS if "_" not in name or hasattr(self.store, name)]
 
     def finished(self, result: Any) -> Any:
-        """The result of a call, in either colour."""
+        """Return the result of a call, awaiting it if needed."""
         return result if self._runner is None else self._runner.run(result)
 
     def do(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -106,7 +106,7 @@ class Bench:
         return self.finished(getattr(self.store, name)(*args, **kwargs))
 
     def prepared(self, operation: str) -> Callable[[], Any]:
-        """A call in a consumer group of its own, whose interruption is tried next."""
+        """Return a call in a new consumer group, to be interrupted."""
         self.scope = self.scope._replace(consumer_group=uuid.uuid4().hex)
         if operation == "first use":
             self.do("close")
@@ -135,7 +135,7 @@ class Bench:
         return calls[operation]
 
     def proposals(self, owner_id: str = "me", rows: Sequence[Row] = ()) -> list[Row]:
-        """Claims of every partition, over the rows that are stored."""
+        """Return claims of every partition, over the rows that are stored."""
         etags = {row["partition_id"]: row["etag"] for row in rows}
         names = self.scope.as_dict()
         return [
@@ -144,7 +144,7 @@ class Bench:
         ]
 
     def checkpoint(self, sequence_number: int) -> Row:
-        """A checkpoint of the first partition."""
+        """Return a checkpoint of the first partition."""
         position = {"sequence_number": sequence_number, "offset": str(1000 + sequence_number)}
         return {**self.scope.as_dict(), "partition_id": PARTITIONS[0], **position}
 
@@ -152,15 +152,15 @@ class Bench:
         """Use the same partitions again, with the same store and with the neighbour.
 
         Args:
-            reported: what the interrupted call has returned, if it has.
+            reported: result of the interrupted call, if it has returned.
 
         Raises:
-            LeftBehindError: something is not as if the call had ended or never begun.
+            LeftBehindError: the state is neither that before the call nor that after it.
         """
         if reported and "etag" in reported[0]:
             stored = {row["etag"] for row in self.neighbour.list_ownership(*self.scope)}
             require({row["etag"] for row in reported} <= stored, "reported as won what is lost")
-        # A request that was sent before the interruption may be carried out just now, and win.
+        # A request that was sent before the interruption may still be executed now, and win.
         over = time.monotonic() + self._patience
         while not (mine := self._served()):
             require(time.monotonic() < over, "what the same store stores or claims is not there")
@@ -181,7 +181,7 @@ class Bench:
     def _served(self) -> list[Row]:
         """Store a checkpoint and claim every partition; return the claims if all is stored."""
         with self._soon("a checkpoint below an own one, by the same store"):
-            # A row of its own that it does not know any more would be another writer's, and refuse.
+            # The store would refuse if it took its own earlier row for another writer's.
             self.do("update_checkpoint", self.checkpoint(1))
         with self._soon("claims by the same store"):
             listed = self.do("list_ownership", *self.scope)
@@ -193,7 +193,7 @@ class Bench:
         """Require that something works at once.
 
         Raises:
-            LeftBehindError: it raised, or took longer than its time.
+            LeftBehindError: it raised, or took too long.
         """
         began = time.monotonic()
         try:
@@ -206,18 +206,18 @@ class Bench:
             raise LeftBehindError(f"{what} took {took:.1f} s")
 
     def position(self) -> object:
-        """The stored sequence number of the first partition."""
+        """Return the stored sequence number of the first partition."""
         rows = {row["partition_id"]: row for row in self.neighbour.list_checkpoints(*self.scope)}
         return rows[PARTITIONS[0]]["sequence_number"] if PARTITIONS[0] in rows else None
 
     def forget(self) -> None:
-        """Remove the group's rows: a list of scopes must not grow with what was tried."""
+        """Remove the group's rows, so that lists of scopes do not grow with every attempt."""
         if hasattr(self.neighbour, "delete_scope"):
             self.neighbour.delete_scope(*self.scope)
 
 
 def method(operation: str) -> str:
-    """The method that an operation of one word calls."""
+    """Return the method that an operation of one word calls."""
     return {
         "claim": "claim_ownership",
         "renew": "claim_ownership",
@@ -226,14 +226,14 @@ def method(operation: str) -> str:
 
 
 def require(holds: object, otherwise: str) -> None:
-    """Raise what was left behind, if it does not hold."""
+    """Raise `LeftBehindError` unless a condition holds."""
     if not holds:
         raise LeftBehindError(otherwise)
 
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """Keep the garbage collector from tidying up."""
+    """Disable the garbage collector, so that it does not tidy up."""
     gc.disable()
     try:
         yield
@@ -251,14 +251,14 @@ def run_steps(
     stride: int = 1,
     patience: float = PATIENCE,
 ) -> Counter[str]:
-    """Interrupt each operation at one step after another; how many steps, by operation.
+    """Interrupt each operation at one step after another; return the steps, by operation.
 
     Args:
-        place: where the stores are.
-        colour: of the store that is interrupted.
+        place: place of the stores.
+        colour: of the store that is interrupted: sync or aio.
         interrupt: makes a call, and interrupts it at a step.
-        seed: of the steps that are tried, where not all are.
-        stride: 1 tries every step; more tries one of so many, chosen at random.
+        seed: chooses the steps, unless all are tried.
+        stride: 1 tries every step; n tries one of n, chosen at random.
         patience: seconds that a later call may take.
 
     Raises:
@@ -284,7 +284,7 @@ def run_steps(
 
 
 def steps(order: random.Random, stride: int) -> Iterator[int]:
-    """All steps from 1, or about one of `stride`."""
+    """Yield all steps from 1, or about one of `stride`."""
     step = 0
     while True:
         step += order.randint(1, 2 * stride - 1)
@@ -292,34 +292,34 @@ def steps(order: random.Random, stride: int) -> Iterator[int]:
 
 
 class Stepping:
-    """Counts the steps of every task, and cancels one of them at a step."""
+    """Counts the steps of every task, and cancels one task at a given step."""
 
     def __init__(self, step: int) -> None:
         self._left = step
         self.target: asyncio.Task[Any] | None = None
 
     def count(self) -> None:
-        """Count one step; the last cancels."""
+        """Count one step; the last one cancels."""
         self._left -= 1
         if self._left == 0 and self.target is not None:
             self.target.cancel()
 
     @property
     def has_cancelled(self) -> bool:
-        """Whether it came so far."""
+        """Return whether the step to cancel was reached."""
         return self._left <= 0
 
     async def counted(self, awaitable: Awaitable[Any]) -> Any:
-        """Await it; each of its steps counts."""
+        """Await an awaitable; each of its steps counts."""
         return await Counted(awaitable, self.count)
 
     def task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **kwargs: Any) -> Any:
-        """Make a task whose steps count: a task factory."""
+        """Create a task whose steps count: a task factory."""
         return asyncio.Task(self.counted(coroutine), loop=loop, **kwargs)
 
 
 class Counted:
-    """An awaitable that reports each step before it waits."""
+    """Awaitable that reports each step before it waits."""
 
     def __init__(self, awaitable: Awaitable[Any], count: Callable[[], None]) -> None:
         self._awaitable = awaitable
@@ -361,7 +361,7 @@ class Lines:
     """Raises at the k-th line of our own files that a signal handler could interrupt.
 
     Attributes:
-        excluded: the lines that were met and left out, with the reason.
+        excluded: lines that were reached and skipped, with the reason.
     """
 
     excluded: ClassVar[dict[tuple[str, int], str]] = {}
@@ -372,7 +372,7 @@ class Lines:
 
     @property
     def has_raised(self) -> bool:
-        """Whether it came so far."""
+        """Return whether the line to raise at was reached."""
         return self._left <= 0
 
     def trace(self, frame: FrameType, event: str, argument: object) -> Any:
@@ -382,7 +382,7 @@ class Lines:
         return self.line
 
     def line(self, frame: FrameType, event: str, argument: object) -> Any:
-        """Count one line; the last raises."""
+        """Count one line; the last one raises."""
         if event != "line" or self.has_raised:
             return self.line
         if reason := excluded(frame):
@@ -397,25 +397,25 @@ class Lines:
 
 
 def excluded(frame: FrameType) -> str | None:
-    """Why a line is not interrupted; None where it is."""
+    """Return why a line is not interrupted; None if it is."""
     line = frame.f_lineno
     if line in cleanup_lines(frame.f_code.co_filename):
         return "cleanup: a finally block"
     if frame.f_code.co_code[frame.f_lasti] == NOP:
-        # CPython 3.11 leaves this instruction out of the exception table, so that a `with` around
-        # it would not be left; it does not check for signals there either.
+        # CPython 3.11 omits this instruction from the exception table, so an exception there would
+        # not leave the `with` block around it; it does not check for signals there either.
         return "begins a try block: no signal handler runs there"
     begins = with_lines(frame.f_code).get(line)
     if begins is not None and frame.f_lasti > begins:
         # The interpreter handles signals after calls and jumps only; there is neither between the
-        # last one of the block, inside of it, and the call that leaves it.
+        # last one inside the block and the call that leaves it.
         return "leaves a with block: no signal handler runs between its last step and its end"
     return None
 
 
 @cache
 def cleanup_lines(path: str) -> frozenset[int]:
-    """The lines of a file's finally blocks."""
+    """Return the lines of a file's finally blocks."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Try):
@@ -426,7 +426,7 @@ def cleanup_lines(path: str) -> frozenset[int]:
 
 @cache
 def with_lines(code: CodeType) -> dict[int, int]:
-    """The lines with a `with`, and where in the code its block is entered."""
+    """Return the lines with a `with`, and the offset in the code where its block begins."""
     found: dict[int, int] = {}
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):
@@ -438,7 +438,7 @@ def with_lines(code: CodeType) -> dict[int, int]:
 
 
 def raised_at(error: type[BaseException]) -> Interrupt:
-    """What raises an error at a line of a call, in the thread that calls."""
+    """Return a function that raises an error at a line of a call, in the calling thread."""
 
     def interrupt(bench: Bench, call: Callable[[], Any], step: int) -> tuple[bool, Any]:
         lines, before, result = Lines(step, error), sys.gettrace(), None
@@ -479,7 +479,7 @@ class Alarm:
             raise self._error("time limit")
 
     def interrupt(self, call: Callable[[], Any], seconds: float) -> None:
-        """Make a call, and interrupt it after so long if it still runs."""
+        """Make a call, and interrupt it after `seconds` if it is still running."""
         try:
             self._is_armed = True
             signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -495,7 +495,7 @@ class Alarm:
 def run_signals(
     place: Place, seed: int, interrupted: int, patience: float = PATIENCE
 ) -> Counter[str]:
-    """Interrupt calls by a signal, so many times, and look after each thousand.
+    """Interrupt this many calls by a signal, and check the state after each thousand.
 
     Raises:
         LeftBehindError: a later call does not work.
@@ -523,7 +523,7 @@ def run_signals(
 
 
 def timed(bench: Bench, call: Callable[[], Any]) -> float:
-    """How long a call takes, in seconds, the second time."""
+    """Return how many seconds a call takes the second time."""
     bench.prepared("claim")
     call()
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""One real Kafka broker (KRaft) from the jars of Maven Central, on ports of its own."""
+"""Real Kafka broker (KRaft) from the jars of Maven Central, on its own ports."""
 
 import base64
 import re
@@ -41,15 +41,15 @@ MODULES = "org.apache.kafka.common.security"
 CONNECTION_STRING = (
     "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=reader;SharedAccessKey=a2V5"
 )
-"""The password of the one user that the broker knows, as the service has it; it also takes tokens
-that nobody has signed."""
+"""Password of the broker's only user, a connection string as with the service; the broker also
+accepts unsigned tokens."""
 HEAP = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 READY = re.compile("Kafka Server started")
 START_SECONDS = 120
 
 
 class KafkaBroker:
-    """A broker that knows no topic yet; leaving the `with` block ends it and removes its data.
+    """Broker without topics; leaving the `with` block stops it and removes its data.
 
     Raises:
         JarsMissingError: the jars are not in the cache, or there is no Java to run them.
@@ -66,17 +66,17 @@ class KafkaBroker:
 
     @property
     def address(self) -> str:
-        """What clients take for `bootstrap.servers`."""
+        """Value of `bootstrap.servers` for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def sasl_address(self) -> str:
-        """The same for clients that log in, without TLS."""
+        """Value of `bootstrap.servers` for clients that log in, without TLS."""
         return f"127.0.0.1:{self.sasl_port}"
 
     @property
     def process(self) -> int:
-        """The id of its process, while it runs."""
+        """Id of its process, while it is running."""
         assert self._child is not None, "the broker was not started"
         return self._child.pid
 
@@ -89,7 +89,7 @@ class KafkaBroker:
             PROPERTIES.format(port=self.port, sasl=self.sasl_port, controller=controller, **known)
         )
         identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # Without the two words an identity that begins with a dash would be an option.
+        # `--option=value`: an identity that begins with a dash would be taken for an option.
         format_it = ("kafka.tools.StorageTool", "format", f"--cluster-id={identity}", "-c")
         with self._java("format", *format_it, settings) as formatting:
             formatting.wait(START_SECONDS)
@@ -105,7 +105,7 @@ class KafkaBroker:
         return READY.search((self._folder / "broker.log").read_text(errors="replace")) is not None
 
     def stop(self) -> None:
-        """End it; nothing in its folder is wanted any more."""
+        """Kill it; nothing in its folder is needed any more."""
         if self._child is not None:
             self._child.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -122,7 +122,7 @@ class KafkaBroker:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free just now, none of them twice."""
+    """Return distinct ports that are currently free."""
     with ExitStack() as open_:
         listeners = [open_.enter_context(socket.socket()) for _ in range(count)]
         for listener in listeners:

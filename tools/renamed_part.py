@@ -4,9 +4,9 @@
     python tools/renamed_part.py flow listen      only these
 
 For each name, the installed azure-eventhub is copied and the name renamed wherever it is used, so
-the client itself works as before. A process of its own reads a range with the copy: by the public
-path, by `auto`, which has to give equal rows and to say once what it misses, and by `fast`, which
-has to raise and say the same.
+the client itself works as before. A separate process reads a range with the copy: by the public
+path, by `auto`, which has to return equal rows and to log once what is missing, and by `fast`,
+which has to raise an error with the same message.
 """
 
 import argparse
@@ -31,16 +31,16 @@ from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import ReceivePath
 
 ORDINARY = {"close", "read", "write"}
-"""Names that files and sockets have too: renamed in the transport and where it is used."""
+"""Names that files and sockets have too: renamed only in the transport and where it is used."""
 
 
 def copy_with_renamed(name: str, folder: Path) -> None:
-    """Copy the client there, under a path for PYTHONPATH, with one name of it changed."""
+    """Copy the client into a folder for PYTHONPATH, with one of its names changed."""
     package = Path(azure.eventhub.__file__).parent
     copy = folder / "azure" / "eventhub"
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("aio", "__pycache__"))
     shutil.copytree(package / "aio", copy / "aio")
-    # A module may have the name too: of `from ._pyamqp._connection import` nothing is taken.
+    # A module may have the same name: `from ._pyamqp._connection import` is left unchanged.
     everywhere = re.compile(rf"(?<=[\w)\]]\.){name}\b(?! import)|(?<=def ){name}\b")
     inside = re.compile(rf"(?<=self\.){name}\b|(?<=def ){name}\b")
     outside = re.compile(rf"(?<=_transport\.){name}\b")
@@ -56,7 +56,7 @@ def copy_with_renamed(name: str, folder: Path) -> None:
 
 
 def read_with_renamed(name: str) -> dict[str, object]:
-    """What a process that has the copy before everything else gives."""
+    """Return the results of a process in which the copy precedes everything else."""
     with tempfile.TemporaryDirectory() as folder:
         copy_with_renamed(name, Path(folder))
         path = os.pathsep.join([folder, *sys.path])
@@ -75,7 +75,7 @@ def read_with_renamed(name: str) -> dict[str, object]:
 
 
 def read_all_ways() -> dict[str, object]:
-    """Rows by the public path and by `auto`, what the log was told, and what `fast` raises."""
+    """Return rows of the public path and of `auto`, the log messages, and the error of `fast`."""
     told: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
@@ -99,14 +99,14 @@ def read_all_ways() -> dict[str, object]:
 
 
 def read(address: HubAddress, path: ReceivePath) -> list[object]:
-    """The rows 10 to 90."""
+    """Return rows 10 to 90."""
     settings = ReadSettings(receive_path=path, receiver_timeout=10)
     with closing(read_range(address, OffsetRange("0", 10, 90), settings)) as batches:
         return [row for batch in batches for row in batch.to_pylist()]
 
 
 def is_as_it_should_be(name: str, found: dict[str, object]) -> bool:
-    """Whether the rows are equal, and the missing name was said once and raised."""
+    """Return whether the rows are equal, and the missing name was logged once and raised."""
     told = found.get("told")
     return (
         found.get("rows") == 80
@@ -119,7 +119,7 @@ def is_as_it_should_be(name: str, found: dict[str, object]) -> bool:
 
 
 def main() -> int:
-    """Run all or those that were named; the exit status."""
+    """Run all names or those on the command line; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,6 +1,6 @@
-"""Spark as on other machines: a cluster of processes of its own, whose Python lacks this package.
+"""Spark as on other machines: a cluster of processes whose Python lacks this package.
 
-It is made of the pip package of PySpark alone.
+It consists of the pip package of PySpark alone.
 """
 
 import os
@@ -17,13 +17,13 @@ import pyspark
 from eventhub_checkpoints.cli.children import Child, free_port
 
 OURS = "eventhub_checkpoints"
-"""In the name of everything that this package installs, however it was installed."""
+"""Part of the names of everything that this package installs, however it was installed."""
 HOST = "127.0.0.1"
 WORKERS = 2
 START_SECONDS = 120
 LEADS, REGISTERED = "I have been elected leader", "Successfully registered with master"
 JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""Starts soonest; nothing here runs for long."""
+"""Starts fastest; nothing here runs for long."""
 DAEMON = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JAVA}
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -35,7 +35,7 @@ SETTINGS = {
     "spark.executor.cores": "1",
     "spark.cores.max": str(WORKERS),
     "spark.sql.shuffle.partitions": "2",
-    # No task before both executors are there: else the first of them might do everything.
+    # No task starts before both executors exist: otherwise the first might do everything.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{START_SECONDS}s",
 }
@@ -43,11 +43,11 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class BareSpark:
-    """Spark as on a machine where nobody has installed this package.
+    """Spark as on a machine where this package is not installed.
 
     Attributes:
         python: has the packages of this environment without this one.
-        home: Spark's own files; what its programs write by themselves comes there, too.
+        home: Spark's own files; files that its programs write by default go there, too.
     """
 
     python: Path
@@ -55,7 +55,7 @@ class BareSpark:
 
     @classmethod
     def made(cls, folder: Path) -> Self:
-        """One in a folder of its own, made of links to this environment."""
+        """Create one in a folder, made of links to this environment."""
         venv.create(folder / "python", symlinks=True)
         [packages] = (folder / "python").glob("lib/python*/site-packages")
         for one in Path(sysconfig.get_path("purelib")).iterdir():
@@ -68,11 +68,11 @@ class BareSpark:
         return cls(folder / "python/bin/python", home)
 
     def environment(self, folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
-        """What a program is started with, besides the variables of this process.
+        """Return additional environment variables for a program.
 
         Args:
             folder: of this program; its settings are written there.
-            settings: Spark's, besides those that all programs have.
+            settings: Spark settings, in addition to those of all programs.
         """
         lines = [f"{name} {value}\n" for name, value in {**SETTINGS, **settings}.items()]
         (folder / "spark-defaults.conf").write_text("".join(lines))
@@ -89,7 +89,7 @@ class BareSpark:
 
 @contextmanager
 def standalone(spark: BareSpark, folder: Path) -> Iterator[str]:
-    """A master and two workers, each a process of its own; gives the address of the master.
+    """Start a master and two workers as separate processes; yield the address of the master.
 
     Each worker has cores for the executors of two applications at once.
     """

@@ -1,6 +1,6 @@
-"""Fetch the jars that Spark's tests with foreign sources need.
+"""Download the jars that Spark's tests with foreign sources need.
 
-`python tools/spark_jars.py kafka` brings a broker and Spark's Kafka source,
+`python tools/spark_jars.py kafka` downloads a broker and Spark's Kafka source,
 `python tools/spark_jars.py jvm` the JVM connector of Event Hubs.
 """
 
@@ -10,9 +10,9 @@ import sys
 from maven import Artifact, JarSet, JarsMissingError
 
 KAFKA_SPARK = "4.0.0"
-"""The newest Spark whose Kafka source resolves as it was published."""
+"""Newest Spark version whose Kafka source resolves as published."""
 CONNECTOR_SPARK = "3.5"
-"""The last Spark that the JVM connector can be loaded into: it exists for Scala 2.12 only."""
+"""Last Spark version that can load the JVM connector, which exists for Scala 2.12 only."""
 
 KAFKA_SOURCE = JarSet(
     name=f"spark-kafka-{KAFKA_SPARK}",
@@ -23,7 +23,7 @@ KAFKA_SOURCE = JarSet(
         ),
     ),
     fetched_by="run `python tools/spark_jars.py kafka`",
-    # The rest is inside PySpark.
+    # PySpark contains the rest.
     kept=("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2"),
 )
 KAFKA_BROKER = JarSet(
@@ -40,10 +40,10 @@ CONNECTOR = JarSet(
         Artifact(
             "com.microsoft.azure:azure-eventhubs-spark_2.12:2.3.22",
             without=(
-                # For Microsoft Entra ID, which no test has.
+                # For Microsoft Entra ID, which no test uses.
                 "com.microsoft.azure:azure-client-authentication",
                 "com.nimbusds:nimbus-jose-jwt",
-                # Inside PySpark.
+                # Part of PySpark.
                 "org.slf4j:slf4j-api",
                 "org.scala-lang:scala-library",
             ),
@@ -55,7 +55,7 @@ SETS = {"kafka": (KAFKA_SOURCE, KAFKA_BROKER), "jvm": (CONNECTOR,)}
 
 
 def main() -> None:
-    """Fetch what was asked for."""
+    """Download the jars named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", choices=SETS)
     for jars in SETS[parser.parse_args().environment]:

@@ -1,4 +1,4 @@
-"""Sessions of Spark with jars of others, and what a run of a stream has read and reported."""
+"""Spark sessions with additional jars, and what a run of a stream has read and reported."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ import eventhub_checkpoints
 
 SOURCES = str(Path(eventhub_checkpoints.__file__).parent.parent)
 PARTITION, NUMBER = "partition", "number"
-"""The columns that a frame needs here: a partition id as text, and a sequence number."""
+"""Columns that a frame needs here: a partition id as a string, and a sequence number."""
 Numbers = dict[str, list[int]]
 
 
@@ -24,7 +24,7 @@ Numbers = dict[str, list[int]]
 def session(
     jars: Sequence[Path] = (), settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Two local cores, with jars. Spark's Python processes find the package on PYTHONPATH."""
+    """Yield a local session with two cores and jars; its Python finds the package on PYTHONPATH."""
     path = os.pathsep.join(filter(None, [SOURCES, os.environ.get("PYTHONPATH", "")]))
     environment = {
         "PYSPARK_PYTHON": sys.executable,
@@ -39,7 +39,7 @@ def session(
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
         }
-        # Without jars the setting must not be there: its empty text is a path.
+        # Set only if there are jars: an empty string would be taken for a path.
         named = {"spark.jars": ",".join(map(str, jars))} if jars else {}
         for name, value in {**common, **named, **(settings or {})}.items():
             builder = builder.config(name, value)
@@ -53,7 +53,7 @@ def session(
 
 
 def sorted_numbers(read: Iterable[tuple[str, int]]) -> Numbers:
-    """The sequence numbers by partition, in order, each as often as it was read."""
+    """Return the sorted sequence numbers by partition, each as often as it was read."""
     found: Numbers = {}
     for partition, number in read:
         found.setdefault(partition, []).append(number)
@@ -68,13 +68,13 @@ def batch(frame: DataFrame) -> Numbers:
 
 @dataclass
 class Run:
-    """A run of a stream until it had read everything that was there.
+    """Run of a stream until it had read everything that was there.
 
     Attributes:
-        batches: what each batch has read, by its id.
-        heard: the progress that a listener was told, in the form of its Spark.
-        last, recent: what the query itself tells of its progress.
-        error: what has ended it early.
+        batches: events that each batch has read, by its id.
+        heard: progress events that a listener received, in the format of its Spark.
+        last, recent: progress that the query itself reports.
+        error: error that ended it early.
     """
 
     batches: dict[int, Numbers] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def read(self) -> Numbers:
-        """Everything that was read."""
+        """Return everything that was read."""
         return sorted_numbers(
             (partition, number)
             for held in self.batches.values()
@@ -97,12 +97,12 @@ class Run:
 def stream(
     frame: DataFrame, checkpoint: Path, sink: Callable[[DataFrame, int], None] | None = None
 ) -> Run:
-    """Read a stream up to what is there now.
+    """Read a stream up to the current end.
 
     Args:
         frame: a streaming frame.
         checkpoint: folder of the query's own progress.
-        sink: is given each batch after it was noted, and may raise.
+        sink: called with each batch after it was recorded, and may raise.
     """
     run = Run()
 
@@ -130,20 +130,20 @@ def stream(
 
 
 class Listening(StreamingQueryListener):
-    """Keeps the progress that it is told."""
+    """Keeps the progress events that it receives."""
 
     def __init__(self, heard: list[Any]) -> None:
         self._heard = heard
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Nothing is kept of a start."""
+        """Ignore the start."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """Keep it."""
+        """Keep the progress event."""
         self._heard.append(event.progress)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing is kept of it."""
+        """Ignore idle events."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Nothing is kept of an end."""
+        """Ignore the end."""

@@ -1,4 +1,4 @@
-"""A proxy for any protocol over TCP that cuts its connections after so many bytes."""
+"""TCP proxy for any protocol that cuts its connections after a number of bytes."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ class TcpProxy(Passage):
     """Forwards bytes to one port of this machine.
 
     Attributes:
-        cuts: how many connections were cut off so far.
+        cuts: number of connections that were cut off so far.
     """
 
     def __init__(self, backend_port: int) -> None:
@@ -19,11 +19,11 @@ class TcpProxy(Passage):
         super().__init__((HOST, backend_port))
 
     def cut_after(self, *sizes: int) -> None:
-        """Cut the next connections off, one after each so many bytes from the server."""
+        """Cut the next connections off, each after its number of bytes from the server."""
         self._limits.extend(sizes)
 
     def heal(self) -> None:
-        """Cut no more connections than those whose end is settled already."""
+        """Cut off no more connections than those already chosen."""
         self._limits.clear()
 
     async def _outwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Servers of this machine that run in a thread of their own, for tests and benchmarks."""
+"""Local servers that run in a background thread, for tests and benchmarks."""
 
 import asyncio
 import threading
@@ -14,15 +14,15 @@ Way = Coroutine[Any, Any, None]
 
 
 class TcpServer(ABC):
-    """A server whose every public method may be called from any thread.
+    """Server whose public methods may all be called from any thread.
 
-    It listens from its construction on; leaving the `with` block stops it.
+    It listens once it is constructed; leaving the `with` block stops it.
 
     Args:
-        piece: how many bytes a reader holds before it makes the other side wait.
+        piece: number of bytes that a reader buffers before it applies backpressure.
 
     Attributes:
-        port: where clients connect, on 127.0.0.1; the same for its whole life.
+        port: port for clients, on 127.0.0.1; the same for its whole life.
     """
 
     def __init__(self, piece: int = PIECE) -> None:
@@ -39,7 +39,7 @@ class TcpServer(ABC):
         self.up()
 
     def up(self) -> None:
-        """Listen (again), always at the same port."""
+        """Listen (again), always on the same port."""
         self._call(self._up())
 
     def down(self) -> None:
@@ -87,8 +87,8 @@ class TcpServer(ABC):
         try:
             await self._serve(reader, writer)
         except (OSError, EOFError):
-            pass  # one side is gone; the other one learns it by the closing below
-        except asyncio.CancelledError:  # the server goes down; not raised: no one waits for it
+            pass  # one side is gone; closing below notifies the other one
+        except asyncio.CancelledError:  # the server goes down; not raised: nobody awaits this
             writer.transport.abort()
         finally:
             self._connections.discard(connection)
@@ -96,7 +96,7 @@ class TcpServer(ABC):
 
 
 class Passage(TcpServer):
-    """Passes every connection on to another server, and ends it when one of its ways ends.
+    """Forwards every connection to another server, and closes it when one direction ends.
 
     Args:
         backend: that server's host and port.
@@ -126,20 +126,20 @@ class Passage(TcpServer):
         far: asyncio.StreamReader,
         forth: asyncio.StreamWriter,
     ) -> tuple[Way, Way]:
-        """What carries the bytes of one connection."""
+        """Return the coroutines that carry the bytes of one connection."""
         return self._inwards(near, forth), self._outwards(far, back)
 
     async def _inwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        """Carry what a client sends, until it ends."""
+        """Forward what a client sends, until it ends."""
         await carry(source, sink, self._piece)
 
     async def _outwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        """Carry what the server answers, until it ends."""
+        """Forward what the server answers, until it ends."""
         await carry(source, sink, self._piece)
 
 
 async def carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter, piece: int) -> None:
-    """Write what is read, so many bytes at a time, until there is no more."""
+    """Copy data in pieces of at most `piece` bytes, until there is no more."""
     while data := await source.read(piece):
         sink.write(data)
         await sink.drain()

@@ -1,11 +1,11 @@
 """Derive the sync packages from the async ones, or check that they are derived.
 
     python tools/unasync.py          write every `_sync` folder
-    python tools/unasync.py --check  fail, with a diff, where a file is not what would be written
+    python tools/unasync.py --check  fail, with a diff, if a file differs from the derived one
 
-Edit the files in `_async`. Each file there is written to the `_sync` folder beside it, without
+Edit the files in `_async`. Each file there is written to the neighbouring `_sync` folder, without
 `async` and `await` and with the renames below, unless `_sync` has a file of that name that starts
-with the mark of a hand-written one. A rename that is never used is an error.
+with the mark of a hand-written one. An unused rename is an error.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "eventhub_checkpoints"
 HAND_WRITTEN = "# Not derived: "
-"""How a file in `_sync` begins that differs from its async twin by more than its colour."""
+"""First line prefix of a file in `_sync` that is not derived from its async counterpart."""
 RENAMED = {
     "async": "",
     "await": "",
@@ -43,7 +43,7 @@ LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, token
 
 
 def tokens(text: str) -> list[tokenize.TokenInfo]:
-    """Return the tokens of a text that are not layout."""
+    """Return the tokens of a source text, without layout tokens."""
     found = tokenize.generate_tokens(io.StringIO(text).readline)
     return [token for token in found if token.type not in LAYOUT and token.string]
 
@@ -52,7 +52,7 @@ PATTERNS = {key: [token.string for token in tokens(key)] for key in RENAMED}
 
 
 def edits(text: str, used: set[str]) -> Iterator[tuple[int, int, int, str]]:
-    """Yield line, start, end and new text of everything that is spelled differently in sync."""
+    """Yield line, start, end and new text of everything that differs in sync code."""
     found = tokens(text)
     words = [token.string for token in found]
     for at, token in enumerate(found):
@@ -65,7 +65,7 @@ def edits(text: str, used: set[str]) -> Iterator[tuple[int, int, int, str]]:
 
 
 def derived(source: Path, used: set[str]) -> str:
-    """Return the sync text of one async file, not laid out yet."""
+    """Return the sync source of one async file, not formatted yet."""
     text = source.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     for line, start, end, new in sorted(edits(text, used), reverse=True):
@@ -76,7 +76,7 @@ def derived(source: Path, used: set[str]) -> str:
 
 
 def is_hand_written(path: Path) -> bool:
-    """Return whether a sync file differs from its async twin by more than its colour."""
+    """Return whether a sync file is not derived from its async counterpart."""
     return path.exists() and path.read_text(encoding="utf-8").startswith(HAND_WRITTEN)
 
 
@@ -91,7 +91,7 @@ def targets() -> dict[Path, Path]:
 
 
 def laid_out(texts: dict[Path, str]) -> dict[Path, str]:
-    """Remove the imports that only the async text needs, sort the others, and format all files."""
+    """Remove the imports that only the async code needs, sort the others, and format all files."""
     with tempfile.TemporaryDirectory() as folder:
         copies = {path: Path(folder) / path.relative_to(ROOT) for path in texts}
         for path, copy in copies.items():
@@ -105,7 +105,7 @@ def laid_out(texts: dict[Path, str]) -> dict[Path, str]:
 
 
 def difference(path: Path, text: str) -> str:
-    """Return what would change in a file as a diff; empty where nothing would."""
+    """Return what would change in a file as a diff; empty if nothing would."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     shown = path.relative_to(PACKAGE)
     names = (f"{shown} as committed", f"{shown} as derived")

@@ -1,4 +1,4 @@
-"""Waiting for what another thread or process does."""
+"""Polling for a condition that another thread or process fulfils."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def eventually(predicate: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What the predicate gives as soon as it is true."""
+    """Return the predicate's result as soon as it is true."""
     deadline = time.monotonic() + seconds
     while not (found := predicate()):
         assert time.monotonic() < deadline, f"not in {seconds:g} s"

@@ -1,4 +1,4 @@
-"""A gate that lets clients reach a server over WebSockets, as Event Hubs does on port 443."""
+"""Gateway that lets clients reach a server over WebSockets, as Event Hubs does on port 443."""
 
 import asyncio
 import base64
@@ -11,13 +11,13 @@ BINARY, CLOSE = 2, 8
 
 
 class WebSocketGate(Passage):
-    """Passes bytes on to a port of this machine.
+    """Forwards bytes to a port of this machine.
 
-    What the server sends goes out in messages that end anywhere, so that none may be taken for
-    a frame.
+    What the server sends is split into messages at arbitrary places, so that a message cannot be
+    mistaken for a frame.
 
     Attributes:
-        clients: how many have connected.
+        clients: number of clients that have connected.
     """
 
     def __init__(self, backend_port: int, *, message_size: int = 4999) -> None:
@@ -42,7 +42,7 @@ class WebSocketGate(Passage):
 
 
 def accepted(request: bytes) -> bytes:
-    """The answer to a client's request to speak AMQP over a WebSocket."""
+    """Return the response to a client's request to speak AMQP over a WebSocket."""
     lines = request.decode("latin-1").split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines if ": " in line)
     key = headers["Sec-WebSocket-Key"].encode()
@@ -55,7 +55,7 @@ def accepted(request: bytes) -> bytes:
 
 
 def message_of(data: bytes) -> bytes:
-    """One binary message of a server."""
+    """Return one binary message of a server."""
     size = len(data)
     if size < 126:
         length = bytes([size])
@@ -66,7 +66,7 @@ def message_of(data: bytes) -> bytes:
 
 
 async def read_message(reader: asyncio.StreamReader) -> bytes | None:
-    """One message of a client, which masks what it sends; None at the last."""
+    """Read one message of a client, which masks its data; None at the end."""
     kind, length = await reader.readexactly(2)
     size = length & 0x7F
     if size >= 126:

@@ -1,7 +1,7 @@
-"""What a store can do beyond the SDK's four methods: declared by a class, never guessed.
+"""Optional abilities of a store beyond the SDK's four methods, declared by its class.
 
-`isinstance(store, ListsScopes)` tells whether a store has the ability. A backend adds the class
-to its bases and fills in the hook.
+`isinstance(store, ListsScopes)` tests whether a store has an ability. A backend adds the class to
+its bases and implements the hook.
 """
 
 from eventhub_checkpoints.stores._sync.abilities import (

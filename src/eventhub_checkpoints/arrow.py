@@ -1,11 +1,11 @@
-"""A hub as Arrow batches, for pandas, Polars, DuckDB and whatever else takes them; without Spark.
+"""An event hub as Arrow batches, for pandas, Polars, DuckDB and other consumers, without Spark.
 
     with read_batches(CONNECTION_STRING, store="sqlite:///checkpoints.db") as batches:
         for batch in batches:
             work(batch)
             batches.commit()
 
-The columns are `batches.schema`, those of the Spark source. Needs the extra `arrow`.
+The schema is `batches.schema`: the columns of the Spark source. Requires the extra `arrow`.
 """
 
 from eventhub_checkpoints.receive.amqp.address import HubAddress

@@ -1,4 +1,4 @@
-"""Checkpoints in Azure Blob Storage, byte by byte as every official SDK writes them."""
+"""Checkpoint store in Azure Blob Storage, byte-compatible with all official SDKs."""
 
 from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
 

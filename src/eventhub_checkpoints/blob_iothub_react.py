@@ -1,7 +1,7 @@
-"""Checkpoints that iothub-react left in Azure Blob Storage, to be read.
+"""Reader of checkpoints that iothub-react left in Azure Blob Storage.
 
-It kept one blob for each partition, named `partition-NUMBER`, with the offset as its text, in a
-container for each hub and consumer group.
+iothub-react kept one blob per partition, named `partition-NUMBER`, whose content is the offset, in
+one container per hub and consumer group.
 """
 
 from eventhub_checkpoints.stores.legacy.blob import read_iothub_react_blobs

@@ -1,8 +1,8 @@
-"""Checkpoints that iothub-react left in Cassandra, to be read.
+"""Reader of checkpoints that iothub-react left in Cassandra.
 
-It kept one row for each partition in a table of its own:
-`checkpoints(partition int PRIMARY KEY, offset text, lastUpdate timestamp)`, in a keyspace for each
-hub and consumer group.
+iothub-react kept one row per partition in the table
+`checkpoints(partition int PRIMARY KEY, offset text, lastUpdate timestamp)`, in one keyspace per hub
+and consumer group.
 """
 
 from eventhub_checkpoints.stores.legacy.cassandra import read_iothub_react_table

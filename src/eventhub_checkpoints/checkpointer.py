@@ -1,7 +1,8 @@
-"""Checkpoints of what was processed, in whatever order, for handlers of a plain client.
+"""Checkpoints for event handlers that process events concurrently, in any order.
 
-An event is tracked when it arrives and finished when it was processed. What is saved is the last
-position before which everything is finished, when the policy says so, beside the handlers.
+An event is tracked when it arrives and finished when it was processed. The saved position is the
+last one up to which all events are finished. It is written in the background, when the policy asks
+for it.
 """
 
 from eventhub_checkpoints.processing._sync.checkpointer import Checkpointer, Handlers

@@ -1,23 +1,23 @@
-"""Every error that this package raises.
+"""Exceptions that this package raises.
 
 ```
 CheckpointStoreError
-|-- ConfigurationError (ValueError)     said at construction: which setting, what was expected
+|-- ConfigurationError (ValueError)     invalid setting; raised when it is passed
 |   `-- MissingDriverError (ImportError)   names the extra to install
-|-- InvalidRecordError (ValueError)     a record that cannot be stored: .field, .value
-|-- StaleCheckpointError                a checkpoint that would go back: .newest
-|-- InvalidCheckpointError              a position that the hub does not have: .partition_id
-|-- PoisonError                         an event whose handler raises each time
-|-- DataLossError                       events that are wanted and not in the hub: .partition_id
-|-- HubUnavailableError                 the event hub did not answer: trying again may help
-`-- StoreError                          the backend answered badly or not at all
-    |-- StoreUnavailableError           unreachable, timed out, throttled: trying again may help
-    |-- StoreAccessError                refused: credentials or rights; trying again will not help
-    `-- StoreNotReadyError              container, table or keyspace missing: says what creates it
+|-- InvalidRecordError (ValueError)     record that cannot be stored: .field, .value
+|-- StaleCheckpointError                checkpoint that would go back: .newest
+|-- InvalidCheckpointError              position that the hub does not have: .partition_id
+|-- PoisonError                         event whose handler raises each time
+|-- DataLossError                       wanted events are not in the hub: .partition_id
+|-- HubUnavailableError                 the event hub did not answer: a retry may help
+`-- StoreError                          the backend failed or did not answer
+    |-- StoreUnavailableError           unreachable, timed out, throttled: a retry may help
+    |-- StoreAccessError                credentials or permissions: a retry will not help
+    `-- StoreNotReadyError              container, table or keyspace missing: names what creates it
 ```
 
-Losing a claim and finding nothing are results, not errors. The driver's own exception is
-always `__cause__`.
+Losing a claim and finding nothing are results, not errors. The driver's own exception is always
+`__cause__`.
 """
 
 from typing import Any
@@ -26,31 +26,31 @@ from eventhub_checkpoints._shared.secrets import masked, quoted
 
 
 class CheckpointStoreError(Exception):
-    """The base of every error of this package."""
+    """Base class of all exceptions of this package."""
 
 
 class ConfigurationError(CheckpointStoreError, ValueError):
-    """A setting that cannot work, said where it was given."""
+    """Invalid setting, reported where it was passed."""
 
 
 class MissingDriverError(ConfigurationError, ImportError):
-    """A backend whose driver is not installed."""
+    """Backend whose driver is not installed."""
 
     @classmethod
     def of_extra(cls, what: str, extra: str) -> "MissingDriverError":
-        """The one sentence that names the extra to install."""
+        """Return the error that names the extra to install."""
         return cls(
             f"{what} needs its driver: python -m pip install 'eventhub-checkpoints[{extra}]'"
         )
 
 
 class InvalidRecordError(CheckpointStoreError, ValueError):
-    """A record that no backend could keep and give back.
+    """Record that no backend could store and return unchanged.
 
     Attributes:
-        field: the key of the record that was wrong, for example `"sequence_number"`.
-        value: what it held, a secret included; the message masks one. Its type, where what it
-            held is not to be shown, such as an event's body.
+        field: the invalid key of the record, for example `"sequence_number"`.
+        value: its value, including any secret; the message masks secrets. The type of the value if
+            the value must not be shown, such as an event's body.
     """
 
     def __init__(self, field: str, value: object, expected: str) -> None:
@@ -61,18 +61,18 @@ class InvalidRecordError(CheckpointStoreError, ValueError):
         self.expected = expected
 
     def __reduce__(self) -> Any:
-        """Pickle by the three arguments, not by the finished message."""
+        """Pickle the three arguments, not the formatted message."""
         return type(self), (self.field, self.value, self.expected)
 
 
 class StaleCheckpointError(CheckpointStoreError):
-    """A checkpoint that may not replace what is stored; nothing was written.
+    """Checkpoint that must not replace the stored one; nothing was written.
 
     Attributes:
         partition_id: the partition.
         sequence_number: of the refused checkpoint.
-        newest: the highest sequence number known to be stored by another writer; None where one
-            was expected and nothing is stored.
+        newest: highest sequence number known to be stored by another writer; None if one was
+            expected and nothing is stored.
         way_out: what to do.
     """
 
@@ -94,16 +94,16 @@ class StaleCheckpointError(CheckpointStoreError):
         self.way_out = way_out
 
     def __reduce__(self) -> Any:
-        """Pickle by the four arguments, not by the finished message."""
+        """Pickle the four arguments, not the formatted message."""
         return type(self), (self.partition_id, self.sequence_number, self.newest, self.way_out)
 
 
 class InvalidCheckpointError(CheckpointStoreError):
-    """A position that the hub does not have, or not any more: it refused to start there.
+    """Position that the hub does not have, or no longer has: it refused to start there.
 
     Attributes:
         partition_id: the partition.
-        said: what the hub said.
+        said: message of the hub.
         way_out: what to do, or where to look.
     """
 
@@ -125,12 +125,12 @@ class InvalidCheckpointError(CheckpointStoreError):
         self.way_out = way_out
 
     def __reduce__(self) -> Any:
-        """Pickle by the arguments, not by the finished message."""
+        """Pickle the arguments, not the formatted message."""
         return type(self), (self.partition_id, self.said, self.way_out)
 
 
 class PoisonError(CheckpointStoreError):
-    """An event whose handler raises each time; its partition is not processed any further.
+    """Event whose handler raises each time; processing of its partition has stopped.
 
     Attributes:
         partition_id: the partition.
@@ -146,7 +146,7 @@ class PoisonError(CheckpointStoreError):
         self.sequence_number = sequence_number
 
     def __reduce__(self) -> Any:
-        """Pickle by the arguments, not by the finished message."""
+        """Pickle the arguments, not the formatted message."""
         return type(self), (self.partition_id, self.sequence_number)
 
 
@@ -155,8 +155,8 @@ class DataLossError(CheckpointStoreError):
 
     Attributes:
         partition_id: the partition.
-        wanted: the sequence number that was asked for.
-        first_retained: the first that can be read.
+        wanted: first sequence number that was requested.
+        first_retained: first sequence number that can be read.
     """
 
     def __init__(self, partition_id: str, wanted: int, first_retained: int, message: str) -> None:
@@ -166,25 +166,25 @@ class DataLossError(CheckpointStoreError):
         self.first_retained = first_retained
 
     def __reduce__(self) -> Any:
-        """Pickle by the arguments, not by the message alone."""
+        """Pickle the arguments, not only the message."""
         return type(self), (self.partition_id, self.wanted, self.first_retained, str(self))
 
 
 class HubUnavailableError(CheckpointStoreError):
-    """The hub did not answer, or did not deliver what it says it has; trying again may help."""
+    """The hub did not answer, or did not deliver the events that it reports; a retry may help."""
 
 
 class StoreError(CheckpointStoreError):
-    """The backend answered badly or not at all."""
+    """The backend failed or did not answer."""
 
 
 class StoreUnavailableError(StoreError):
-    """The outcome is unknown or the backend is not there: trying again may help."""
+    """The outcome is unknown or the backend is unreachable: a retry may help."""
 
 
 class StoreAccessError(StoreError):
-    """The backend refused: credentials or rights are missing; trying again will not help."""
+    """The backend refused access: credentials or permissions are missing; a retry will not help."""
 
 
 class StoreNotReadyError(StoreError):
-    """The container, table or keyspace does not exist; the message says what creates it."""
+    """The container, table or keyspace does not exist; the message names what creates it."""

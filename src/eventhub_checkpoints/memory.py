@@ -1,4 +1,4 @@
-"""Checkpoints in this process's memory: for tests, for trying, and as the readable backend."""
+"""Checkpoint store in this process's memory: for tests, experiments and as a readable example."""
 
 from eventhub_checkpoints.stores.memory._sync.store import MemoryCheckpointStore
 

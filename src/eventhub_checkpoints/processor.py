@@ -1,7 +1,7 @@
-"""A class for each partition: the events in order, and what was processed saved.
+"""Event processor: one object of your class per partition, with automatic checkpoints.
 
-`EventProcessor` runs a client and hands its events to your class. It is built on the client's
-public API only, and works with every store.
+`EventProcessor` runs a client and passes its events, in order, to your class. It uses only the
+client's public API, and works with every store.
 """
 
 from eventhub_checkpoints.processing._sync.checkpoint_manager import (

@@ -1,7 +1,7 @@
-"""What is stored: who owns a partition, and how far it was processed.
+"""Stored records: ownership of partitions, and checkpoints.
 
-Units, stated once: `last_modified_time` is float seconds since the epoch (UTC),
-`sequence_number` counts events of one partition from 0, `offset` is opaque text.
+Units: `last_modified_time` is float seconds since the epoch (UTC), `sequence_number` counts the
+events of one partition from 0, `offset` is an opaque string.
 """
 
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ from eventhub_checkpoints._shared.fields import (
 from eventhub_checkpoints._shared.secrets import quoted
 
 RELEASED = ""
-"""The owner id of a partition that nobody owns."""
+"""Owner id of a partition that nobody owns."""
 
 
 class Scope(NamedTuple):
-    """One consumer group of one event hub: what a list is asked for.
+    """Consumer group of an event hub: the scope of a list of ownerships or checkpoints.
 
-    Event Hubs compares these names without regard to case; `folded` is how they are compared here.
-    It unpacks into its three names, as in `store.list_checkpoints(*scope)`.
+    Event Hubs compares these names without regard to case; so does this package, by `folded`.
+    A scope unpacks into its three names, as in `store.list_checkpoints(*scope)`.
     """
 
     fully_qualified_namespace: str
@@ -36,23 +36,24 @@ class Scope(NamedTuple):
 
     @staticmethod
     def checked(fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any) -> "Scope":
-        """A scope whose three names can be stored.
+        """Return a scope whose three names can be stored.
 
         Raises:
-            InvalidRecordError: a name is empty, no text, or holds `/` or a control character.
+            InvalidRecordError: a name is not a string, is empty, or has `/` or a control character.
         """
         names = fully_qualified_namespace, eventhub_name, consumer_group
         try:
             return checked_once(*names)
-        except TypeError:  # what is no text may have no hash
+        except TypeError:  # a value that is not a string may not be hashable
             return checked_once.__wrapped__(*names)
 
     @staticmethod
     def from_dict(row: Mapping[str, Any]) -> "Scope":
-        """The scope that an SDK dict names.
+        """Return the scope that an SDK dict names.
 
         Raises:
-            InvalidRecordError: it is no dict, or one of the three names is missing or unusable.
+            InvalidRecordError: the row is not a dict, or one of the three names is missing or
+                unusable.
         """
         row = checked_row(row)
         return Scope.checked(
@@ -63,18 +64,18 @@ class Scope(NamedTuple):
 
     @property
     def folded(self) -> "Scope":
-        """The same scope in lower case."""
+        """Return the scope in lower case."""
         return in_lower_case(self)
 
     def __repr__(self) -> str:
-        # A name in the wrong place may be a connection string.
+        # A name may contain a connection string by mistake.
         return f"Scope({', '.join(map(quoted, self))})"
 
     def __str__(self) -> str:
         return f"{self.fully_qualified_namespace}/{self.eventhub_name}/{self.consumer_group}"
 
     def as_dict(self) -> dict[str, str]:
-        """The three keys that every dict of the SDK carries."""
+        """Return the three keys that every dict of the SDK contains."""
         return {
             "fully_qualified_namespace": self.fully_qualified_namespace,
             "eventhub_name": self.eventhub_name,
@@ -82,10 +83,10 @@ class Scope(NamedTuple):
         }
 
 
-# A store is asked about few scopes, and many times about each.
+# A store is called for few scopes, and many times for each.
 @lru_cache(maxsize=1024)
 def checked_once(fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any) -> Scope:
-    """A scope whose three names can be stored."""
+    """Return a scope whose three names can be stored."""
     return Scope(
         checked_name("fully_qualified_namespace", fully_qualified_namespace),
         checked_name("eventhub_name", eventhub_name),
@@ -95,16 +96,16 @@ def checked_once(fully_qualified_namespace: Any, eventhub_name: Any, consumer_gr
 
 @lru_cache(maxsize=1024)
 def in_lower_case(scope: Scope) -> Scope:
-    """The same scope in lower case."""
+    """Return the scope in lower case."""
     return Scope(*(name.lower() for name in scope))
 
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """A row that says who owns a partition; `owner_id` is `""` when nobody does.
+    """Ownership of a partition; `owner_id` is `""` if nobody owns it.
 
-    `last_modified_time` is on the backend's own clock. `etag` changes with every write and is
-    never used again.
+    `last_modified_time` is on the backend's own clock. `etag` changes with every write and is never
+    reused.
     """
 
     scope: Scope
@@ -114,13 +115,13 @@ class Ownership:
     last_modified_time: float
 
     def at(self, last_modified_time: float) -> "Ownership":
-        """The same row, with another time."""
+        """Return the same row with a different time."""
         return Ownership(
             self.scope, self.partition_id, self.owner_id, self.etag, last_modified_time
         )
 
     def as_dict(self, scope: Scope) -> dict[str, Any]:
-        """A fresh dict as the SDK reads it, with the names as the caller spelled them."""
+        """Return a new dict as the SDK expects it, with the names in the caller's spelling."""
         return scope.as_dict() | {
             "partition_id": self.partition_id,
             "owner_id": self.owner_id,
@@ -129,15 +130,15 @@ class Ownership:
         }
 
 
-# By identity: no two proposals are alike, and the batch of a claim is kept in dicts of them.
+# Compared by identity: no two proposals are alike, and a batch of claims is kept in dicts of them.
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """An ownership asked for.
+    """Requested ownership.
 
     Attributes:
-        etag: what the stored row must carry for the proposal to win; None: no row may exist.
-        new_etag: what the row carries afterwards. Random, chosen once per claim, so that a claim
-            whose answer was lost can be recognised. A backend that makes its own etags ignores it.
+        etag: etag that the stored row must have for the claim to succeed; None: no row may exist.
+        new_etag: etag of the row afterwards. Random, chosen once per claim, so that a claim whose
+            response was lost can be recognised. Ignored by a backend that creates its own etags.
     """
 
     scope: Scope
@@ -148,7 +149,7 @@ class Proposal:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any], new_etag: str) -> Self:
-        """Read what the SDK hands to `claim_ownership`; an empty etag is no etag.
+        """Read a dict passed to `claim_ownership`; an empty etag counts as none.
 
         Raises:
             InvalidRecordError: a name or id is missing or unusable.
@@ -163,11 +164,11 @@ class Proposal:
 
     @property
     def is_release(self) -> bool:
-        """Whether the owner gives the partition up."""
+        """Return whether the owner releases the partition."""
         return self.owner_id == RELEASED
 
     def won(self, last_modified_time: float, etag: str | None = None) -> Ownership:
-        """The row as it stands after this proposal has won."""
+        """Return the row as stored after this claim has succeeded."""
         return Ownership(
             self.scope, self.partition_id, self.owner_id, etag or self.new_etag, last_modified_time
         )
@@ -175,14 +176,14 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a partition was processed: this event and all before it.
+    """Position up to which a partition was processed: this event and all before it.
 
     Attributes:
-        offset: opaque text; `""` when unknown (the sequence number alone resumes).
-        sequence_number: of the last processed event; None only in rows that others wrote.
-        version: on a row that was read: what a conditional write compares. On a checkpoint to
-            be written: the version that it gets, random. A backend that makes its own versions
-            ignores the latter.
+        offset: opaque string; `""` if unknown (the sequence number alone is enough to resume).
+        sequence_number: of the last processed event; None only in rows of other writers.
+        version: of a row that was read: the value that a conditional write compares. Of a
+            checkpoint to be written: its new version, random; ignored by a backend that creates
+            its own versions.
     """
 
     scope: Scope
@@ -193,10 +194,11 @@ class Checkpoint:
 
     @classmethod
     def from_dict(cls, checkpoint: Mapping[str, Any], version: str) -> Self:
-        """Read what the SDK hands to `update_checkpoint`.
+        """Read a dict passed to `update_checkpoint`.
 
         Raises:
-            InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
+            InvalidRecordError: a name, id or offset is unusable, or the sequence number is not an
+                int64.
         """
         scope = Scope.from_dict(checkpoint)
         partition_id = checked_name("partition_id", checkpoint.get("partition_id"))
@@ -206,9 +208,9 @@ class Checkpoint:
         )
 
     def as_dict(self, scope: Scope) -> dict[str, Any]:
-        """A fresh dict as the SDK reads it, with the names as the caller spelled them.
+        """Return a new dict as the SDK expects it, with the names in the caller's spelling.
 
-        An offset that is not known is a `SequenceOffset`, so that the client resumes exactly.
+        An unknown offset becomes a `SequenceOffset`, so that the client resumes exactly.
         """
         offset: str | SequenceOffset = self.offset
         if not offset and self.sequence_number is not None:
@@ -221,15 +223,15 @@ class Checkpoint:
 
     @property
     def is_readable(self) -> bool:
-        """Whether it tells where to go on; a stored row may have neither offset nor number."""
+        """Return whether it has a position; a stored row may have neither offset nor number."""
         return bool(self.offset) or self.sequence_number is not None
 
 
 class SequenceOffset(int):
-    """A sequence number in the place of an offset that is not known.
+    """Sequence number in place of an unknown offset.
 
-    The client turns an int in a checkpoint's `offset` into a filter on sequence numbers, but
-    only when it is true: plain 0 would start at the default position and skip events.
+    The client turns an int in a checkpoint's `offset` into a filter on sequence numbers, but only
+    if it is truthy: a plain 0 would start at the default position and skip events.
 
     Source: azure-eventhub 5.15.1, `_eventprocessor/_eventprocessor_mixin.py`,
     `get_init_event_position`, and `_utils.py`, `event_position_selector`.

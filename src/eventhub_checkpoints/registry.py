@@ -1,8 +1,8 @@
-"""Stores by URL or by a mapping, such as a table of a configuration file.
+"""Registry that opens stores by URL, or by a mapping such as a table of a configuration file.
 
-A URL's scheme names a factory, through entry points that third parties may add.
+The scheme of a URL selects a factory, through entry points that third parties may add.
 
-A distribution adds a scheme with an entry point of the group `eventhub_checkpoints.stores` (and
+A distribution adds a scheme with an entry point in the group `eventhub_checkpoints.stores` (and
 `eventhub_checkpoints.aio_stores`): its name is the scheme, its value a callable that takes
 `(url, *, credential=None, **settings)` and returns a store.
 """
@@ -24,17 +24,17 @@ from eventhub_checkpoints.stores.configuration import expected_types, read_confi
 
 GROUP = "eventhub_checkpoints.stores"
 METHODS = ("list_ownership", "claim_ownership", "list_checkpoints", "update_checkpoint")
-"""What the client calls. Source: azure-eventhub 5.15.1, `CheckpointStore`."""
+"""Methods that the client calls. Source: azure-eventhub 5.15.1, `CheckpointStore`."""
 
 
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
 ) -> FullCheckpointStore:
-    """Open the store that a URL or a mapping names; nothing is connected before the first use.
+    """Open the store that a URL or a mapping names; it connects on first use.
 
     Args:
-        url: a URL, or a mapping with `backendType` and more (see the page on configuration). The
-            scheme of the URL chooses the store:
+        url: a URL, or a mapping with `backendType` and other keys (see the page on configuration).
+            The scheme of the URL selects the store:
 
             - `memory:` or `memory:NAME`: this process's memory. Needs no extra.
             - `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`: Blob Storage; with `http:`
@@ -47,15 +47,15 @@ def open_store(
             - `cassandra://HOST[,HOST]/KEYSPACE`: Cassandra. Extra `cassandra`.
             - any scheme that another installed package adds.
             - `package.module:factory`: a callable without arguments.
-        credential: for the backend; see the store's `from_url`.
-        **settings: passed to the store, see `BaseCheckpointStore`.
+        credential: for the backend; see `from_url` of the store.
+        **settings: passed to the store; see `BaseCheckpointStore`.
 
     Returns:
-        A store for the synchronous client; each store of this package is a `FullCheckpointStore`.
+        A store for the synchronous client; every store of this package is a `FullCheckpointStore`.
 
     Raises:
-        ConfigurationError: there is no such scheme, factory or key (the message lists those that
-            exist), or the result is not a store for `azure.eventhub`.
+        ConfigurationError: the scheme, factory or key does not exist (the message lists those that
+            do), or the result is not a store for `azure.eventhub`.
         MissingDriverError: the backend's extra is not installed.
     """
     store = opened(GROUP, url, credential, settings)
@@ -72,7 +72,7 @@ def opened(
     """Find the factory for a URL among the entry points of a group, and call it."""
     if isinstance(url, Mapping):
         return configured(group, url, credential, settings)
-    # A fifth of what this package adds to the start of a program, and only needed for a URL.
+    # The import takes a fifth of this package's import time, and only a URL needs it.
     from importlib.metadata import entry_points
 
     if not isinstance(url, str) or url == "":
@@ -143,7 +143,7 @@ def _called(url: str, factory: Callable[..., Any], given: dict[str, Any]) -> Any
     try:
         return factory(**given)
     except TypeError as error:
-        # One from inside of the factory is the factory's own, and is left as it is.
+        # A TypeError raised inside the factory is its own, and passes unchanged.
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise
         arguments = f"with {', '.join(given)}" if given else "without arguments"
@@ -153,15 +153,15 @@ def _called(url: str, factory: Callable[..., Any], given: dict[str, Any]) -> Any
 
 
 def is_async_store(store: Any, url: str | Mapping[str, Any]) -> bool:
-    """Whether a store is for `azure.eventhub.aio`.
+    """Return whether a store is for `azure.eventhub.aio`.
 
     Raises:
-        ConfigurationError: it is no store at all; the message says what the URL made.
+        ConfigurationError: it is not a store; the message names what the URL returned.
     """
     methods = [getattr(store, name, None) for name in METHODS]
     if isinstance(store, type) or not all(callable(method) for method in methods):
         if iscoroutine(store):
-            store.close()  # it would warn that nobody waited for it
+            store.close()  # or it would warn that it was never awaited
         raise ConfigurationError(
             f"{shown(url)} returned {type(store).__name__}; expected a checkpoint store"
         )
@@ -169,15 +169,15 @@ def is_async_store(store: Any, url: str | Mapping[str, Any]) -> bool:
 
 
 def known(found: dict[str, Any], scheme: str) -> str:
-    """What a URL may begin with, the nearest first."""
+    """Return the known beginnings of a URL, nearest match first."""
     schemes = ", ".join(f"{name}:" for name in nearest_first(scheme, sorted(found)))
     return f"known are {schemes} and package.module:factory"
 
 
 def shown(url: str | Mapping[str, Any]) -> str:
-    """The URL without its query and user, which may hold a secret; of a mapping, the store's type.
+    """Return a URL without query and user, which may hold a secret; of a mapping, the store type.
 
-    A connection string or a key in the place of a URL is shown up to the secret.
+    A connection string or a key passed in place of a URL is shown up to the secret.
     """
     if isinstance(url, Mapping):
         return str(url.get("backendType"))
@@ -186,6 +186,6 @@ def shown(url: str | Mapping[str, Any]) -> str:
     if not slashes and "@" not in url and holds_secret(url):
         return quoted(url, sys.maxsize)[1:-1]
     if url.count("@") > rest.count("@"):
-        # It is in the query, or the password has what a query begins with: nobody can tell.
+        # Either it is in the query, or the password contains `?`, `;` or `=`: ambiguous.
         return f"{url.partition(':')[0]}:..."
     return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else start

@@ -1,4 +1,4 @@
-"""How tests, campaigns and benchmarks reach a backend: its server, and places on it."""
+"""Base classes of the backends of tests, campaigns and benchmarks: servers and places on them."""
 
 import os
 import shutil
@@ -25,26 +25,26 @@ COLOURS: tuple[Colour, ...] = ("sync", "aio")
 
 
 class ServerMissingError(Exception):
-    """No way to this server is open on this machine; the message names the ways."""
+    """The server is not available on this machine; the message names the ways to get it."""
 
 
 def installed(container: Container) -> str:
-    """Pull the image of a container, and say which."""
+    """Pull the image of a container, and return its name."""
     container.install()
     return str(container)
 
 
 class Place(ABC):
-    """An empty database, keyspace, container or key prefix of a test's own.
+    """Empty database, keyspace, container or key prefix for a single test.
 
     Attributes:
-        url: what `open_store` takes, in both colours; credentials included.
+        url: argument of `open_store`, sync and async; includes credentials.
     """
 
     url: str
 
     def open(self, colour: Colour, **settings: Any) -> Any:
-        """A store over it, which the caller closes."""
+        """Return a store on it, which the caller closes."""
         return (aio.open_store if colour == "aio" else open_store)(self.url, **settings)
 
     def create(self) -> Self:
@@ -55,22 +55,22 @@ class Place(ABC):
 
     @abstractmethod
     def put_raw(self, kind: Kind, scope: Scope, partition_id: str, fields: Fields | None) -> None:
-        """Leave a row as a stranger would, past the store; None removes it.
+        """Write a row as a foreign writer would, bypassing the store; None removes it.
 
         `fields` are `ownerid`, or `offset` and `sequencenumber`, or what another writer stores.
         """
 
     @abstractmethod
     def rows(self, kind: Kind) -> dict[str, dict[str, Any]]:
-        """What is stored, read past every store, by partition: with the fields of `put_raw`."""
+        """Return the rows by partition, bypassing the store, with the fields of `put_raw`."""
 
     @abstractmethod
     def vanish(self) -> None:
-        """Take all of it away under the feet of whoever uses it: tables, keyspace, all keys."""
+        """Delete everything while it is in use: tables, keyspace, all keys."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Remove it at the end of a test, also where it has vanished."""
+        """Remove it at the end of a test, even if it has vanished."""
 
     def __enter__(self) -> Self:
         return self.create()
@@ -80,47 +80,47 @@ class Place(ABC):
 
 
 class Backend(ABC):
-    """A server that was found running, or a process of our own; `stop` ends only the latter."""
+    """Server that was found running, or a child process; `stop` ends only the latter."""
 
     name: ClassVar[str]
     wheel: ClassVar[str | None] = None
-    """A package that brings the server, for a machine that has none."""
+    """Package that contains the server, for a machine that has none."""
     lacks: ClassVar[tuple[str, ...]] = ()
-    """Accessors that this backend cannot give, for the conformance suite's report."""
+    """Accessors that this backend does not provide, for the conformance suite's report."""
     reaches_processes: ClassVar[bool] = True
     """Whether the stores of several processes can share a place."""
 
     @property
     def lacks_here(self) -> frozenset[str]:
-        """What it lacks on this machine."""
+        """Return the accessors that are missing on this machine."""
         return frozenset(self.lacks)
 
     @abstractmethod
     def install(self) -> str:
-        """Fetch what `start` needs, once, and say what will be started; may take minutes.
+        """Download what `start` needs, once, and return what will be started; may take minutes.
 
         Raises:
-            ServerMissingError: no way is open.
+            ServerMissingError: the server is not available.
         """
 
     @abstractmethod
     def start(self) -> Self:
-        """Start it and wait until it answers; nothing is downloaded here.
+        """Start the server and wait until it answers; downloads nothing.
 
         Raises:
-            ServerMissingError: `install` has not run yet, or no way is open.
+            ServerMissingError: `install` has not run yet, or the server is not available.
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop it, and remove its files."""
+        """Stop the server, and remove its files."""
 
     @abstractmethod
     def place(self) -> Place:
-        """A new place, not created yet."""
+        """Return a new place, not created yet."""
 
     def accessors(self, place: Place) -> Accessors:
-        """What the conformance suite may do past the store."""
+        """Return the accessors by which the conformance suite bypasses the store."""
         return Accessors(put_raw=place.put_raw)
 
     def __enter__(self) -> Self:
@@ -131,17 +131,17 @@ class Backend(ABC):
 
 
 class OwnServer(Backend):
-    """A server process of our own, with its data in a folder: it can be killed and come back."""
+    """Server as a child process, with its data in a folder: it can be killed and restarted."""
 
     why_not_killed: ClassVar[str] = ""
-    """Why killing it would say nothing about a store; `""` where it can be killed."""
+    """Why killing it would say nothing about a store; `""` if it can be killed."""
 
     _child: Child | None = None
     _resuming: Timer | None = None
 
     @property
     def is_own(self) -> bool:
-        """Whether it runs as a process of our own, so that it can be paused."""
+        """Return whether it runs as a child process, so that it can be paused."""
         return self._child is not None
 
     @property
@@ -150,7 +150,7 @@ class OwnServer(Backend):
 
     @cached_property
     def folder(self) -> Path:
-        """Where its data are; directly below the system's folder, so that other users reach it."""
+        """Folder of its data; directly in the system's temporary folder, for other users."""
         return Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
 
     @abstractmethod
@@ -173,7 +173,7 @@ class OwnServer(Backend):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """As `kill -9`, or the power, would end it; its files stay."""
+        """Kill it as `kill -9` or a power cut would; its files stay."""
         if self._child is not None:
             self._child.kill()
             self._child = None
@@ -184,22 +184,22 @@ class OwnServer(Backend):
         self._child = self.launch()
 
     def pause(self, seconds: float | None = None) -> None:
-        """Stop its execution (SIGSTOP): connections stay open and nothing answers.
+        """Suspend the process (SIGSTOP): connections stay open and nothing answers.
 
         Args:
-            seconds: it resumes by itself after so long; None: when `resume` is called.
+            seconds: it resumes by itself after this time; None: when `resume` is called.
         """
         self.resume()
         self._signal(signal.SIGSTOP)
         if self._child is not None:
-            # Of a process of many threads, some go on until one of them has seen the signal.
+            # Some threads of the process run on until one of them has received the signal.
             os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if seconds is not None:
             self._resuming = Timer(seconds, self._signal, [signal.SIGCONT])
             self._resuming.start()
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume the suspended process."""
         if self._resuming is not None:
             self._resuming.cancel()
             self._resuming = None
@@ -209,7 +209,7 @@ class OwnServer(Backend):
         return Accessors(put_raw=place.put_raw, stall=self.stall if self.is_own else None)
 
     def stall(self, seconds: float) -> None:
-        """Answer nothing for so long from now; 0 ends it."""
+        """Answer nothing for this many seconds from now; 0 ends it."""
         if seconds:
             self.pause(seconds)
         else:

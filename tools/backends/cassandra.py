@@ -1,10 +1,10 @@
-"""Cassandra: a running one, a container, or an own one from the jars of Maven Central.
+"""Cassandra: a running one, a container, or a child process with the jars of Maven Central.
 
-The first of these that is there is used:
+The first of these that is available is used:
 
-1. the one that `CASSANDRA_URL` names, `cassandra://[user:password@]host[:port]/any`;
-2. a container, where a Docker engine answers and the package testcontainers is installed;
-3. Java 17 with the jars of `cassandra-all`, which `install` fetches once into the cache folder.
+1. the server that `CASSANDRA_URL` names, `cassandra://[user:password@]host[:port]/any`;
+2. a container, if a Docker engine answers and the package testcontainers is installed;
+3. Java 17 with the jars of `cassandra-all`, which `install` downloads once into the cache folder.
 """
 
 import os
@@ -49,15 +49,15 @@ START_SECONDS = 120
 
 
 class Cassandra(OwnServer):
-    """A server with one node.
+    """Server with one node.
 
     Args:
-        own: start a process in any case, which can be killed and paused.
-        durable: what it confirms is on the disk, so that it can be killed.
-        roles: it asks for a name and a password; it begins with `cassandra` and that password.
+        own: start a child process in any case, which can be killed and paused.
+        durable: whether confirmed writes are on disk, so that it can be killed.
+        roles: whether it requires a name and a password; it starts with `cassandra` for both.
 
     Attributes:
-        port: where the own process listens.
+        port: port of the child process.
     """
 
     name: ClassVar[str] = "cassandra"
@@ -123,7 +123,7 @@ class Cassandra(OwnServer):
         return speaks(f"127.0.0.1:{self.port}")
 
     def _lets_in(self) -> bool:
-        """Whether the first role exists already; the node makes it after it has answered."""
+        """Return whether the first role exists; the node creates it after it starts to answer."""
         try:
             return self.session is not None
         except NoHostAvailable:
@@ -136,13 +136,13 @@ class Cassandra(OwnServer):
         if self._container is not None:
             self._container.stop()
             self._container, self._given = None, ""
-        # Nothing in its folder is wanted any more: half a second instead of three.
+        # Nothing in its folder is needed any more, and a kill takes 0.5 instead of 3 seconds.
         self.kill()
         super().stop()
 
     @property
     def url(self) -> str:
-        """Its address, up to the keyspace."""
+        """Address of the server, up to the keyspace."""
         if self._given:
             return self._given.rpartition("/")[0]
         user = "cassandra:cassandra@" if self._roles else ""
@@ -150,7 +150,7 @@ class Cassandra(OwnServer):
 
     @cached_property
     def session(self) -> Session:
-        """An administrator's, past every store; it finds the server again after a restart."""
+        """Administrator's session, independent of stores; it reconnects after a restart."""
         address = Address.parse(f"{self.url}/any")
         profile = ExecutionProfile(RoundRobinPolicy(), row_factory=dict_factory, request_timeout=60)
         cluster = Cluster(
@@ -171,7 +171,7 @@ class Cassandra(OwnServer):
 
 
 class Keyspace(Place):
-    """A keyspace with a name of its own."""
+    """Keyspace for a single test."""
 
     def __init__(self, server: Cassandra) -> None:
         self._server = server
@@ -196,7 +196,7 @@ class Keyspace(Place):
 
     @staticmethod
     def _columns(kind: Kind, fields: Fields) -> dict[str, Any]:
-        """The columns that a stranger's fields go to; one that has no column is left out."""
+        """Return the columns for a foreign writer's fields, without fields that have no column."""
         given = {name.lower().replace("_", ""): value for name, value in fields.items()}
         if kind == "ownership":
             etag = None if "hdiisfolder" in given else uuid.uuid4().hex

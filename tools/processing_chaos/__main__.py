@@ -1,19 +1,19 @@
-"""Kill workers while they process, and print what became of the events and positions.
+"""Kill workers while they process, and report what happened to the events and positions.
 
     python -m processing_chaos --rounds 50
-    python -m processing_chaos --seed 7 --rounds 1          the round that has failed, again
+    python -m processing_chaos --seed 7 --rounds 1          repeat a round that has failed
     python -m processing_chaos --store redis://127.0.0.1:6379/0
     python -m processing_chaos --rounds 10 --outage 60
 
 Run it with PYTHONPATH=src:tools. In each round some workers process the events of two partitions,
-one after another or two at once: by a `Checkpointer` with a pool or in turn, an `EventProcessor`,
-or a `CoalescingCheckpointStore`, with either client, and with a policy and limits of the seed's
-choice. They are killed, or stopped in good order; now and then connections to the hub are lost,
-or the storage is away. The last one processes the rest. What may be is said in `judge.py`
-and `claimed.py`.
+one after another or two at once: by a `Checkpointer` with a pool or sequentially, an
+`EventProcessor`, or a `CoalescingCheckpointStore`, with either client, and with a policy and limits
+chosen by the seed. They are killed, or stopped gracefully; sometimes connections to the hub are
+lost, or the storage is unavailable. The last worker processes the rest. `judge.py` and `claimed.py`
+have the rules.
 
-Round n of seed s is that of seed s + n; the seed says what happens, and the moment is up to the
-machine.
+Round n of seed s is that of seed s + n; the seed decides what happens, and the timing depends on
+the machine.
 """
 
 import argparse
@@ -41,7 +41,7 @@ TOLD = (
 def run_rounds(
     seed: int, rounds: int, url: str | None, longest_outage: float
 ) -> tuple[Counter[str], list[Replay], int]:
-    """Run the rounds on one hub and one storage; what was met, and how many went wrong."""
+    """Run the rounds on one hub and one storage; return what occurred, and the failed rounds."""
     seen: Counter[str] = Counter(dict.fromkeys(TOLD, 0))
     replays: list[Replay] = []
     wrong = 0
@@ -62,7 +62,7 @@ def run_rounds(
 
 
 def table(replays: Sequence[Replay]) -> str:
-    """The claim of each kind that came nearest to its bound."""
+    """Return a table of the session of each kind that came nearest to its bound."""
     heads = ("nearest to its bound, by kind", "claims", "counted", "bound", "most read again")
     rows: list[tuple[str, ...]] = [heads]
     for kind, one in largest(replays).items():
@@ -76,7 +76,7 @@ def table(replays: Sequence[Replay]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the rounds; the exit status."""
+    """Run the rounds; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

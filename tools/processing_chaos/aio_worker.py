@@ -1,4 +1,4 @@
-"""The ways of the asynchronous client."""
+"""Worker with the asynchronous client."""
 
 import asyncio
 import signal
@@ -25,11 +25,11 @@ from processing_chaos.orders import Orders
 from processing_chaos.settings import CLIENT, DRAIN_SECONDS, WRITE_SECONDS
 
 CLAIM_HERE: ContextVar[Claim] = ContextVar("claim")
-"""A handler may run on when its partition was lost and claimed anew."""
+"""A handler may still be running when its partition was lost and claimed again."""
 
 
 class Worker:
-    """Processes until it is told to end."""
+    """Worker that processes until it is stopped."""
 
     def __init__(self, orders: Orders, diary: Diary) -> None:
         self.orders, self.diary, self.fate = orders, diary, Fate(orders)
@@ -59,7 +59,7 @@ class Worker:
             raise UnluckyError(event.sequence_number)
 
     async def tracked(self, store: WatchedStore) -> None:
-        """By a checkpointer."""
+        """Process with a `Checkpointer`."""
         orders, diary = self.orders, self.diary
         checkpointer = Checkpointer(
             store,
@@ -109,7 +109,7 @@ class Worker:
             await receive_until_told(orders, store, on_event, on_initialize, on_close)
 
     async def coalesced(self, store: WatchedStore) -> None:
-        """By a checkpoint for every event."""
+        """Process with a checkpoint for every event."""
         diary = self.diary
 
         async def on_event(context: PartitionContext, event: EventData) -> None:
@@ -134,7 +134,7 @@ class Worker:
             await receive_until_told(self.orders, coalescing, on_event, on_initialize, on_close)
 
     async def processor(self, store: WatchedStore) -> None:
-        """By an event processor, which minds SIGTERM itself."""
+        """Process with an event processor, which handles SIGTERM itself."""
         async with asyncio.TaskGroup() as tasks:
             await EventProcessor(
                 partial(client_of, self.orders),
@@ -149,7 +149,7 @@ class Worker:
 
 
 class Processing(PartitionProcessor):
-    """Processes one partition, in turn or apart."""
+    """Processes one partition, sequentially or with events finished separately."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class Processing(PartitionProcessor):
 
 
 def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubConsumerClient:
-    """A client that balances often."""
+    """Return a client that balances its load often."""
     return EventHubConsumerClient.from_connection_string(
         orders.connection, "$Default", checkpoint_store=checkpoint_store, **CLIENT
     )

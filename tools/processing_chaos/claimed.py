@@ -1,10 +1,11 @@
-"""One claim as the journal tells of it, what is read again after it, and how much may be.
+"""Session as recorded in the journal, the events read again after it, and the bound for them.
 
-Without `max_unsaved` is read again, of what a claim has done, at most: by a policy of `events`, so
-many and what may be in work, the `window` of its orders; by a policy of `seconds`, what was done
-since then and the window. Not counted is what was done during the last two writes, the pauses after
-those that failed included, or in the last `SLACK` before them or the claim's end: a busy machine
-wakes nobody at once. With `max_unsaved` all counts that was begun, done or not; it is the bound.
+Without `max_unsaved`, of the events that a session has done, at most these are read again: by a
+policy of `events`, that many plus those that may be in progress, the `window` of its orders; by a
+policy of `seconds`, what was done since then plus the window. Not counted is what was done during
+the last two writes, including the pauses after failed ones, or in the last `SLACK` before them or
+the session's end: a busy machine wakes threads late. With `max_unsaved` every started event counts,
+done or not; the bound is `max_unsaved`.
 """
 
 from collections.abc import Sequence
@@ -21,13 +22,13 @@ PATIENCE = WRITE_SECONDS + LONGEST_PAUSE + 2 * SLACK
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What was read again after a claim.
+    """Events that were read again after a session.
 
     Attributes:
         kind: of its worker.
-        events: how many were done and are read again.
-        counted: how many of them count for the bound.
-        bound: how many may.
+        events: number of events that were done and are read again.
+        counted: number of those that count for the bound.
+        bound: maximum for `counted`.
     """
 
     kind: str
@@ -38,24 +39,24 @@ class Replay:
 
 @dataclass(slots=True)
 class Claimed:
-    """A claim as the journal tells of it.
+    """Session as recorded in the journal.
 
     Attributes:
         orders: of its worker.
-        start: the position behind which it began.
-        begun: events that were begun before it was closed, and when.
-        repeats: whether an event was begun again, as after a connection was lost.
+        start: position after which it began.
+        begun: events that were started before it was closed, and when.
+        repeats: whether an event was started again, as after a connection was lost.
         done: events that were done, and when.
         failed: events that were given up.
-        raised: events that a handler raised at, and that were not done since.
+        raised: events for which a handler raised, and that were not done since.
         has_failed_writes: whether a write has failed, and none has succeeded since.
         troubled_since: when the first write began that has not succeeded.
         tried_at: when the last write began.
-        last_write: when the last one that succeeded began, counted from the first try, and ended.
+        last_write: when the last successful write began, counted from the first attempt, and ended.
         closing_at: when the client closed it.
-        is_graceful: whether that was because the client stopped.
-        closed_at: when it was ended in good order.
-        left: events that were begun and neither done nor failed when the library had ended it.
+        is_graceful: whether it was closed because the client stopped.
+        closed_at: when it ended gracefully.
+        left: events that were started and neither done nor failed when the library had ended it.
     """
 
     orders: Orders
@@ -76,7 +77,7 @@ class Claimed:
 
     @property
     def prefix(self) -> int:
-        """The last event before which, and with which, all are done."""
+        """Return the last event up to which all are done."""
         number = self.start
         while number + 1 in self.done:
             number += 1
@@ -84,13 +85,13 @@ class Claimed:
 
 
 def replay_of(claim: Claimed, position: int, read_at: float, end: float) -> Replay:
-    """What is read again after a claim, and how much may be.
+    """Return what is read again after a session, and the bound for it.
 
     Args:
-        claim: it goes on, perhaps, after another has read the position.
-        position: behind which that one begins.
-        read_at: when it began to read that.
-        end: of the claim.
+        claim: the session; it may continue after another one has read the position.
+        position: position after which the next session begins.
+        read_at: when that session began to read it.
+        end: end of the session.
     """
     orders = claim.orders
     again = {one: at for one, at in claim.done.items() if one > position and at <= read_at}
@@ -101,7 +102,7 @@ def replay_of(claim: Claimed, position: int, read_at: float, end: float) -> Repl
     since, (began, ended) = end, claim.last_write
     if claim.troubled_since is not None and end < claim.tried_at + PATIENCE:
         since = min(since, claim.troubled_since)
-    # What was finished during a write is for the next one, and that may just not have begun.
+    # Events finished during a write belong to the next one, which may not have begun yet.
     if ended > since - SLACK:
         since = min(since, began)
     replays = []
@@ -115,23 +116,23 @@ def replay_of(claim: Claimed, position: int, read_at: float, end: float) -> Repl
 
 
 def unfinished(claim: Claimed, position: int) -> list[str]:
-    """What a graceful end has left, in words."""
+    """Return descriptions of what a graceful end has left."""
     found: list[str] = []
     if claim.repeats and claim.failed:
-        # Which of them has failed, the number does not say.
+        # The number does not tell which of the repeated events has failed.
         return found
-    # A processor whose handler has raised is given its batch again, and may be stopped before.
+    # A processor whose handler has raised gets its batch again, and may be stopped before that.
     spared = claim.orders.batch if claim.raised else 0
     if claim.prefix > position + spared:
         found.append(f"{position} is saved, and {claim.prefix} was finished")
-    # Nobody waits for what is behind one that has failed.
+    # Events behind a failed one are not waited for.
     if claim.orders.way == "pool" and claim.left and not claim.failed:
         found.append(f"{sorted(claim.left)[:5]} are begun and not done")
     return found
 
 
 def largest(replays: Sequence[Replay]) -> dict[str, Replay]:
-    """The one nearest to its bound, or farthest beyond it, by kind."""
+    """Return the replay nearest to its bound, or farthest beyond it, by kind."""
     found: dict[str, Replay] = {}
     for one in replays:
         known = found.get(one.kind)

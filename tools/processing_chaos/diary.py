@@ -1,4 +1,4 @@
-"""What one worker writes down of its claims, its events and its writes; any thread may."""
+"""Record of one worker's sessions, events and writes in the journal; thread-safe."""
 
 import random
 import threading
@@ -13,15 +13,15 @@ PARTITIONS = ("0", "1")
 
 
 class UnluckyError(Exception):
-    """An event that could not be processed this time."""
+    """An event could not be processed this time."""
 
 
 class Claim:
-    """One claim of a partition.
+    """Session of a partition.
 
     Attributes:
-        is_announced: whether the client has said that the partition is open; a sync client may
-            deliver events before.
+        is_announced: whether the client has announced that the partition is open; a sync client
+            may deliver events before.
     """
 
     def __init__(self, journal: Journal, partition: str, number: int) -> None:
@@ -31,33 +31,33 @@ class Claim:
         self.is_announced = False
 
     def begun(self, event: Any) -> None:
-        """The library knows of the event."""
+        """Record that the library tracks the event."""
         self._journal.write("begun", self.partition, self._number, event.sequence_number)
 
     def done(self, event: Any) -> None:
-        """It is processed, and the library is told next."""
+        """Record that the event is processed; the library is notified next."""
         self._journal.write("done", self.partition, self._number, event.sequence_number)
 
     def failed(self, event: Any) -> None:
-        """It is given up for this claim."""
+        """Record that the event is given up for this session."""
         self._journal.write("failed", self.partition, self._number, event.sequence_number)
 
     def raised(self, event: Any) -> None:
-        """The handler raises, and may be given it again."""
+        """Record that the handler raises, and may receive the event again."""
         self._journal.write("raised", self.partition, self._number, event.sequence_number)
 
     def closing(self, reason: Any) -> None:
-        """The client closes the partition."""
+        """Record that the client closes the partition."""
         stops = int(reason.name == "SHUTDOWN")
         self._journal.write("closing", self.partition, self._number, stops)
 
     def closed(self) -> None:
-        """The library has ended the claim."""
+        """Record that the library has ended the session."""
         self._journal.write("closed", self.partition, self._number)
 
 
 class Diary:
-    """The claims of a worker, and what its store is asked."""
+    """Sessions of a worker, and the calls of its store."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -67,18 +67,18 @@ class Diary:
         self._listed: Mapping[str, int] = {}
 
     def listing(self) -> None:
-        """Positions are read from now on."""
+        """Record that positions are read from now on."""
         self._journal.write("listing")
 
     def listed(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """These were read."""
+        """Record the positions that were read."""
         found = {row["partition_id"]: row["sequence_number"] for row in rows}
         self._listed = {one: found.get(one, NOTHING) for one in PARTITIONS}
         for partition, number in self._listed.items():
             self._journal.write("listed", partition, 0, number)
 
     def open(self, partition: str, *, announces: bool) -> Claim:
-        """The claim that a partition is in; begun by its first event, or when it is announced."""
+        """Return the session of a partition; it begins with the first event or announcement."""
         with self._guard:
             known = self._claims.get(partition)
             if known is None or (announces and known.is_announced):
@@ -90,17 +90,17 @@ class Diary:
             return known
 
     def forget(self, claim: Claim) -> None:
-        """The next event of its partition is one of another claim."""
+        """Have the next event of the partition begin another session."""
         with self._guard:
             if self._claims.get(claim.partition) is claim:
                 del self._claims[claim.partition]
 
     def saving(self, checkpoint: Mapping[str, Any]) -> None:
-        """The store is told next."""
+        """Record that the store is called next."""
         self._note("saving", checkpoint)
 
     def saved(self, checkpoint: Mapping[str, Any], error: BaseException | None) -> None:
-        """The store has answered."""
+        """Record the result of the store's call."""
         if error is None:
             self._note("saved", checkpoint)
         elif type(error).__name__ == "StaleCheckpointError":
@@ -114,24 +114,24 @@ class Diary:
 
 
 class Fate:
-    """What happens to each event and write, as the seed says."""
+    """Outcome of each event and write, derived from the seed."""
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
         self._chance = random.Random(orders.seed)
 
     def seconds(self) -> float:
-        """How long an event takes; most take little."""
+        """Return how long an event takes; most are short."""
         return self._orders.slowness * self._chance.random() ** 3
 
     def write_seconds(self) -> float:
-        """How much longer a write takes."""
+        """Return the additional duration of a write."""
         return self._orders.write_slowness * self._chance.random()
 
     def is_failure(self) -> bool:
-        """Whether an event fails this time."""
+        """Return whether an event fails this time."""
         return self._chance.random() < self._orders.failures
 
     def toss(self) -> bool:
-        """Heads, half of the time."""
+        """Return True half of the time."""
         return self._chance.random() < 0.5

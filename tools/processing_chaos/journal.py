@@ -1,4 +1,4 @@
-"""One file in which every process of a round writes down what it does, in the order it is done."""
+"""File in which every process of a round records what it does, in order."""
 
 import os
 import time
@@ -9,21 +9,22 @@ from typing import Literal, NamedTuple
 Deed = Literal["listing", "listed", "claimed", "begun", "done", "failed", "raised", "closing"]
 What = Deed | Literal["closed", "saving", "saved", "refused", "unsaved", "kill", "ended"]
 NOTHING = -1
-"""The position of a partition of which nothing is saved."""
+"""Position of a partition without a saved position."""
 
 
 class Line(NamedTuple):
-    """Something that was done.
+    """Recorded action.
 
     Attributes:
         at: seconds of the machine's monotonic clock, which all processes share.
-        who: the worker, or the one that started it.
-        what: `listed` is said of every partition, with the position; `begun` after the library
-            was told, `done` before it is; `saving` before the store is told, and one of the
-            three behind it afterwards; `closing` has 1 for the number where the client stops.
-            The parent says `kill` before it kills a worker, and `ended` with the exit status.
+        who: the worker, or its parent.
+        what: `listed` is recorded for every partition, with the position; `begun` after the
+            library was notified, `done` before it is; `saving` before the store is called, and
+            one of the three after it afterwards; `closing` has 1 as the number if the client
+            stops. The parent records `kill` before it kills a worker, and `ended` with the exit
+            status.
         partition: its id, or `-`.
-        claim: counts the claims that a worker has had of a partition.
+        claim: number of the worker's session of the partition.
         number: a sequence number.
     """
 
@@ -36,23 +37,23 @@ class Line(NamedTuple):
 
 
 class Journal:
-    """Appends lines; each is one write, so that those of several processes do not mix."""
+    """Appends lines; each is a single write, so that lines of several processes do not mix."""
 
     def __init__(self, path: Path, who: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._who = who
 
     def write(self, what: What, partition: str = "-", claim: int = 0, number: int = 0) -> None:
-        """Write a line down; it outlives the process once this has returned."""
+        """Append a line; it survives the process once this has returned."""
         line = f"{time.monotonic():.6f} {self._who} {what} {partition} {claim} {number}\n"
         os.write(self._file, line.encode())
 
 
 class Reading:
-    """Reads a journal that grows.
+    """Reads a growing journal.
 
     Attributes:
-        lines: what was read so far.
+        lines: lines read so far.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +62,7 @@ class Reading:
         self.lines: list[Line] = []
 
     def more(self) -> Sequence[Line]:
-        """The lines that have come since the last call."""
+        """Return the lines that were added since the last call."""
         with self._path.open("rb") as file:
             file.seek(self._offset)
             whole, _, _ = file.read().rpartition(b"\n")
@@ -74,6 +75,6 @@ class Reading:
 
 
 def line_of(text: str) -> Line:
-    """A line as it is written."""
+    """Return the line of its written form."""
     at, who, what, partition, claim, number = text.split()
     return Line(float(at), who, what, partition, int(claim), int(number))

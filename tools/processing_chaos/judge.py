@@ -1,13 +1,13 @@
-"""What a journal may tell, and what it may not.
+"""Rules for a journal, and the judge that checks them.
 
-The order of the lines is the order of what was done, so much can be said without a clock:
+The lines are in the order of the actions, so these rules need no clock:
 
 1. Whenever a position is saved, or found saved, every event up to it is done.
-2. What is found saved is never below what was found or confirmed before.
-3. With `max_unsaved` = M a claim has begun no event beyond M behind the position that is found.
-4. After a graceful end, all that was finished in order is saved, and all that was begun is done.
+2. The position found saved is never below one found or confirmed before.
+3. With `max_unsaved` = M a session has started no event more than M after the position found.
+4. After a graceful end, all that was finished in order is saved, and all that was started is done.
 
-Without `max_unsaved` what is read again is bounded as `claimed.py` says.
+Without `max_unsaved`, `claimed.py` has the bound for what is read again.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from processing_chaos.journal import NOTHING, Line
 from processing_chaos.orders import Orders
 
 Key = tuple[str, str, int]
-"""Worker, partition, number of the claim."""
+"""Worker, partition, number of the session."""
 
 
 class Judge:
@@ -28,10 +28,10 @@ class Judge:
         orders: of every worker, by its name.
 
     Attributes:
-        problems: what must not be, in words.
+        problems: descriptions of broken rules.
         done: the events that were processed, by partition.
-        replays: of every claim that another one has followed.
-        steals: claims of a partition whose last owner lived and had not closed it.
+        replays: of every session that another one has followed.
+        steals: sessions of a partition whose last owner was alive and had not closed it.
     """
 
     def __init__(self, orders: Mapping[str, Orders]) -> None:
@@ -49,7 +49,7 @@ class Judge:
         self._dead: dict[str, float] = {}
 
     def read(self, lines: Iterable[Line]) -> None:
-        """Judge what was done next."""
+        """Check the next lines."""
         for line in lines:
             getattr(self, f"_{line.what}")(line)
 
@@ -149,9 +149,9 @@ class Judge:
                 claim.closed_at = line.at
 
     def _judge(self, line: Line, key: Key, claim: Claimed) -> None:
-        """Compare what a claim has done with the position that the next one begins behind."""
+        """Compare what a session has done with the position after which the next one begins."""
         told = f"{claim.orders.kind}, {claim.orders.policy!r}, of {key[0]}, claim {key[2]}"
-        # The old owner may go on for a while after the new one has read where to begin.
+        # The old owner may continue for a while after the new one has read where to begin.
         position, read_at = line.number, self._listed_at[line.who]
         ends = [read_at, self._dead.get(key[0], read_at), claim.closing_at or read_at]
         replay = replay_of(claim, position, read_at, min(ends))
@@ -166,7 +166,7 @@ class Judge:
 
 
 def lost(done: Mapping[str, set[int]], published: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Events that nobody has done.
+    """Return events that nobody has done.
 
     Args:
         done: by partition.

@@ -1,4 +1,4 @@
-"""What a worker is told: by which way it processes, what goes wrong, and when it saves."""
+"""Orders of a worker: how it processes, what goes wrong, and when it saves."""
 
 import json
 import random
@@ -15,14 +15,14 @@ COLOURS: tuple[Colour, ...] = get_args(Colour)
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The orders of one worker.
+    """Orders of one worker.
 
     Attributes:
         name: of the worker, without blanks.
         way: `pool`: events are tracked, and finished out of order by threads or tasks; `handler`:
-            tracked, and finished in turn; `processor`: an `EventProcessor`; `coalesced`: a
+            tracked, and finished sequentially; `processor`: an `EventProcessor`; `coalesced`: a
             checkpoint for every event.
-        colour: of the client and the store.
+        colour: of the client and the store: sync or aio.
         seed: of its delays and failures.
         connection: of the hub.
         url: of the store.
@@ -31,12 +31,12 @@ class Orders:
         events: of the policy; None: it does not count.
         seconds: of the policy; None: it has no clock.
         max_pending: of the checkpointer, or of the processor.
-        max_unsaved: of the checkpointer; None: any number.
-        batch: events that a processor is given at most.
-        is_apart: whether a processor finishes events apart.
+        max_unsaved: of the checkpointer; None: no limit.
+        batch: maximum number of events per call of a processor.
+        is_apart: whether a processor finishes events separately.
         slowness: seconds that an event may take.
-        write_slowness: seconds that a write may take longer.
-        failures: the share of events that fail, each time anew.
+        write_slowness: additional seconds that a write may take.
+        failures: share of events that fail, each time.
     """
 
     name: str
@@ -59,14 +59,14 @@ class Orders:
 
     @property
     def policy(self) -> Policy:
-        """When positions are saved."""
+        """Return the policy of the worker."""
         if self.saves_trailing and self.events and self.seconds:
             return trailing(events=self.events, seconds=self.seconds)
         return every(events=self.events, seconds=self.seconds)
 
     @property
     def window(self) -> int:
-        """Events that may be begun and not passed, so that a worker's end makes them come again."""
+        """Number of events that may be started and not passed: a worker's end makes them repeat."""
         if self.way == "pool":
             return self.max_pending
         if self.way == "processor":
@@ -75,21 +75,21 @@ class Orders:
 
     @property
     def kind(self) -> str:
-        """What its replay is told under."""
+        """Name under which its replay is reported."""
         ways = {"processor": "processor, apart" if self.is_apart else "processor"}
         bounded = "" if self.max_unsaved is None else ", max_unsaved"
         return f"{self.colour} {ways.get(self.way, self.way)}{bounded}"
 
     def to_json(self) -> str:
-        """For the command line."""
+        """Return the orders as JSON, for the command line."""
         return json.dumps(asdict(self))
 
 
 def chosen_orders(chance: random.Random, name: str, **places: str) -> Orders:
-    """Orders of any kind.
+    """Return random orders.
 
     Args:
-        chance: decides.
+        chance: source of randomness.
         name: of the worker.
         places: `connection`, `url` and `journal`.
     """
@@ -108,7 +108,7 @@ def chosen_orders(chance: random.Random, name: str, **places: str) -> Orders:
         max_unsaved=chance.choice((1, 5, 40, 100)) if has_bound else None,
         batch=chance.randint(1, 30),
         is_apart=chance.random() < 0.5,
-        # Or a pool would always be empty when a client that stops comes to the close handler.
+        # Otherwise a pool would always be empty when a stopping client calls the close handler.
         slowness=chance.choice((0.0, 0.005, 0.02, 0.05)) * (10 if way == "pool" else 1),
         write_slowness=chance.choice((0.0, 0.0, 0.02, 0.1)),
         failures=chance.choice((0.0, 0.0, 0.002, 0.01)),
@@ -117,6 +117,6 @@ def chosen_orders(chance: random.Random, name: str, **places: str) -> Orders:
 
 
 def orders_of(text: str) -> Orders:
-    """What `Orders.to_json` gave."""
+    """Return the orders from the result of `Orders.to_json`."""
     given: dict[str, Any] = json.loads(text)
     return Orders(**given)

@@ -1,4 +1,4 @@
-"""A worker's process, as its parent has it."""
+"""Process of a worker, as its parent handles it."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ from processing_chaos.orders import Orders
 
 END_SECONDS = 30.0
 PATHS = [str(Path(one.__path__[0]).parent) for one in (eventhub_checkpoints, processing_chaos)]
-"""So that workers have what the parent has."""
+"""Gives workers the import path of the parent."""
 
 
 class Worker:
-    """A worker's process, and what the parent writes down of it.
+    """Process of a worker, recorded by the parent.
 
     Attributes:
-        has_begun: whether it was seen at work, so that it minds SIGTERM.
+        has_begun: whether it was seen at work, so that it handles SIGTERM.
     """
 
     def __init__(self, orders: Orders, folder: Path) -> None:
@@ -35,14 +35,14 @@ class Worker:
         )
 
     def kill(self) -> str:
-        """End it at once; what is wrong with that, or nothing."""
+        """Kill it; return a description of the problem, if there is one."""
         died = self._child.poll()
         self._journal.write("kill")
         self._child.kill()
         return "" if died is None else f"it ended by itself with {died}: {self._child.tail()}"
 
     def end(self) -> str:
-        """Ask it to end; what is wrong with that, or nothing."""
+        """Stop it gracefully; return a description of the problem, if there is one."""
         died = self._child.poll()
         status = self._child.stop(END_SECONDS)
         self._journal.write("ended", number=status)

@@ -1,4 +1,4 @@
-"""Events that come steadily or in bursts, while workers come and go."""
+"""Publisher of events, steadily or in bursts, while workers come and go."""
 
 import random
 import threading
@@ -18,7 +18,7 @@ class Publishing(threading.Thread):
         self._is_over = threading.Event()
 
     def run(self) -> None:
-        """Publish, a few at a time or many with pauses."""
+        """Publish, a few events at a time or many with pauses."""
         chance = self._chance
         has_bursts, rate = chance.random() < 0.4, chance.uniform(20, 250)
         while not self._is_over.wait(pause := 1.0 if has_bursts else 0.05):
@@ -26,16 +26,16 @@ class Publishing(threading.Thread):
             self.publish(partition, max(int(rate * pause * chance.uniform(0.2, 2)), 1))
 
     def publish(self, partition: str, events: int) -> None:
-        """Publish so many."""
+        """Publish this many events."""
         self._hub.publish(self._hub_name, partition, [b"event"] * events)
 
     def last(self) -> Mapping[str, int]:
-        """The last event of each partition."""
+        """Return the last event of each partition."""
         held = [self._hub.partition_properties(self._hub_name, one) for one in PARTITIONS]
         return {one.partition_id: one.last_sequence_number for one in held}
 
     def stop(self) -> None:
-        """Publish no more."""
+        """Stop publishing."""
         self._is_over.set()
         if self.is_alive():
             self.join()

@@ -29,12 +29,12 @@ POLL_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a round went.
+    """Result of a round.
 
     Attributes:
-        seen: what was met, by kind; `lost events` are events that nobody has done.
-        replays: of its claims.
-        problems: what must not be, in words.
+        seen: what occurred, by kind; `lost events` are events that nobody has done.
+        replays: of its sessions.
+        problems: descriptions of broken rules.
     """
 
     seen: Counter[str]
@@ -44,19 +44,19 @@ class Outcome:
 
 @dataclass
 class Round:
-    """A round that runs.
+    """Running round.
 
     Attributes:
         chance: decides what happens.
-        storage: where is saved.
-        store: on it.
-        publishing: what comes.
-        hub: where it comes to.
+        storage: where positions are saved.
+        store: a store on it.
+        publishing: publisher of events.
+        hub: hub of the events.
         name: of the hub.
         folder: for the journal and the logs.
-        longest_outage: seconds that the storage may be away at once.
-        seen: what was met, by kind.
-        problems: what must not be, besides what the judge finds.
+        longest_outage: maximum seconds of one outage of the storage.
+        seen: what occurred, by kind.
+        problems: descriptions of problems other than those that the judge finds.
     """
 
     chance: random.Random
@@ -97,7 +97,7 @@ class Round:
         return Worker(orders, self.folder)
 
     def _live(self) -> None:
-        """One worker, or two that share and take from each other, until they end."""
+        """Run one worker, or two that share and take from each other, until they end."""
         chance = self.chance
         workers = [self._start()]
         if chance.random() < 0.9:
@@ -120,7 +120,7 @@ class Round:
         chance.shuffle(workers)
         while workers:
             self._end(workers.pop())
-            # The other one may take over, or may not come to it.
+            # The other worker may take over, or may not get that far.
             time.sleep(chance.choice((0, 0, 2.5)) if workers else 0)
         self._look()
 
@@ -135,7 +135,7 @@ class Round:
             self.problems.append(f"{worker.orders.name}, {worker.orders.kind}: {problem}")
 
     def _wait_for_begun(self, worker: Worker) -> None:
-        """Wait for a worker's first event; none may be left, so not for ever."""
+        """Wait for a worker's first event, for a limited time: there may be none left."""
         name, end = worker.orders.name, time.monotonic() + FIRST_EVENT_SECONDS
         while not worker.has_begun and time.monotonic() < end:
             time.sleep(POLL_SECONDS)
@@ -148,7 +148,7 @@ class Round:
         return lines
 
     def _look(self) -> dict[str, int]:
-        """What is saved now, written down."""
+        """Record and return the positions that are saved now."""
         names = f"{self.hub.host}:{self.hub.port}", self.name, "$Default"
         self._journal.write("listing")
         rows = self.store.list_checkpoints(*names)
@@ -158,7 +158,7 @@ class Round:
         return found
 
     def _finish(self) -> None:
-        """Let a worker that nothing happens to process what is left, and look at the end."""
+        """Let an undisturbed worker process what is left, and check the end."""
         last = self.publishing.last()
         worker = self._start(failures=0.0, slowness=0.0, write_slowness=0.0)
         end, left = time.monotonic() + REST_SECONDS, set(PARTITIONS)
@@ -188,13 +188,13 @@ class Round:
 
 
 def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:
-    """Whether a line says that a worker has nothing left to do of a partition."""
+    """Return whether a line shows that a worker has finished a partition."""
     is_position = line.who == worker.orders.name and line.what in ("claimed", "done")
     return is_position and line.number == last[line.partition]
 
 
 def run_round(hub: LocalHub, storage: Storage, seed: int, longest_outage: float) -> Outcome:
-    """Run the round of a seed; its files are left where something went wrong."""
+    """Run the round of a seed; keep its files if something went wrong."""
     chance, name = random.Random(seed), f"hub-{seed}"
     folder = Path(tempfile.mkdtemp(prefix="processing-chaos-"))
     with ExitStack() as opened:
@@ -212,7 +212,7 @@ def run_round(hub: LocalHub, storage: Storage, seed: int, longest_outage: float)
 
 @contextmanager
 def stopping(running: Round) -> Iterator[Round]:
-    """Publish no more when a round is over, also where it failed."""
+    """Stop publishing when a round is over, even if it failed."""
     try:
         yield running
     finally:

@@ -1,4 +1,4 @@
-"""What all workers have in common."""
+"""Settings that all workers share."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where the workers of a round save, and how it is made unreachable for a while."""
+"""Storage of the workers of a round, which can be made unavailable for a while."""
 
 import sqlite3
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from tcp_servers import Passage
 
 
 class Storage(ABC):
-    """A storage that processes share.
+    """Storage that processes share.
 
     Attributes:
         url: for the parent.
@@ -24,19 +24,19 @@ class Storage(ABC):
 
     @abstractmethod
     def take_away(self) -> None:
-        """Let no worker save."""
+        """Make the storage unavailable to the workers."""
 
     @abstractmethod
     def bring_back(self) -> None:
-        """Let them."""
+        """Make the storage available again."""
 
     @abstractmethod
     def close(self) -> None:
-        """End what was started for it."""
+        """Stop everything that was started for it."""
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """No worker saves meanwhile."""
+        """Make the storage unavailable in this block."""
         self.take_away()
         try:
             yield
@@ -51,7 +51,7 @@ class Storage(ABC):
 
 
 class SqliteFile(Storage):
-    """A file, which is locked by the parent."""
+    """SQLite file, which the parent can lock."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"sqlite:///{path}", f"sqlite:///{path}")
@@ -68,7 +68,7 @@ class SqliteFile(Storage):
 
 
 class Server(Storage):
-    """A server on this machine, that workers reach through a passage which can be closed."""
+    """Local server that workers reach through a proxy, which can be closed."""
 
     def __init__(self, url: str) -> None:
         port = urlsplit(url).port
@@ -88,5 +88,5 @@ class Server(Storage):
 
 
 def storage_of(url: str | None, folder: Path) -> Storage:
-    """The storage of that URL, or a new SQLite file."""
+    """Return the storage of a URL, or a new SQLite file."""
     return SqliteFile(folder / "store.db") if url is None else Server(url)

@@ -1,4 +1,4 @@
-"""The store of a synchronous worker."""
+"""Store of a synchronous worker."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from processing_chaos.diary import Diary, Fate
 
 
 class WatchedStore(CheckpointStore):
-    """A store that writes down what it is asked, and takes its time."""
+    """Store that records its calls in the journal, and delays its writes."""
 
     forward_only = True
 

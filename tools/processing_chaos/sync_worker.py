@@ -1,4 +1,4 @@
-"""The ways of the synchronous client."""
+"""Worker with the synchronous client."""
 
 import signal
 import threading
@@ -32,7 +32,7 @@ from processing_chaos.sync_store import WatchedStore
 
 
 class Worker:
-    """Processes until it is told to end."""
+    """Worker that processes until it is stopped."""
 
     def __init__(self, orders: Orders, diary: Diary) -> None:
         self.orders, self.diary, self.fate = orders, diary, Fate(orders)
@@ -60,7 +60,7 @@ class Worker:
             raise UnluckyError(event.sequence_number)
 
     def tracked(self, store: WatchedStore, pool: Executor) -> None:
-        """By a checkpointer."""
+        """Process with a `Checkpointer`."""
         orders, diary = self.orders, self.diary
         checkpointer = Checkpointer(
             store,
@@ -107,7 +107,7 @@ class Worker:
             receive_until_told(self.orders, store, on_event, on_initialize, on_close)
 
     def coalesced(self, store: WatchedStore, pool: Executor) -> None:
-        """By a checkpoint for every event."""
+        """Process with a checkpoint for every event."""
         diary = self.diary
 
         def on_event(context: PartitionContext, event: EventData) -> None:
@@ -130,7 +130,7 @@ class Worker:
             receive_until_told(self.orders, coalescing, on_event, on_initialize, on_close)
 
     def processor(self, store: WatchedStore, pool: Executor) -> None:
-        """By an event processor, which minds SIGTERM itself."""
+        """Process with an event processor, which handles SIGTERM itself."""
         EventProcessor(
             partial(client_of, self.orders),
             partial(Processing, self, pool),
@@ -145,7 +145,7 @@ class Worker:
 
 
 class Processing(PartitionProcessor):
-    """Processes one partition, in turn or apart."""
+    """Processes one partition, sequentially or with events finished separately."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Processing(PartitionProcessor):
 
 
 def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubConsumerClient:
-    """A client that balances often."""
+    """Return a client that balances its load often."""
     return EventHubConsumerClient.from_connection_string(
         orders.connection, "$Default", checkpoint_store=checkpoint_store, **CLIENT
     )

@@ -1,4 +1,4 @@
-"""A worker process: `python -m processing_chaos.worker ORDERS`."""
+"""Process of a worker: `python -m processing_chaos.worker ORDERS`."""
 
 import logging
 import sys

@@ -1,14 +1,14 @@
-"""Kill drivers of streaming queries at every stage, and print what became of the events.
+"""Kill drivers of streaming queries at every stage, and report what happened to the events.
 
     python -m spark_crashes --rounds 3
     python -m spark_crashes --stage "in the sink" --backend postgres
-    python -m spark_crashes --seed 7 --rounds 1      the round that has failed, again
+    python -m spark_crashes --seed 7 --rounds 1      repeat a round that has failed
 
 Run it with PYTHONPATH=src:tools. Each round has a query for every cell of the matrix (a stage, a
-route, and whether Spark's checkpoint is kept), all in one driver, that is killed with SIGKILL when
-each of them waits at its stage. A second driver goes on and reads to the end. The seed says by
-which path a query receives, in which batch it dies, and how many events come when; round n of seed
-s is that of seed s + n.
+route, and whether Spark's checkpoint is kept), all in one driver, which is killed with SIGKILL when
+each of them waits at its stage. A second driver continues and reads to the end. The seed decides by
+which path a query receives, in which batch it dies, and when how many events are published; round n
+of seed s is that of seed s + n.
 """
 
 import argparse
@@ -29,7 +29,7 @@ COLUMNS = ("rounds", "events", "lost", "doubled", "batches at most")
 def outcomes_of(
     cells: Sequence[Cell], seed: int, rounds: int, backend: Backend
 ) -> Iterator[Outcome]:
-    """Run the rounds, and say how each went."""
+    """Run the rounds, and yield the outcomes."""
     with backend:
         for number in range(seed, seed + rounds):
             began = time.monotonic()
@@ -41,7 +41,7 @@ def outcomes_of(
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """A row for each cell."""
+    """Return a table with a row for each cell."""
     cells = dict.fromkeys(one.cell for one in outcomes)
     heads = ("killed", "positions by", "checkpoint", *COLUMNS)
     rows = [row(cell, [one for one in outcomes if one.cell == cell]) for cell in cells]
@@ -53,7 +53,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def row(cell: Cell, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """The sums of one cell, and the most batches that one kill has doubled."""
+    """Return the sums of one cell, and the most batches that one kill has doubled."""
     sums = [
         len(outcomes),
         *(sum(getattr(one, name) for one in outcomes) for name in ("events", "lost", "doubled")),
@@ -63,7 +63,7 @@ def row(cell: Cell, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the rounds; the exit status."""
+    """Run the rounds; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""What is crossed with what, and where in a query each combination dies."""
+"""Matrix of stages, routes and checkpoints, and where a query of each combination dies."""
 
 import itertools
 import random
@@ -10,7 +10,7 @@ Stage = Literal["in the first batch", "in the sink", "before the commit", "after
 Route = Literal["publisher", "flushed publisher", "exactly once"]
 Checkpoint = Literal["kept", "deleted"]
 Moment = Literal["begin", "half", "end"]
-"""Of a sink: nothing is written, half of the batch is, all of it is."""
+"""Progress of a sink: nothing, half or all of the batch is written."""
 
 STAGES: tuple[Stage, ...] = (
     "in the first batch",
@@ -19,7 +19,7 @@ STAGES: tuple[Stage, ...] = (
     "after the commit",
 )
 ROUTES: tuple[Route, ...] = ("publisher", "flushed publisher", "exactly once")
-"""A publisher alone; one that each batch waits for; results and positions in one transaction."""
+"""A publisher; one that each batch waits for; results and positions in one transaction."""
 CHECKPOINTS: tuple[Checkpoint, ...] = ("kept", "deleted")
 MOMENTS: tuple[Moment, ...] = ("begin", "half", "end")
 
@@ -28,7 +28,7 @@ RECEIVE_PATHS = ("fast", "public")
 HUB = "Orders"
 PARTITIONS = [str(number) for number in range(3)]
 LATEST_BATCH = 3
-"""No query dies in a later one."""
+"""Last batch in which a query dies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Cell:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether no more than one batch may be doubled.
+        """Return whether at most one batch may be doubled.
 
-        A publisher alone may be some batches behind; then a query that begins at the store has
-        these to read again.
+        A publisher alone may lag by some batches, which a query that begins at the store must read
+        again.
         """
         return self.checkpoint == "kept" or self.route != "publisher"
 
@@ -61,18 +61,18 @@ FEW = [
     Cell("before the commit", "publisher", "kept"),
     Cell("after the commit", "flushed publisher", "deleted"),
 ]
-"""Each stage, and each route with either fate of the checkpoint."""
+"""Each stage, and each route with and without Spark's checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """Where a query waits for the kill.
+    """Point at which a query waits to be killed.
 
     Attributes:
         batch: Spark's id of the batch.
-        moment: how far its sink is.
-        heard: how many checkpoints the store still takes once the sink of the batch before is
-            done, as if it was slow; None: all.
+        moment: progress of its sink.
+        heard: number of checkpoints that the store still accepts once the sink of the previous
+            batch is done, as if it was slow; None: all.
     """
 
     batch: int
@@ -81,15 +81,15 @@ class Death:
 
     @classmethod
     def of(cls, cell: Cell, chosen: random.Random) -> "Death":
-        """One of the places that a stage has."""
+        """Choose one of the points that a stage has."""
         batch, moment = place(cell.stage, chosen)
-        # A batch that waits for the publisher would wait for a store that takes nothing.
+        # A batch that waits for the publisher would wait for a store that accepts nothing.
         is_slow = cell.route == "publisher" or moment == "begin"
         return cls(batch, moment, chosen.choice((0, 1, 2, None)) if is_slow else None)
 
 
 def place(stage: Stage, chosen: random.Random) -> tuple[int, Moment]:
-    """A batch and a moment. Spark has committed a batch when the sink of the next one begins."""
+    """Choose a batch and a moment. Spark commits a batch before the next one's sink begins."""
     batch = chosen.randint(1, LATEST_BATCH)
     if stage == "in the first batch":
         return 0, chosen.choice(MOMENTS)
@@ -100,21 +100,21 @@ def place(stage: Stage, chosen: random.Random) -> tuple[int, Moment]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a driver is told about one query.
+    """Description of one query for a driver.
 
     Attributes:
         name: the query's name, and its consumer group.
-        route: how its positions come into the store.
+        route: how its positions reach the store.
         hub: connection string.
         url: of the database, for a store of positions.
-        engine_url: of the same, for SQLAlchemy.
-        table: of the results, as SQL writes it.
+        engine_url: of the same database, for SQLAlchemy.
+        table: of the results, as SQL identifier.
         checkpoint: Spark's folder.
-        waiting: the file that is there once the query waits for the kill.
-        attempt: 0 for the driver that is killed, 1 for the one after it.
+        waiting: file that exists once the query waits to be killed.
+        attempt: 0 for the driver that is killed, 1 for the next one.
         limit: events of a batch.
         receive_path: the source's option.
-        death: where it waits; None where it reads what is there and ends.
+        death: where it waits; None if it reads what is there and ends.
     """
 
     name: str

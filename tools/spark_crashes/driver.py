@@ -1,4 +1,4 @@
-"""A driver with many queries: `python -m spark_crashes.driver JOBS`, a pickled list of jobs."""
+"""Driver with many queries: `python -m spark_crashes.driver JOBS`, a pickled list of jobs."""
 
 import pickle
 import sys
@@ -29,13 +29,13 @@ SIDE_BY_SIDE = 2
 STARTS = 5
 QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.ui.showConsoleProgress": "false"}
-"""For a driver that lives some seconds, most of the time went to compilers."""
+"""A driver that lives for seconds would spend most of the time compiling."""
 
 Sink = Callable[[DataFrame, int], None]
 
 
 def with_publisher(spark: SparkSession, job: Job, scope: Scope, opened: ExitStack) -> Sink:
-    """A sink of a query whose positions a publisher brings into the store."""
+    """Return the sink of a query whose positions a publisher writes to the store."""
     store = opened.enter_context(SlowStore(job.url))
     publisher = CheckpointPublisher(store, scope, query_name=job.name)
     opened.enter_context(publisher)
@@ -58,7 +58,7 @@ def with_publisher(spark: SparkSession, job: Job, scope: Scope, opened: ExitStac
 
 
 def exactly_once(job: Job, scope: Scope, opened: ExitStack) -> tuple[Sink, dict[str, str]]:
-    """A sink that writes results and positions in one transaction; where its query begins."""
+    """Return a sink that writes results and positions in one transaction, and its start."""
     recorder = Recorder(job, lambda left: None)
     under_way: list[int] = []
 
@@ -77,7 +77,7 @@ def exactly_once(job: Job, scope: Scope, opened: ExitStack) -> tuple[Sink, dict[
 
 
 def prepared(spark: SparkSession, job: Job, opened: ExitStack) -> DataStreamWriter:
-    """The query of a job, ready to be started."""
+    """Return the query of a job, ready to be started."""
     scope = HubAddress.from_connection_string(job.hub, job.name).scope()
     if job.route == "exactly once":
         sink, begin = exactly_once(job, scope, opened)
@@ -94,7 +94,7 @@ def prepared(spark: SparkSession, job: Job, opened: ExitStack) -> DataStreamWrit
 
 
 def go_on(spark: SparkSession, job: Job, opened: ExitStack) -> None:
-    """Run a query until it waits for the kill, or has read what is there.
+    """Run a query until it waits to be killed, or has read what is there.
 
     Raises:
         StreamingQueryException: it failed.
@@ -105,15 +105,15 @@ def go_on(spark: SparkSession, job: Job, opened: ExitStack) -> None:
         try:
             return wait(writer.start(), job)
         except StreamingQueryException as error:
-            # Spark gives its Python processes 10 s to start, and a busy machine may not. No row
-            # of the batch has come to the sink then, so it may begin again.
+            # Spark gives its Python processes 10 s to start, which a busy machine may exceed. No
+            # row of the batch has reached the sink then, so it may begin again.
             if "failed to connect back" not in str(error):
                 raise
     raise TimeoutError(f"{job.name}: Spark could not start its processes {STARTS} times")
 
 
 def wait(query: StreamingQuery, job: Job) -> None:
-    """Wait until a query waits for the kill, or ends; raise what has ended it."""
+    """Wait until a query waits to be killed, or ends; raise its error."""
     while query.isActive:
         if job.death and job.waiting.exists():
             return
@@ -122,12 +122,12 @@ def wait(query: StreamingQuery, job: Job) -> None:
 
 
 def run(jobs: Sequence[Job], folder: Path) -> None:
-    """Run the queries until each waits for the kill, or has read what is there."""
-    # What a killed Spark leaves behind is below the folder.
+    """Run the queries until each waits to be killed, or has read what is there."""
+    # The files that a killed Spark leaves behind are below the folder.
     java = f"-Djava.io.tmpdir={folder} {QUICK_JAVA}"
     settings = {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": java}
     with spark_runs.session(settings=QUICK | settings) as spark, ExitStack() as opened:
-        # Each begins with Python processes of its own, so not all at once.
+        # Not all at once: each query starts Python processes.
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for _ in pool.map(lambda job: go_on(spark, job, opened), jobs):
                 pass
@@ -136,12 +136,12 @@ def run(jobs: Sequence[Job], folder: Path) -> None:
 
 
 def main() -> None:
-    """Run the jobs of the file that is named."""
+    """Run the jobs of the file named on the command line."""
     given = Path(sys.argv[1])
     try:
         run(pickle.loads(given.read_bytes()), given.parent)
     except Exception:
-        # At the end of the log, behind what Spark says while it is torn down.
+        # Put the traceback at the end of the log, after Spark's shutdown messages.
         time.sleep(1)
         traceback.print_exc()
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""What may be found after a kill and after the queries went on, and what may not."""
+"""Comparison of published events and results after a kill and after the queries continued."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from spark_crashes.cells import Cell
 
 Numbers = Mapping[str, int]
-"""The sequence number of the last event by partition; a partition without events is absent."""
+"""Sequence number of the last event by partition; a partition without events is absent."""
 
 
 class Written(NamedTuple):
-    """An event in the results, and who has written it."""
+    """Event in the results, and the attempt that has written it."""
 
     partition: str
     number: int
@@ -21,13 +21,13 @@ class Written(NamedTuple):
 
     @property
     def event(self) -> tuple[str, int]:
-        """Which event of the hub."""
+        """Partition and sequence number of the event."""
         return self.partition, self.number
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look at a query's database has found.
+    """Contents of a query's database at one time.
 
     Attributes:
         written: the results.
@@ -40,15 +40,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a query.
+    """Outcome of a query.
 
     Attributes:
-        cell: which one.
-        events: how many were published.
-        lost: how many of them are not in the results.
-        doubled: how many are there more than once.
-        batches: of the killed driver, that the doubled ones came in.
-        problems: what must not be, in words.
+        cell: of the query.
+        events: number of published events.
+        lost: number of those that are not in the results.
+        doubled: number of those that are there more than once.
+        batches: number of batches of the killed driver with doubled events.
+        problems: descriptions of broken rules.
     """
 
     cell: Cell
@@ -63,10 +63,10 @@ def judged(cell: Cell, killed: Found, begin: Numbers, ended: Found, published: N
     """Compare what was published with the results.
 
     Args:
-        cell: what was tried.
-        killed: what was there after the kill.
-        begin: the last events before the place where the second driver had to begin.
-        ended: what was there when the second driver had read everything.
+        cell: of the query.
+        killed: contents of the database after the kill.
+        begin: the last events before the position where the second driver had to begin.
+        ended: contents of the database when the second driver had read everything.
         published: the last events of the hub.
     """
     times = Counter(one.event for one in ended.written)
@@ -90,12 +90,12 @@ def judged(cell: Cell, killed: Found, begin: Numbers, ended: Found, published: N
 
 
 def events_of(last: Numbers) -> list[tuple[str, int]]:
-    """All events up to these."""
+    """Return all events up to these."""
     return [(one, number) for one, end in last.items() for number in range(end + 1)]
 
 
 def repeated(cell: Cell, killed: Found, begin: Numbers) -> list[tuple[str, int]]:
-    """The events that the second driver has to read although they were written."""
+    """Return the events that the second driver has to read although they were written."""
     if cell.route == "exactly once":
         return []
     events = [one.event for one in killed.written]

@@ -1,4 +1,4 @@
-"""One round: many queries in a driver that is killed, and again in one that reads to the end."""
+"""One round: many queries in a driver that is killed, then in one that reads to the end."""
 
 import os
 import pickle
@@ -30,15 +30,15 @@ COLUMNS = "part VARCHAR(9), number BIGINT, attempt INT, batch INT"
 
 @dataclass(frozen=True)
 class Query:
-    """A query of a round: its cell, its database, and what drivers are told."""
+    """Query of a round: its cell, its database, and its job for the drivers."""
 
     cell: Cell
     place: TablesPlace
     job: Job
 
     def found(self) -> Found:
-        """What its database holds, read past every store."""
-        # Positions first: who writes both at once, writes no position without its results.
+        """Return the contents of its database, bypassing the store."""
+        # Positions first: a writer of both at once writes no position without its results.
         rows = self.place.rows("checkpoint")
         stored = {one: int(row["sequencenumber"]) for one, row in rows.items()}
         table = self.job.table
@@ -46,20 +46,20 @@ class Query:
         return Found([Written(*row) for row in results], stored)
 
     def begin(self, stored: Numbers) -> Numbers:
-        """The last events before the place where the next driver has to begin."""
+        """Return the last events before the position where the next driver has to begin."""
         if self.cell.checkpoint == "deleted":
             return stored
         return read_spark_checkpoint(self.job.checkpoint).positions
 
     def again(self) -> Job:
-        """What the next driver is told; Spark's checkpoint is gone where it is to be deleted."""
+        """Return the job for the next driver; delete Spark's checkpoint if the cell says so."""
         if self.cell.checkpoint == "deleted":
             shutil.rmtree(self.job.checkpoint)
         return replace(self.job, attempt=1, death=None)
 
 
 class Publishing:
-    """Publishes a few events at a time, to partitions of its choice."""
+    """Publishes a few events at a time, to random partitions."""
 
     def __init__(self, hub: LocalHub, chosen: random.Random) -> None:
         self._hub = hub
@@ -67,18 +67,18 @@ class Publishing:
         self._next = 0.0
 
     def now_and_then(self) -> None:
-        """Publish a few if the last ones came some time ago."""
+        """Publish a few events if the last ones were published some time ago."""
         if time.monotonic() > self._next:
             self._next = time.monotonic() + PACE_SECONDS
             self.some(10)
 
     def some(self, most: int) -> None:
-        """Publish up to so many, to one partition."""
+        """Publish at most this many events, to one partition."""
         partition = self._chosen.choice(PARTITIONS)
         self._hub.publish(HUB, partition, [b"event"] * self._chosen.randint(1, most))
 
     def last(self) -> Numbers:
-        """The last event of each partition."""
+        """Return the last event of each partition."""
         held = [self._hub.partition_properties(HUB, one) for one in PARTITIONS]
         return {one.partition_id: one.last_sequence_number for one in held if not one.is_empty}
 
@@ -87,7 +87,7 @@ def run_round(cells: Sequence[Cell], seed: int, backend: Backend) -> list[Outcom
     """Run a round with a query for each cell.
 
     Raises:
-        ChildError: a driver failed, or a query was not killed where it was to be.
+        ChildError: a driver failed, or a query was not killed where it should have been.
     """
     chosen = random.Random(seed)
     with ExitStack() as opened:
@@ -101,7 +101,7 @@ def run_round(cells: Sequence[Cell], seed: int, backend: Backend) -> list[Outcom
 
 
 def place_on(backend: Backend) -> TablesPlace:
-    """A database with a place for results."""
+    """Return a database with a table for results."""
     place = backend.place()
     assert isinstance(place, TablesPlace)
     return place
@@ -110,7 +110,7 @@ def place_on(backend: Backend) -> TablesPlace:
 def query(
     cell: Cell, number: int, hub: LocalHub, folder: Path, chosen: random.Random, place: TablesPlace
 ) -> Query:
-    """A query that dies where the seed says."""
+    """Return a query that dies where the seed decides."""
     table = place.tables.quoted(RESULTS)
     place.execute(f"CREATE TABLE {table} ({COLUMNS})")
     job = Job(
@@ -133,7 +133,7 @@ def query(
 def killed_and_gone_on(
     queries: Sequence[Query], publishing: Publishing, folder: Path
 ) -> list[Outcome]:
-    """Kill a driver when each query is where it dies; let another one finish; compare."""
+    """Kill a driver when each query waits; let another one finish; compare."""
     for _ in range(20):
         publishing.some(20)
     kill(queries, publishing, folder)
@@ -149,7 +149,7 @@ def killed_and_gone_on(
 
 
 def kill(queries: Sequence[Query], publishing: Publishing, folder: Path) -> None:
-    """Run a driver until each of its queries waits for the kill, and kill it."""
+    """Run a driver until each of its queries waits to be killed, and kill it."""
     waiting = [query.job.waiting for query in queries]
 
     def is_there() -> bool:
@@ -173,7 +173,7 @@ def finish(queries: Sequence[Query], folder: Path) -> None:
 
 
 def driver(jobs: list[Job], folder: Path, name: str) -> Child:
-    """A driver in a process group of its own, with its JVM."""
+    """Start a driver in its own process group, with its JVM."""
     given = folder / f"{name}.jobs"
     given.write_bytes(pickle.dumps(jobs))
     path = [TOOLS, spark_runs.SOURCES, os.environ.get("PYTHONPATH", "")]

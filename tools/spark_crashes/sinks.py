@@ -1,4 +1,4 @@
-"""A sink that writes down which event came in which batch, and where it waits to be killed."""
+"""Sink that records which event came in which batch, and waits where it is to be killed."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -12,16 +12,16 @@ from spark_crashes.cells import Job, Moment
 
 
 class SlowStore(SqlCheckpointStore):
-    """A store that from some moment on takes a few checkpoints and then does not answer.
+    """Store that at some point accepts only a few more checkpoints and then does not answer.
 
     Attributes:
-        left: how many it still takes; None: all.
+        left: number of checkpoints that it still accepts; None: all.
     """
 
     left: int | None = None
 
     def update_checkpoint(self, checkpoint: Mapping[str, Any], **unknown: Any) -> None:
-        """Store it, or never answer."""
+        """Store the checkpoint, or never return."""
         if self.left == 0:
             threading.Event().wait()
         if self.left is not None:
@@ -30,11 +30,11 @@ class SlowStore(SqlCheckpointStore):
 
 
 class Recorder:
-    """Writes rows into the table of results, which has no key: what came twice is there twice.
+    """Writes rows into the table of results, which has no key: repeated events appear twice.
 
     Args:
         job: of the query.
-        slow_down: is told how many checkpoints its store still takes.
+        slow_down: called with the number of checkpoints that its store still accepts.
     """
 
     def __init__(self, job: Job, slow_down: Callable[[int | None], None]) -> None:
@@ -43,7 +43,7 @@ class Recorder:
         self._engine = create_engine(job.engine_url, poolclass=NullPool)
 
     def at(self, moment: Moment, batch_id: int) -> None:
-        """Say that the sink of a batch is so far; wait for the kill if this is the place."""
+        """Report the progress of a batch's sink; wait to be killed if this is the place."""
         death = self._job.death
         if death is None:
             return
@@ -62,7 +62,7 @@ class Recorder:
                 self.at("half", batch_id)
 
     def write(self, connection: Connection, rows: Sequence[Row], batch_id: int) -> None:
-        """Write a batch in the transaction of another."""
+        """Write a batch in the transaction of another writer."""
         first, second = halves(rows)
         self._insert(connection, first, batch_id)
         self.at("half", batch_id)
@@ -78,6 +78,6 @@ class Recorder:
 
 
 def halves(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
-    """The first half of a batch, and the rest."""
+    """Return the first half of a batch, and the rest."""
     middle = len(rows) // 2
     return rows[:middle], rows[middle:]

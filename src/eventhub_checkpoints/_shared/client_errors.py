@@ -1,6 +1,6 @@
-"""The official client's errors as errors of this package: what was refused, where, what to do.
+"""Conversion of the official client's errors to errors of this package.
 
-The client names neither hub nor partition, and a wrong key is `client-error` to it.
+The client's errors name neither hub nor partition, and report a wrong key as `client-error`.
 
 Source: azure-eventhub 5.15.1, `exceptions.py` and `_transport/_pyamqp_transport.py`.
 """
@@ -14,11 +14,11 @@ from eventhub_checkpoints.records import Scope
 
 NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"
 UNAUTHORIZED, OUT_OF_RANGE = "unauthorized-access", "argument-out-of-range"
-"""The client's conditions."""
+"""Error conditions of the client."""
 
 
 def reason(error: Exception) -> str:
-    """The client's description of an error, without the lines that repeat it."""
+    """Return the client's description of an error, without the lines that repeat it."""
     lines = [line.strip() for line in str(error).splitlines()]
     ends = (at for at, line in enumerate(lines) if line.startswith("Error"))
     return ", ".join(filter(None, lines[: next(ends, None)])) or type(error).__name__
@@ -27,12 +27,12 @@ def reason(error: Exception) -> str:
 def explanation(
     error: Exception, scope: Scope, partition_id: str | None = None
 ) -> CheckpointStoreError:
-    """Return the error of this package that stands for one of the client's.
+    """Return the error of this package that corresponds to an error of the client.
 
     Args:
         error: an `EventHubError`.
-        scope: the hub that was asked, and the consumer group that it is read in.
-        partition_id: the partition that was to be read; None: it was asked a question.
+        scope: the hub and the consumer group in which it is read.
+        partition_id: the partition that was to be read; None for a management request.
     """
     namespace, hub, group = scope
     condition, said = str(getattr(error, "error", None)), reason(error)

@@ -1,4 +1,4 @@
-"""Errors and a guard for objects that meet the client of the other colour, sync or async."""
+"""Guards against the use of sync objects with async clients, and the reverse."""
 
 import sys
 from collections.abc import Callable
@@ -12,19 +12,19 @@ SYNC_CLIENT, AIO_CLIENT = "azure.eventhub", "azure.eventhub.aio"
 
 
 class ClientGuard:
-    """A method of a store that the client of the other colour cannot get.
+    """Store method that a client of the wrong kind, sync or async, cannot look up.
 
     That client would await a list, or iterate over a coroutine, and report only Python's
     `TypeError`. All other code gets the plain method: a sync store works inside a running event
     loop, as in a notebook, and an async method stays a coroutine function.
 
     Args:
-        method: what all others get.
+        method: the method that all other code gets.
         other_client: the package of the client that is refused.
 
-    Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py` and its aio twin: the
-    client looks `list_ownership`, or with `partition_id=` `list_checkpoints`, up on its store
-    before anything else of it.
+    Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py` and its aio twin:
+    `list_ownership`, or with `partition_id=` `list_checkpoints`, is the first attribute of its
+    store that the client looks up.
     """
 
     def __init__(self, method: Callable[..., Any], other_client: str) -> None:
@@ -39,7 +39,7 @@ class ClientGuard:
 
 
 def wrong_client(value: object, client: str) -> ConfigurationError:
-    """The error of an object that meets a client of the other colour."""
+    """Return the error for an object that is used with a client of the wrong kind."""
     kind, package = ("synchronous", AIO) if client == AIO_CLIENT else ("asynchronous", SYNC)
     or_open = f", or open_store of {package}" if hasattr(value, "from_url") else ""
     return ConfigurationError(
@@ -49,13 +49,8 @@ def wrong_client(value: object, client: str) -> ConfigurationError:
 
 
 def no_store(value: object, client: str) -> ConfigurationError:
-    """Return the error of what is given in the place of a store.
-
-    Args:
-        value: it.
-        client: whose stores were expected, and where they are.
-    """
-    # Not what it is: a URL may hold a password.
+    """Return the error for an object that is passed as a store but is not one."""
+    # The value is not shown: a URL may hold a password.
     hint = "; open_store makes one of a URL" if isinstance(value, str) else ""
     return ConfigurationError(
         f"store is of type {kind_of(value)}; expected a checkpoint store for {client}{hint}"
@@ -63,10 +58,13 @@ def no_store(value: object, client: str) -> ConfigurationError:
 
 
 def twin_import(value: object) -> str:
-    """The import of an object's class, or of the base class that is ours, in the other colour."""
+    """Return the import of the class's counterpart, sync or async.
+
+    For a class of another package, that of its base class in this package.
+    """
     kind = next(one for one in type(value).__mro__ if one.__module__.startswith(f"{SYNC}."))
     module, name = kind.__module__, getattr(kind, "twin", "") or kind.__name__
     mine, other = (AIO, SYNC) if f"{module}.".startswith(f"{AIO}.") else (SYNC, AIO)
-    if not hasattr(sys.modules[mine], name):  # the roots of both colours have the same names
+    if not hasattr(sys.modules[mine], name):  # both root packages export the same names
         other += module.removeprefix(mine)
     return f"from {other} import {name}"

@@ -1,7 +1,7 @@
-"""The private attributes of azure-eventhub that are read, all in this module.
+"""All private attributes of azure-eventhub that this package reads.
 
-Nothing else in the package reads one, and nothing is changed. Where a release of the client does
-not have what is asked for, each function says so, and its caller goes on without.
+No other module reads one, and none is modified. If a release of the client lacks an attribute, the
+function reports that, and its caller continues without it.
 
 Source: azure-eventhub 5.12.0 to 5.15.1.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from eventhub_checkpoints.records import Scope
 
 STORE = "_checkpoint_store"
-"""Of a client and of a partition context, sync and aio."""
+"""Attribute of a client and of a partition context, sync and aio."""
 UNKNOWN = object()
 
 try:
@@ -27,15 +27,15 @@ def store_of(one: object) -> Any:
     """Return the checkpoint store of a client or of a partition context.
 
     Returns:
-        The store; None if a client has none; `UNKNOWN` if that cannot be read.
+        The store; None if a client has none; `UNKNOWN` if it cannot be read.
     """
     return getattr(one, STORE, UNKNOWN)
 
 
 def scope_of(client: Any) -> Scope:
-    """Return which hub a client reads, and in which consumer group, for people.
+    """Return the hub and consumer group that a client reads, for messages.
 
-    A name that cannot be read is told from one that can by its words.
+    A name that cannot be read is replaced by a placeholder that no real name can equal.
     """
     address = getattr(client, "_address", None)
     return Scope(
@@ -46,11 +46,11 @@ def scope_of(client: Any) -> Scope:
 
 
 def is_client_closed() -> bool:
-    """Return whether this thread runs a callback of a sync client that was closed meanwhile.
+    """Return whether this thread runs a callback of a sync client that has been closed since.
 
-    A sync client that is closed does not interrupt a handler, and tells nobody. The loop in which
-    it calls its handlers is found on the stack of this thread. False for an aio client, which
-    cancels its handlers, and where it cannot be known.
+    Closing a sync client neither interrupts nor notifies a handler. The loop in which the client
+    calls its handlers is found on the stack of this thread. False for an aio client, which
+    cancels its handlers, and where the state cannot be determined.
     """
     frame = inspect.currentframe()
     while frame is not None and frame.f_code is not RECEIVING:

@@ -1,4 +1,4 @@
-"""Tables and durations of a configuration: which keys there are, and what each may hold."""
+"""Validation of configuration tables: known keys, and the values that each accepts."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,13 +21,13 @@ ANY_DAY = datetime(2000, 1, 1)
 
 
 def seconds_of(value: Any) -> float | None:
-    """The duration in seconds; None where the value is none.
+    """Return a duration in seconds; None if the value is not a duration.
 
-    A number without a unit is none: HOCON takes it for milliseconds, most readers for seconds.
+    A number without a unit is refused: HOCON reads it as milliseconds, most readers as seconds.
     """
     if isinstance(value, str):
         return seconds_of_text(value)
-    # A timedelta, or the relativedelta of dateutil: what pyhocon makes of a duration.
+    # A timedelta, or dateutil's relativedelta, which pyhocon creates for a duration.
     try:
         return float((ANY_DAY + value - ANY_DAY).total_seconds())
     except (TypeError, AttributeError, OverflowError):
@@ -35,7 +35,7 @@ def seconds_of(value: Any) -> float | None:
 
 
 def seconds_of_text(text: str) -> float | None:
-    """The duration that a text spells."""
+    """Parse a duration string."""
     found = DURATION.fullmatch(text)
     if found is None or found[2] not in SECONDS:
         return None
@@ -43,15 +43,15 @@ def seconds_of_text(text: str) -> float | None:
 
 
 Check = Callable[[str, object], Any]
-"""Takes a path and the value there; gives what the value means, or raises ConfigurationError."""
+"""Takes a path and its value; returns the converted value or raises ConfigurationError."""
 Keys = Mapping[str, Check]
 
 
 def checked_table(path: str, value: object, keys: Keys) -> dict[str, Any]:
-    """A table's values by key, each checked; those that were not given are not there.
+    """Return a table's checked values by key; absent keys are left out.
 
     Raises:
-        ConfigurationError: it is no table, has a key that is not known, or a value cannot be.
+        ConfigurationError: the value is not a table, or a key is unknown, or a value is invalid.
     """
     if not isinstance(value, Mapping):
         raise unfit(path, value, f"a table with {', '.join(keys)}")
@@ -61,10 +61,10 @@ def checked_table(path: str, value: object, keys: Keys) -> dict[str, Any]:
 
 
 def check_names(path: str, table: Iterable[object], known: Iterable[str]) -> None:
-    """Refuse a key that is not known.
+    """Refuse unknown keys.
 
     Raises:
-        ConfigurationError: there is one; the message lists those that are, the nearest first.
+        ConfigurationError: a key is unknown; the message lists the known ones, closest first.
     """
     names = list(known)
     for name in table:
@@ -74,43 +74,43 @@ def check_names(path: str, table: Iterable[object], known: Iterable[str]) -> Non
 
 
 def joined(path: str, name: object) -> str:
-    """The full path of a key, for people."""
+    """Return the full path of a key, for messages."""
     text = str(name)
     last = quoted(text) if holds_secret(text) else text
     return f"{path}.{last}" if path else last
 
 
 def unfit(path: str, value: object, expected: str) -> ConfigurationError:
-    """Says of what type a value is, without showing it."""
+    """Return the error for an invalid value; it names the type and does not show the value."""
     return ConfigurationError(f"{path} is of type {type(value).__name__}; expected {expected}")
 
 
 def missing(path: str, expected: str) -> ConfigurationError:
-    """Says that a value is needed that was not given."""
+    """Return the error for a required value that is missing."""
     return ConfigurationError(f"{path} is missing; expected {expected}")
 
 
 def anything(path: str, value: object) -> object:
-    """A value that is not looked at."""
+    """Return the value unchecked."""
     return value
 
 
 def text(path: str, value: object) -> str:
-    """Any text; a secret may be one, so it is never shown."""
+    """Return the value if it is a string; it may be a secret, so it is never shown."""
     if not isinstance(value, str):
         raise unfit(path, value, "a text")
     return value
 
 
 def flag(path: str, value: object) -> bool:
-    """True or false; not the words."""
+    """Return the value if it is a bool; strings such as "true" are refused."""
     if not isinstance(value, bool):
         raise unfit(path, value, "true or false, without quotes")
     return value
 
 
 def count(path: str, value: object) -> int:
-    """A whole number, 1 or more."""
+    """Return the value if it is an integer of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise unfit(path, value, "a whole number, 1 or more")
     if value < 1:
@@ -119,7 +119,7 @@ def count(path: str, value: object) -> int:
 
 
 def matching(pattern: re.Pattern[str], expected: str) -> Check:
-    """A check for texts of one form."""
+    """Return a check for strings that match a pattern."""
 
     def check(path: str, value: object) -> str:
         if not isinstance(value, str):
@@ -132,7 +132,7 @@ def matching(pattern: re.Pattern[str], expected: str) -> Check:
 
 
 def duration(shortest: float, longest: float) -> Check:
-    """A check for durations in a range; gives seconds."""
+    """Return a check for durations in a range, which converts them to seconds."""
 
     def check(path: str, value: object) -> float:
         expected = f"a duration such as '5s' or '5000ms', from {shortest:g}s to {longest:g}s"
@@ -147,7 +147,7 @@ def duration(shortest: float, longest: float) -> Check:
 
 
 def table_of(keys: Keys) -> Check:
-    """A check for a table within a table."""
+    """Return a check for a nested table."""
 
     def check(path: str, value: object) -> dict[str, Any]:
         return checked_table(path, value, keys)
@@ -156,7 +156,7 @@ def table_of(keys: Keys) -> Check:
 
 
 def any_table(path: str, value: object) -> dict[str, Any]:
-    """A table whose keys are checked elsewhere."""
+    """Return the value if it is a table; its keys are checked elsewhere."""
     if not isinstance(value, Mapping):
         raise unfit(path, value, "a table")
     return dict(value)

@@ -1,22 +1,22 @@
-"""Time that the current call has left, and pauses between its attempts."""
+"""Deadline of the current call, and the pauses between its attempts."""
 
 import math
 import time
 from contextvars import Context, ContextVar, copy_context
 
 LONGEST_SECONDS = 60.0
-"""For one request of a call that is not bounded."""
+"""Limit for one request of a call without a deadline."""
 
 _deadline: ContextVar[float] = ContextVar("eventhub_checkpoints_deadline", default=math.inf)
 
 
 def seconds_left() -> float:
-    """Seconds until the running call must have ended; `inf` outside of one, 0 when it is over."""
+    """Return the seconds until the current call's deadline; `inf` without one, 0 when it passed."""
     return max(_deadline.get() - time.monotonic(), 0.0)
 
 
 def bound() -> float:
-    """Return the seconds that a driver may take for the request that is about to be made.
+    """Return the seconds that a driver may take for the next request.
 
     Raises:
         TimeoutError: no time is left.
@@ -40,15 +40,15 @@ WORTHWHILE = 0.05
 
 
 def pause(attempt: int, seconds_left: float, chance: float) -> float | None:
-    """The pause after attempt number `attempt` (from 0), in seconds; None: give up.
+    """Return the seconds to wait after attempt `attempt` (from 0); None to give up.
 
-    Doubles from 0.1 s to 3 s, spread over half to the whole of that by `chance` (0 to 1) so that
-    many clients do not come back in step.
+    Doubles from 0.1 s to 3 s. `chance` (0 to 1) spreads it over the upper half of that, so that
+    many clients do not retry in step.
     """
     wait = min(FIRST_PAUSE * 2 ** min(attempt, 10), LONGEST_PAUSE) * (0.5 + chance / 2)
     return wait if wait + WORTHWHILE < seconds_left else None
 
 
 def attempt_limit(seconds_left: float, seconds: float) -> float:
-    """How long one attempt may take: half of the whole; a hung one leaves time for another."""
+    """Return the limit of one attempt: half of the total, so that time is left for another."""
     return max(min(seconds_left, seconds / 2), 0.0)

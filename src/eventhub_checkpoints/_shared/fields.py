@@ -1,4 +1,4 @@
-"""What a field of a record may hold."""
+"""Validation of the fields of a record."""
 
 import operator
 import re
@@ -15,10 +15,10 @@ DECIMAL = re.compile("-?[0-9]{1,19}")
 
 
 def checked_row(row: Any) -> Mapping[str, Any]:
-    """A record as the SDK hands it over.
+    """Return a record from the SDK if it is a dict.
 
     Raises:
-        InvalidRecordError: it is no dict; its field is `record`.
+        InvalidRecordError: it is not a dict; the field of the error is `record`.
     """
     if not isinstance(row, Mapping):
         raise InvalidRecordError("record", row, "a dict, as the client makes them")
@@ -26,10 +26,10 @@ def checked_row(row: Any) -> Mapping[str, Any]:
 
 
 def checked_rows(rows: Iterable[Row]) -> Iterable[Row]:
-    """The ownerships that the SDK proposes.
+    """Return the ownerships that the SDK proposes.
 
     Raises:
-        InvalidRecordError: it is not several; its field is `ownership_list`.
+        InvalidRecordError: they are not an iterable of rows; the error's field is `ownership_list`.
     """
     if not isinstance(rows, Iterable) or isinstance(rows, Mapping | str | bytes):
         raise InvalidRecordError("ownership_list", rows, "a list of dicts, as the client makes it")
@@ -37,11 +37,11 @@ def checked_rows(rows: Iterable[Row]) -> Iterable[Row]:
 
 
 def checked_name(field: str, value: Any) -> str:
-    """A name or id that can be part of a key.
+    """Return a name or id if it can be part of a key.
 
     Raises:
-        InvalidRecordError: it is empty, no text, `.` or `..`, or holds a slash of either kind
-            or a control character, or a secret.
+        InvalidRecordError: it is not a string, is empty, `.` or `..`, or holds a slash or
+            backslash, a control character or a secret.
     """
     if not isinstance(value, str) or not value:
         is_number = field == "partition_id" and isinstance(value, int)
@@ -57,10 +57,10 @@ def checked_name(field: str, value: Any) -> str:
 
 
 def checked_owner_id(value: Any) -> str:
-    """An owner id; None and `""` are nobody's.
+    """Return an owner id; None and `""` mean no owner.
 
     Raises:
-        InvalidRecordError: it is no printable text.
+        InvalidRecordError: it is not a printable string.
     """
     if value is None:
         return ""
@@ -70,10 +70,10 @@ def checked_owner_id(value: Any) -> str:
 
 
 def checked_etag(value: Any) -> str | None:
-    """The etag that a stored row must carry; None and `""` are no etag.
+    """Return the etag that the stored row must carry; None and `""` mean no etag.
 
     Raises:
-        InvalidRecordError: it is no text.
+        InvalidRecordError: it is not a string.
     """
     if value is None:
         return None
@@ -83,11 +83,11 @@ def checked_etag(value: Any) -> str | None:
 
 
 def checked_offset(value: Any, sequence_number: int) -> str:
-    """An offset as it is stored: a string as it is, `""` when unknown.
+    """Return an offset as it is stored: a string unchanged, `""` if unknown.
 
-    Unknown are None, the `SequenceOffset` of a listed checkpoint, and the same number as a plain
-    int, as JSON gives it back. Any other int is refused: it may be an offset that was meant as a
-    string, and left out it would be lost.
+    An unknown offset is None, the `SequenceOffset` of a listed checkpoint, or the same number as
+    a plain int, as after a JSON round trip. Any other int is refused: it may be an offset that
+    was meant as a string, and would be lost if it were dropped.
 
     Raises:
         InvalidRecordError: it is none of these.
@@ -108,10 +108,10 @@ def checked_offset(value: Any, sequence_number: int) -> str:
 
 
 def checked_sequence_number(value: Any) -> int:
-    """A sequence number that every reader of the record understands.
+    """Return a sequence number that every reader of the record can parse.
 
     Raises:
-        InvalidRecordError: it is no decimal int64.
+        InvalidRecordError: it is not a decimal int64.
     """
     number = whole_number(value)
     if isinstance(value, str) and DECIMAL.fullmatch(value):
@@ -122,9 +122,9 @@ def checked_sequence_number(value: Any) -> int:
 
 
 def whole_number(value: object) -> int | None:
-    """Return any integer, also one of numpy or of a subclass of int, as a plain int; else None.
+    """Return an integer, including numpy integers and subclasses of int, as a plain int; else None.
 
-    A bool is not taken for a number.
+    A bool is not accepted as a number.
     """
     if isinstance(value, bool):
         return None

@@ -1,4 +1,4 @@
-"""Values and texts of others in messages, without the secrets that they may hold."""
+"""Removal of secrets from values and strings that are shown in messages."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ USER = re.compile(
         | (?<!\w) b?['"] [^:/%'"]* (?::(?!//)|%3A(?!%2F))""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What stands in front of a URL's password, also where the URL has no scheme."""
+"""Matches the part of a URL before its password, with or without a scheme."""
 NAMED_SECRET = re.compile(
     r"""(?:shared_?access_?(?:key|signature) | (?:account|access|api|storage)[ _-]?key
         | (?<![a-z])sig | pass(?:word|wd|phrase)? | pwd | secret | token | credentials?
@@ -32,21 +32,21 @@ BARE_SECRET = re.compile(
 
 
 def quoted(value: object, limit: int = 100) -> str:
-    """Return the `repr` of a value for a message, without secrets and at most `limit` characters.
+    """Return the `repr` of a value for a message, without secrets, of at most `limit` characters.
 
-    Masked are the password of a URL, and the rest of the value from its first other secret on,
-    because nothing says reliably where a secret ends. Known as secrets are keys, signatures,
+    The password of a URL is masked. From the first other secret on, the rest of the value is
+    masked, because the end of a secret cannot be found reliably. Secrets are keys, signatures,
     passwords and tokens with their names (`SharedAccessKey=`, `sig=`, `'password': `, `Bearer `),
     keys in base64, and JSON Web Tokens.
     """
     try:
         text = repr(value)
-    except Exception:  # such as that of an int with more digits than Python writes
+    except Exception:  # for example an int with more digits than Python converts
         return f"<{type(value).__qualname__}>"
     named, bare, user = NAMED_SECRET.search(text), BARE_SECRET.search(text), USER.search(text)
     cuts = [found for found in (named and named.end(), bare and bare.start()) if found is not None]
     cut = min(cuts, default=len(text))
-    # Up to the last @: a password that is not percent-encoded may hold every other delimiter.
+    # Up to the last @: a password that is not percent-encoded may contain any other delimiter.
     at = max(text.rfind("@"), text.rfind("%40"))
     rest = MASK + (text[-1] if text[-1:] in ("'", '"') else "") if cuts else ""
     if user is not None and user.end() <= min(at, cut):
@@ -57,14 +57,14 @@ def quoted(value: object, limit: int = 100) -> str:
 
 
 def masked(text: str) -> str:
-    """Return a text of a driver or a server without the secrets that it repeats.
+    """Return a driver's or server's message without the secrets that it repeats.
 
-    Other than in a value that somebody passed, a secret ends here at the next delimiter.
+    Unlike in `quoted`, a secret ends here at the next delimiter.
     """
     text = IN_TEXT.sub(lambda found: f"{found[1]}{MASK}@" if found[1] else found[2] + MASK, text)
     return BARE_SECRET.sub(MASK, text)
 
 
 def holds_secret(text: str) -> bool:
-    """Whether `quoted` masks a part of the text."""
+    """Return whether `quoted` would mask a part of the string."""
     return quoted(text, sys.maxsize) != repr(text)

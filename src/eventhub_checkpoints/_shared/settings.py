@@ -1,4 +1,4 @@
-"""What every store can be told, checked where it is told."""
+"""Settings that all stores share, and their validation."""
 
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
@@ -11,15 +11,15 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Bounds of one store.
+    """Limits of one store.
 
     Attributes:
-        operation_timeout: seconds that a list or a batch of claims may take.
-        write_timeout: seconds that one checkpoint or one release may take.
-        keep_unconfirmed: seconds since the server last confirmed it that an ownership is still
-            kept while its renewal has no answer; must be below the client's expiry.
-        max_concurrency: claims of one batch that are under way at once.
-        on_stale: whether a refused checkpoint is logged, or raised as `StaleCheckpointError`.
+        operation_timeout: time limit of a list or a batch of claims, in seconds.
+        write_timeout: time limit of one checkpoint or one release, in seconds.
+        keep_unconfirmed: how long, in seconds since the server last confirmed it, an ownership is
+            kept while its renewal is unanswered; must be below the client's expiry.
+        max_concurrency: claims of one batch that run at once.
+        on_stale: whether a stale checkpoint is logged, or raised as `StaleCheckpointError`.
     """
 
     operation_timeout: float
@@ -39,53 +39,53 @@ class Settings:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a finite number; a clock cannot wait for any other."""
+    """Return whether the value is a finite number; timeouts cannot be anything else."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     try:
         return isfinite(value)
-    except OverflowError:  # an int that no float can hold
+    except OverflowError:  # an int too large for a float
         return False
 
 
 def is_seconds(value: object) -> bool:
-    """Whether it is a time that can be waited for, above 0."""
+    """Return whether the value is a finite number of seconds above 0."""
     return isinstance(value, int | float) and is_number(value) and value > 0
 
 
 def is_count(value: object) -> bool:
-    """Whether it is a whole number, 1 or more."""
+    """Return whether the value is an integer of at least 1."""
     return isinstance(value, int) and is_number(value) and value >= 1
 
 
 def is_callback(value: object) -> bool:
-    """Whether it is None, or a function, or the like, that nobody has to wait for."""
+    """Return whether the value is None or a callable that is not a coroutine function."""
     return value is None or (callable(value) and not iscoroutinefunction(value))
 
 
 def kind_of(value: object) -> str:
-    """The type of a value as its users import it."""
+    """Return the public import path of a value's type."""
     return name_of(type(value))
 
 
 def name_of(kind: type) -> str:
-    """A type as its users import it."""
+    """Return the public import path of a type."""
     module = kind.__module__.partition("._")[0]
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
 def require(name: str, value: object, holds: bool, expected: str) -> None:
-    """Refuse a setting that cannot work.
+    """Refuse an invalid setting.
 
     Raises:
-        ConfigurationError: it does not hold.
+        ConfigurationError: `holds` is false.
     """
     if not holds:
         raise ConfigurationError(f"{name} is {quoted(value)}; expected {expected}")
 
 
 class StoreSettings(TypedDict, total=False):
-    """The settings as keyword arguments of every store's constructor."""
+    """Settings as keyword arguments of every store's constructor."""
 
     operation_timeout: float
     write_timeout: float

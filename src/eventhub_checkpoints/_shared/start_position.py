@@ -1,4 +1,4 @@
-"""Where a stream starts: a saved position, a given start point, or the beginning."""
+"""Choice of the position at which a partition is first read."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -7,24 +7,24 @@ Saved = TypeVar("Saved")
 Start = TypeVar("Start")
 
 BEGINNING: Final = "-1"
-"""Before the oldest event of a partition, as the client spells it."""
+"""The client's value for the position before the oldest event of a partition."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
-"""The resolution of enqueued times."""
+"""Resolution of enqueued times."""
 
 
 def resolve_start(
     save: bool, start: Start | None, saved: Saved | None, from_saved: bool
 ) -> Saved | Start | str:
-    """Say where a partition starts.
+    """Return the position at which a partition starts.
 
     Args:
-        save: whether positions are saved. Then a saved one goes before a start point, which is
-            for the first run.
-        start: the start point that was given; None: none was.
-        saved: the position that is saved; None: none is.
-        from_saved: go on from a saved position in any case.
+        save: whether positions are saved. If so, a saved position takes precedence over a start
+            point, which then applies to the first run only.
+        start: the start point that was passed, if any.
+        saved: the saved position, if any.
+        from_saved: use a saved position in any case.
 
     Returns:
         `saved`, `start` or `BEGINNING`.
@@ -37,8 +37,8 @@ def resolve_start(
 def client_position(start: Any) -> Any:
     """Return a start point as the client's `starting_position`; None is the beginning.
 
-    A time means the first event that was enqueued then or later, as everywhere in this package;
-    the client's own rule is later than the time.
+    In this package, a time means the first event that was enqueued at or after it; the client
+    itself starts strictly after the time.
 
     Source: azure-eventhub 5.15.1, `_utils.py`, `event_position_selector`.
     """

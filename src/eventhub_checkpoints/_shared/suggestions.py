@@ -1,4 +1,4 @@
-"""Which known name, or URL of a store, was probably meant by one that is not known."""
+"""Suggestions ("did you mean") for unknown names and URLs."""
 
 import re
 from collections.abc import Iterable
@@ -9,37 +9,37 @@ from eventhub_checkpoints._shared.secrets import holds_secret
 from eventhub_checkpoints.errors import ConfigurationError
 
 LONGEST_OPTION = 40
-"""A longer name in a URL's query is part of a key or a password, and not shown."""
+"""A longer name in a URL's query is part of a key or a password, and is not shown."""
 ALIKE = 0.5
-"""From 0 to 1: how much of a name must be another's for it to be a typing error."""
+"""Minimum similarity, from 0 to 1, at which a name counts as a misspelling of another."""
 MISSPELT = 0.85
-"""The same for an argument of ours; of a driver's own, none is above 0.8."""
+"""The same for arguments of this package; no argument of a driver scores above 0.8."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant; None where none is alike."""
+    """Return the known name that was probably meant; None if none is similar."""
     names = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), names, 1, ALIKE)
     return names[found[0]] if found else None
 
 
 def nearest_first(name: str, known: Iterable[str]) -> list[str]:
-    """The names that are known, and before all others the one that was probably meant."""
+    """Return the known names, starting with the one that was probably meant."""
     names = list(known)
     meant = nearest(name, names)
     return names if meant is None else [meant, *(each for each in names if each != meant)]
 
 
 def refuse_misspelt(names: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Refuse keyword arguments that are almost ours, where all others are handed on or ignored.
+    """Refuse misspelled keyword arguments where unknown ones are passed on or ignored.
 
     Args:
-        names: of the arguments that are not ours.
-        known: of ours.
-        what: they are, such as `setting`.
+        names: arguments that are not known.
+        known: arguments of this package.
+        what: the kind of argument for the message, such as `setting`.
 
     Raises:
-        ConfigurationError: there is one.
+        ConfigurationError: a name is a misspelling of a known one.
     """
     for name in names:
         for meant in get_close_matches(name.lower(), known, 1, MISSPELT):
@@ -56,7 +56,7 @@ URLS = {
     **dict.fromkeys(("scylla", "scylladb", "cql"), "cassandra://HOST/KEYSPACE"),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "azure", "az", "blob"), CONTAINER),
 }
-"""What is meant by the scheme of another program, or of a database that no store is for."""
+"""Suggestion by URL scheme, for schemes of other programs and of unsupported databases."""
 PORTS = {
     "5432": POSTGRESQL,
     "6379": "redis://HOST:6379/0",
@@ -77,11 +77,11 @@ HOST = re.compile(r"[\w.-]+:(?P<port>\d+)(?:/\d*)?")
 
 
 def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
-    """Return what to add to a message about a URL that no store takes; `""` where that is unclear.
+    """Return the suggestion to append to a message about an unsupported URL; `""` if unclear.
 
     Args:
-        url: what was passed, a string or a path; only a path without a secret is repeated.
-        own: what the URLs of the store begin with that was called; none: any store's.
+        url: the string or path that was passed; only a path without a secret is repeated.
+        own: URL prefixes of the store that was called; empty for any store.
     """
     if isinstance(url, str) and (found := CONNECTION_STRING.search(url)):
         return STORAGE_ACCOUNT if found["account"] else EVENT_HUB
@@ -96,14 +96,14 @@ def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
 
 
 def meant_url(url: str) -> str | None:
-    """Return the URL of a store, with words for its parts, that is most like what was passed."""
+    """Return the store URL, with placeholders, that most resembles what was passed."""
     scheme, slashes, _ = url.removeprefix("jdbc:").partition("://")
     if slashes and scheme.lower() in URLS:
         return URLS[scheme.lower()]
     if slashes and url.startswith("jdbc:postgresql"):
         return POSTGRESQL
     if ",password=" in url:
-        return "rediss://:PASSWORD@HOST:6380/0"  # as StackExchange.Redis and the portal write it
+        return "rediss://:PASSWORD@HOST:6380/0"  # format of StackExchange.Redis and the portal
     if found := HOST.fullmatch(url):
         return PORTS.get(found["port"])
     if found := SQLITE.fullmatch(url):
@@ -112,5 +112,5 @@ def meant_url(url: str) -> str | None:
 
 
 def sqlite_url(path: str) -> str:
-    """Return the URL of a file."""
+    """Return the SQLite URL of a file."""
     return "sqlite:///FILE" if holds_secret(path) or "@" in path else f"sqlite:///{path}"

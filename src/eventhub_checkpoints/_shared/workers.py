@@ -2,11 +2,12 @@
 
 Python runs signal handlers in the main thread, between any two steps of any code: also between the
 acquisition of a lock and the `try` that releases it, in the queue of a driver's connection pool
-and in `threading` itself. A time limit by signal (Celery, RQ, Airflow) or Ctrl-C there leaves the
-lock held, or a connection lost, for ever. So the main thread only waits; what it waits for ends as
-usual, in a thread that no signal handler interrupts.
+and in `threading` itself. There, a time limit by signal (Celery, RQ, Airflow) or Ctrl-C leaves the
+lock held, or a connection lost, for ever. So the main thread only waits, and the call itself
+completes in a thread that no signal handler interrupts.
 
-Every step of the main thread here may be the last: each leaves a state that the next call can use.
+The main thread can be interrupted at every step here: each leaves a state that the next call can
+use.
 """
 
 import _thread
@@ -19,12 +20,12 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 MOST_WORKERS = 32
-"""Calls at once: more than one only while interrupted calls come to their ends."""
+"""Maximum number of threads; more than one is used only while interrupted calls complete."""
 RECHECK_SECONDS = 5.0
 
 
 class Job:
-    """One call, and where its outcome goes."""
+    """One call and its outcome."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -32,7 +33,7 @@ class Job:
         self.is_wanted = True
 
     def run(self, ended: Callable[[], None]) -> None:
-        """Make the call, unless nobody waits for it any more."""
+        """Run the call, unless its caller has stopped waiting."""
         result: Any = None
         error: BaseException | None = None
         if self.is_wanted:
@@ -51,19 +52,19 @@ class Job:
                 raise error
             return result
         finally:
-            # An error refers to this frame: without this, only the garbage collector frees both.
+            # The error refers to this frame: without this, only the garbage collector frees both.
             error = None
 
 
 class Worker:
-    """A thread that makes one call after another."""
+    """Thread that runs one call after another."""
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[Job] = SimpleQueue()
         self.is_idle = False
 
     def work(self, first: Job, others: list["Worker"]) -> None:
-        """Register among the others, and work for ever."""
+        """Register in `others`, and run calls for ever."""
         others.append(self)
         first.run(self._ended)
         del first
@@ -71,7 +72,7 @@ class Worker:
             try:
                 job = self.jobs.get(timeout=RECHECK_SECONDS)
             except Empty:
-                # Chosen by a caller that was interrupted before it could hand its job over.
+                # A caller chose this thread, but was interrupted before it submitted its job.
                 self.is_idle = True
                 continue
             self.is_idle = False
@@ -83,13 +84,13 @@ class Worker:
 
 
 class Workers:
-    """Hands calls of one thread to others."""
+    """Runs calls of one thread in other threads."""
 
     def __init__(self) -> None:
         self._workers: list[Worker] = []
 
     def call(self, function: Callable[[], T]) -> T:
-        """Call the function in another thread and wait for it; here where none can be started."""
+        """Call the function in another thread and wait; call it here if none can be started."""
         job = Job(function)
         try:
             worker = self._chosen()
@@ -98,7 +99,7 @@ class Workers:
             else:
                 try:
                     _thread.start_new_thread(Worker().work, (job, self._workers))
-                except RuntimeError:  # at the interpreter's end
+                except RuntimeError:  # at interpreter shutdown
                     return function()
             result: T = job.result()
             return result
@@ -113,7 +114,7 @@ class Workers:
         return random.choice(self._workers) if len(self._workers) >= MOST_WORKERS else None
 
     def forget(self) -> None:
-        """Know no thread: a forked process has none of its parent's."""
+        """Drop all threads: a forked process has none of its parent's."""
         self._workers = []
 
 

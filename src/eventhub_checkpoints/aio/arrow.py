@@ -1,13 +1,13 @@
-"""A hub as Arrow batches, asynchronously; see `eventhub_checkpoints.arrow`.
+"""An event hub as Arrow batches, for asyncio; see `eventhub_checkpoints.arrow`.
 
     async with read_batches(CONNECTION_STRING, store="sqlite:///checkpoints.db") as batches:
         async for batch in batches:
             await work(batch)
             await batches.commit()
 
-Receiving and decoding happen in threads, as many as `partitions_at_once`, and never block the
-event loop. A task that waits for a batch can be cancelled at any time: no batch is lost by it.
-Arrow's own readers are synchronous, so `to_reader` is only there; `to_table` is in both.
+Receiving and decoding run in threads, up to `partitions_at_once` of them, and never block the event
+loop. A task that waits for a batch can be cancelled at any time without losing a batch. Arrow's own
+readers are synchronous, so only the synchronous class has `to_reader`; both have `to_table`.
 """
 
 from eventhub_checkpoints.receive.amqp.address import HubAddress

@@ -1,9 +1,10 @@
-"""The checkpoint store that every backend is: the SDK's four methods over four typed hooks.
+"""Base class of every checkpoint store: the SDK's four methods on top of four typed hooks.
 
-A backend subclasses `BaseCheckpointStore` and fills in `read_ownerships`, `try_claim`,
-`read_checkpoints` and `write_checkpoint`. Everything that a backend would get wrong is here: the
-SDK's dicts and habits, parallel claims, retries and what they mean, checkpoints that do not go
-back, clocks, releases. `docs/custom-store.md` builds one from nothing.
+A backend subclasses `BaseCheckpointStore` and implements `read_ownerships`, `try_claim`,
+`read_checkpoints` and `write_checkpoint`. The base class handles everything that backends tend to
+get wrong: the SDK's dicts and habits, concurrent claims, retries and their ambiguous outcomes,
+checkpoints that must not go back, clocks, and releases. `docs/custom-store.md` builds a store from
+scratch.
 """
 
 from eventhub_checkpoints._shared.deadline import seconds_left

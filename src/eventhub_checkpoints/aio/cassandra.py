@@ -1,4 +1,4 @@
-"""Checkpoints in Cassandra, written by lightweight transactions only."""
+"""Checkpoint store in Cassandra, written only by lightweight transactions."""
 
 from eventhub_checkpoints.stores.cassandra._async.store import CassandraCheckpointStore
 

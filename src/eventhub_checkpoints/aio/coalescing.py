@@ -1,4 +1,4 @@
-"""Few writes for programs that checkpoint every event."""
+"""Checkpoint store that coalesces writes, for programs that checkpoint every event."""
 
 from eventhub_checkpoints.processing._async.coalescing import CoalescingCheckpointStore
 

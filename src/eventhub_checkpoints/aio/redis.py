@@ -1,4 +1,4 @@
-"""Checkpoints in Redis: two hashes for each consumer group, every decision in one script."""
+"""Checkpoint store in Redis: two hashes per consumer group, one script per operation."""
 
 from eventhub_checkpoints.stores.redis._async.store import RedisCheckpointStore
 

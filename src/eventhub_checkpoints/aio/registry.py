@@ -1,4 +1,4 @@
-"""Stores by URL or by a mapping, for `azure.eventhub.aio`; see `eventhub_checkpoints.registry`."""
+"""Registry that opens stores for `azure.eventhub.aio`; see `eventhub_checkpoints.registry`."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -13,11 +13,11 @@ GROUP = "eventhub_checkpoints.aio_stores"
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
 ) -> FullCheckpointStore:
-    """Open the store that a URL or a mapping names; nothing is connected before the first use.
+    """Open the store that a URL or a mapping names; it connects on first use.
 
     Args:
-        url: a URL, or a mapping with `backendType` and more (see the page on configuration). The
-            scheme of the URL chooses the store:
+        url: a URL, or a mapping with `backendType` and other keys (see the page on configuration).
+            The scheme of the URL selects the store:
 
             - `memory:` or `memory:NAME`: this process's memory. Needs no extra.
             - `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`: Blob Storage; with `http:`
@@ -30,15 +30,15 @@ def open_store(
             - `cassandra://HOST[,HOST]/KEYSPACE`: Cassandra. Extra `cassandra`.
             - any scheme that another installed package adds.
             - `package.module:factory`: a callable without arguments.
-        credential: for the backend; see the store's `from_url`.
-        **settings: passed to the store, see `BaseCheckpointStore`.
+        credential: for the backend; see `from_url` of the store.
+        **settings: passed to the store; see `BaseCheckpointStore`.
 
     Returns:
-        A store for the asynchronous client; each store of this package is a `FullCheckpointStore`.
+        A store for the asynchronous client; every store of this package is a `FullCheckpointStore`.
 
     Raises:
-        ConfigurationError: there is no such scheme, factory or key (the message lists those that
-            exist), or the result is not a store for `azure.eventhub.aio`.
+        ConfigurationError: the scheme, factory or key does not exist (the message lists those that
+            do), or the result is not a store for `azure.eventhub.aio`.
         MissingDriverError: the backend's extra is not installed.
     """
     store = opened(GROUP, url, credential, settings)

@@ -1,9 +1,9 @@
-"""Turn AMQP composites (described lists of named fields) into dataclasses and back.
+"""AMQP composites (described lists of named fields) as dataclasses.
 
 A composite class names its fields in wire order, with the annotations at the end of this module
-as their AMQP types. Written is every field, trailing nulls included, because the azure-eventhub
-client reads fields by position; read is any number of them, because the specification lets a
-peer leave trailing nulls out.
+as their AMQP types. All fields are written, trailing nulls included, because the azure-eventhub
+client reads fields by position. Any number of fields is accepted when reading, because the
+specification allows peers to omit trailing nulls.
 
 Source: OASIS AMQP 1.0, part 1, section 1.4; azure-eventhub 5.15.1, `_pyamqp/_connection.py`.
 """
@@ -29,11 +29,11 @@ from eventhub_checkpoints.amqp.types import (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a field is written, and checked when it was read.
+    """How a field is encoded, and checked after decoding.
 
     Attributes:
-        write: makes bytes of a value that is not None.
-        read: checks and converts a value that was read; the text names the field, for errors.
+        write: encodes a value that is not None.
+        read: checks and converts a decoded value; its string names the field, for errors.
     """
 
     write: Callable[[Any], bytes]
@@ -42,13 +42,13 @@ class Kind:
 
 @dataclass(slots=True, kw_only=True)
 class Composite:
-    """A described list with named fields."""
+    """Described list with named fields."""
 
     descriptor: ClassVar[int]
     layout: ClassVar[tuple[tuple[str, Kind], ...]]
 
     def encode(self) -> bytes:
-        """Write the composite with all of its fields."""
+        """Encode the composite with all of its fields."""
         return encode_described(self.descriptor, encode_list_of(list(self._written())))
 
     def _written(self) -> Iterator[bytes]:
@@ -58,7 +58,7 @@ class Composite:
 
     @classmethod
     def from_fields(cls, values: Value) -> Self:
-        """Build the composite from fields as read; missing and null ones get their defaults.
+        """Build the composite from decoded fields; missing and null ones get their defaults.
 
         Raises:
             CodecError: there are more fields than the composite has, or one has a wrong type.
@@ -77,7 +77,7 @@ C = TypeVar("C", bound=type[Composite])
 
 
 def composite(code: int, name: str) -> Callable[[C], C]:
-    """Make a class known under its numeric and its symbolic descriptor."""
+    """Register a class under its numeric and its symbolic descriptor."""
 
     def register(cls: C) -> C:
         cls.descriptor = code
@@ -89,7 +89,7 @@ def composite(code: int, name: str) -> Callable[[C], C]:
 
 
 def from_described(value: Value) -> Composite:
-    """Build the composite that a described list stands for.
+    """Build the composite that a described list represents.
 
     Raises:
         CodecError: the value is not described, or its descriptor is not known.
@@ -102,7 +102,7 @@ def from_described(value: Value) -> Composite:
 
 
 def _kind(annotation: Any) -> Kind:
-    """Find the field's kind in `uint` as well as in `uint | None`."""
+    """Find the field's kind, also inside a union such as `uint | None`."""
     found = [part for part in get_args(annotation) if isinstance(part, Kind)]
     return found[0] if found else _kind(get_args(annotation)[0])
 
@@ -141,8 +141,8 @@ timestamp: TypeAlias = Annotated[int, _plain(int, Timestamp)]
 mapping: TypeAlias = Annotated[dict[Any, Any], _plain(dict, dict)]
 anything: TypeAlias = Annotated[Any, Kind(encode, lambda name, value: value)]
 symbols: TypeAlias = Annotated[tuple[str, ...], Kind(_write_symbols, _read_symbols)]
-"""No, one or several symbols; the wire has null, a symbol or an array."""
+"""No, one or several symbols; on the wire null, a symbol or an array."""
 nested = Annotated[
     T, Kind(lambda value: bytes(value.encode()), lambda name, value: from_described(value))
 ]
-"""Another composite."""
+"""Field that holds another composite."""

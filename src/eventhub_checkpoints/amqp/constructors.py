@@ -1,7 +1,8 @@
-"""What follows each of AMQP's constructors: how a value is laid out, and where it ends.
+"""Readers for AMQP's constructors: how each value is laid out, and where it ends.
 
 Readers get a buffer, an offset behind the constructor and the depth of nesting. They raise
-`IndexError` or `struct.error` where the bytes end too early; `decode` makes a `CodecError` of it.
+`IndexError` or `struct.error` where the bytes end too early; `decode` turns these into
+`CodecError`.
 
 Source: OASIS AMQP 1.0, part 1, sections 1.2 and 1.6.
 """
@@ -46,7 +47,7 @@ _size32 = struct.Struct(">I").unpack_from
 
 
 def unknown(code: int) -> Read:
-    """Make the reader for a byte that is no constructor."""
+    """Make the reader for a byte that is not a constructor."""
 
     def read(buffer: Buffer, at: int, depth: int) -> tuple[Value, int]:
         raise CodecError(f"0x{code:02x} at offset {at - 1} is no AMQP constructor")
@@ -97,7 +98,7 @@ def _decimal(form: Format, kind: type[Decimal]) -> Read:
 
 
 def binary(width: int) -> Read:
-    """Make the reader for binary behind a size of `width` bytes."""
+    """Make the reader for binary values with a size of `width` bytes."""
 
     def read(buffer: Buffer, at: int, depth: int) -> tuple[bytes, int]:
         start, end = span(buffer, at, width)
@@ -113,7 +114,7 @@ def _exactly(buffer: Buffer, at: int, size: int) -> bytes:
 
 
 def span(buffer: Buffer, at: int, width: int) -> tuple[int, int]:
-    """Give start and end of what a size of `width` bytes announces."""
+    """Return start and end of the content that follows a size of `width` bytes."""
     start = at + width
     end = start + (buffer[at] if width == 1 else _size32(buffer, at)[0])
     if end > len(buffer):
@@ -122,7 +123,7 @@ def span(buffer: Buffer, at: int, width: int) -> tuple[int, int]:
 
 
 def compound(buffer: Buffer, at: int, width: int, depth: int) -> tuple[int, int, int]:
-    """Give count, start of the items and end of a list, map or array."""
+    """Return count, start of the items and end of a list, map or array."""
     check_depth(depth)
     start, end = span(buffer, at, width)
     if end - start < width:
@@ -132,19 +133,19 @@ def compound(buffer: Buffer, at: int, width: int, depth: int) -> tuple[int, int,
 
 
 def check_depth(depth: int) -> None:
-    """Stop before nesting gets too deep."""
+    """Raise if nesting is too deep."""
     if depth >= MAX_DEPTH:
         raise CodecError(f"AMQP values are nested deeper than {MAX_DEPTH} levels")
 
 
 def check_end(at: int, end: int) -> None:
-    """Compare where the items ended with where the size says."""
+    """Raise if the items do not end where the size says."""
     if at != end:
         raise CodecError(f"a compound value ends at offset {at}, its size says {end}")
 
 
 def put(pairs: dict[Value, Value], key: Value, value: Value) -> None:
-    """Add a pair to a map, if Python can hold its key."""
+    """Add a pair to a map; raise if Python cannot hash the key."""
     try:
         pairs[key] = value
     except TypeError:
@@ -186,7 +187,7 @@ def skip(buffer: Buffer, offset: int = 0) -> int:
     """Find the byte after the value that starts at `offset`, without reading the value.
 
     Raises:
-        CodecError: the bytes end too early or start no AMQP value.
+        CodecError: the bytes end too early or do not start an AMQP value.
     """
     try:
         end = _skip(buffer, offset, 0)
@@ -207,7 +208,7 @@ def _skip(buffer: Buffer, at: int, depth: int) -> int:
         return at + 1 + width
     if code < 0x40:
         raise CodecError(f"0x{code:02x} at offset {at} is no AMQP constructor")
-    # The rest carry their size: in one byte where bit 4 is clear, else in four.
+    # The others have a size: of one byte where bit 4 is clear, else of four.
     return span(buffer, at + 1, 4 if code & 0x10 else 1)[1]
 
 

@@ -1,8 +1,8 @@
-"""Read AMQP values out of bytes, at an offset, without ever reading past the end.
+"""Decoder of AMQP values that never reads past the end of a buffer.
 
 Rule 1: whatever the input, the outcome is a value or a `CodecError`.
 Rule 2: work and memory are bounded by the input: nesting is at most `MAX_DEPTH` deep, and an
-array of elements that take no room has at most `MAX_EMPTY_ELEMENTS` of them.
+array of elements of zero width has at most `MAX_EMPTY_ELEMENTS` of them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ from eventhub_checkpoints.amqp.types import Array, CodecError, Described, Symbol
 
 
 class Decoder:
-    """A table of constructors; `errors` says what to do with text that is not UTF-8.
+    """Decoder with a table of readers by constructor.
 
     Args:
-        errors: "strict" makes such text a `CodecError`; any other handler of `str` is taken as
-            it is, for instance "replace" for a reader that must not lose an event.
+        errors: how to handle strings that are not UTF-8: "strict" raises `CodecError`; any other
+            error handler of `str` is used as it is, for instance "replace" for a reader that must
+            not lose an event.
 
     Attributes:
-        readers: what reads the value behind each constructor; see `constructors`.
+        readers: reader of the value behind each constructor; see `constructors`.
     """
 
     def __init__(self, errors: str = "strict") -> None:
@@ -59,7 +60,7 @@ class Decoder:
             The value, and the offset of the byte after it.
 
         Raises:
-            CodecError: the bytes end too early or are no AMQP value.
+            CodecError: the bytes end too early or are not an AMQP value.
         """
         if offset < 0:
             raise CodecError(f"cannot read an AMQP value at offset {offset}")
@@ -127,7 +128,7 @@ class Decoder:
         def read(buffer: Buffer, at: int, depth: int) -> tuple[Array, int]:
             count, at, end = compound(buffer, at, width, depth)
             if count == 0:
-                # Some peers leave the constructor of an empty array out.
+                # Some peers omit the constructor of an empty array.
                 return Array(), end
             element, at = self._element(buffer, at, depth + 1)
             if count > max(end - at, MAX_EMPTY_ELEMENTS):
@@ -142,7 +143,7 @@ class Decoder:
         return read
 
     def _element(self, buffer: Buffer, at: int, depth: int) -> tuple[Read, int]:
-        """Read the one constructor that all elements of an array share."""
+        """Read the single constructor that all elements of an array share."""
         code = buffer[at]
         if code:
             return self.readers[code], at + 1
@@ -158,9 +159,9 @@ class Decoder:
 
 
 class PlainDecoder(Decoder):
-    """Reads values as the azure-eventhub client gives them: text is bytes, and no type is kept.
+    """Decoder to the values of the azure-eventhub client: strings are bytes, types are dropped.
 
-    A described value is the value alone; a delivery state is a map from its name.
+    A described value is decoded without its descriptor; a delivery state is a map from its name.
 
     Source: azure-eventhub 5.15.1, `_pyamqp/_decode.py`, `_decode_described`.
     """

@@ -1,4 +1,4 @@
-"""Write AMQP values as bytes, each with the shortest constructor of its type."""
+"""Encoder of AMQP values, which uses the shortest constructor of each type."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ Write: TypeAlias = Callable[[Any], bytes]
 
 
 def encode(value: Value) -> bytes:
-    """Write a value; its Python class says which AMQP type it gets.
+    """Encode a value; its Python class determines the AMQP type.
 
     Raises:
-        CodecError: AMQP has no such type, or the number or text does not fit it.
+        CodecError: AMQP has no such type, or the number or string does not fit it.
     """
     try:
         return _writer(type(value), _WRITERS)(value)
@@ -52,15 +52,15 @@ def encode(value: Value) -> bytes:
 
 
 def encode_list_of(items: Sequence[bytes]) -> bytes:
-    """Write a list of items that are encoded already; it is never list0.
+    """Encode a list of items that are encoded already; never as list0.
 
-    The azure-eventhub client needs that: it looks for the fields of a frame behind a count.
+    The azure-eventhub client requires that: it expects the fields of a frame behind a count.
     """
     return _compound(0xC0, len(items), b"".join(items))
 
 
 def encode_described(descriptor: int, body: bytes) -> bytes:
-    """Put a numeric descriptor in its three byte form before an encoded value."""
+    """Prefix an encoded value with a numeric descriptor in its three-byte form."""
     return b"\x00\x53" + bytes((descriptor,)) + body
 
 
@@ -79,7 +79,7 @@ def _refuse(value: Value) -> NoReturn:
 
 
 def _compound(code: int, count: int, body: bytes) -> bytes:
-    """Write list8, map8 or array8 (`code`), or the wide form where it does not fit."""
+    """Encode list8, map8 or array8 (`code`), or the wide form where it does not fit."""
     size = len(body) + 1
     if size < 256 and count < 256:
         return bytes((code, size, count)) + body
@@ -98,7 +98,7 @@ def _variable(code: int, body: bytes) -> bytes:
 
 
 def _small(short: int, full: int, form: str, low: int, high: int, zero: int | None = None) -> Write:
-    """Make a writer that takes the one byte form between `low` and `high`."""
+    """Make an encoder that uses the one-byte form between `low` and `high`."""
     one, layout = struct.Struct(">B" + ("b" if low else "B")).pack, struct.Struct(">B" + form).pack
 
     def write(value: int) -> bytes:
@@ -135,7 +135,7 @@ def _array(value: Array) -> bytes:
 
 
 def _array_body(items: list[Value]) -> tuple[bytes, bytes]:
-    """Give the constructor that all items share, and the items without it."""
+    """Return the constructor that all items share, and the items without it."""
     if not items:
         return b"\x40", b""
     kind = type(items[0])

@@ -1,4 +1,4 @@
-"""Frames: how performatives and payloads are cut out of a stream of bytes, and put into one.
+"""Encoding of AMQP frames, and their extraction from a stream of bytes.
 
 Source: OASIS AMQP 1.0, part 2, sections 2.2 and 2.3; part 5, section 5.3.1.
 """
@@ -36,7 +36,7 @@ AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
 TLS_HEADER = b"AMQP\x02\x01\x00\x00"
 EMPTY_FRAME = b"\x00\x00\x00\x08\x02\x00\x00\x00"
-"""A frame without a body: a sign of life."""
+"""Frame without a body: a heartbeat."""
 
 AMQP_FRAME, SASL_FRAME = 0, 1
 MIN_MAX_FRAME_SIZE = 512
@@ -50,7 +50,7 @@ _HEAD = struct.Struct(">IBBH")
 
 
 class Frame(NamedTuple):
-    """A frame as it lies in a buffer: the body runs from `start` to `end`."""
+    """Frame inside a buffer: the body extends from `start` to `end`."""
 
     kind: int
     channel: int
@@ -69,7 +69,7 @@ class Body:
 def encode_frame(
     performative: Composite, channel: int = 0, payload: bytes = b"", kind: int = AMQP_FRAME
 ) -> bytes:
-    """Write a frame; `payload` follows the performative as it is."""
+    """Encode a frame; `payload` follows the performative unchanged."""
     body = performative.encode()
     return _HEAD.pack(8 + len(body) + len(payload), 2, kind, channel) + body + payload
 
@@ -78,12 +78,12 @@ def split_frame(buffer: Buffer, offset: int, limit: int) -> Frame | None:
     """Find the frame that starts at `offset`.
 
     Args:
-        buffer: what was received.
+        buffer: received bytes.
         offset: where the frame starts.
-        limit: the largest size, in bytes, that was agreed on.
+        limit: the negotiated maximum frame size, in bytes.
 
     Returns:
-        The frame, or None while not all of its bytes are there.
+        The frame, or None while some of its bytes are missing.
 
     Raises:
         CodecError: the header is impossible, or the frame is larger than the limit.
@@ -101,14 +101,14 @@ def split_frame(buffer: Buffer, offset: int, limit: int) -> Frame | None:
 
 
 def decode_body(buffer: Buffer, frame: Frame) -> Body:
-    """Read a frame's performative; the payload is copied out of the buffer.
+    """Decode a frame's performative; the payload is copied out of the buffer.
 
     Raises:
-        CodecError: the body is no performative.
+        CodecError: the body is not a performative.
     """
     if frame.start == frame.end:
         return Body(None, b"")
-    # The view stops the decoder from reading on into the next frame.
+    # The view keeps the decoder from reading on into the next frame.
     with memoryview(buffer) as whole, whole[frame.start : frame.end] as view:
         value, at = decode(view)
         performative = from_described(value)

@@ -1,4 +1,4 @@
-"""Messages: the sections that a delivery's payload is made of.
+"""Messages and the sections of their payload.
 
 Source: OASIS AMQP 1.0, part 3, section 3.2; for batches, azure-eventhub 5.15.1,
 `_pyamqp/message.py`, `BatchMessage`.
@@ -26,27 +26,27 @@ from eventhub_checkpoints.amqp.encode import encode, encode_described
 from eventhub_checkpoints.amqp.types import CodecError, Symbol, Value
 
 BATCH_FORMAT = 0x8001_3700
-"""The message format of a batch: every data section holds one encoded message."""
+"""Message format of a batch: every data section holds one encoded message."""
 
 HEADER, DELIVERY_ANNOTATIONS, MESSAGE_ANNOTATIONS, PROPERTIES = 0x70, 0x71, 0x72, 0x73
 APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE, FOOTER = 0x74, 0x75, 0x76, 0x77, 0x78
 
 
 class _Nothing:
-    """The class of `NO_VALUE`; a value section may hold null, so None cannot say "no section"."""
+    """Class of `NO_VALUE`; a value section may hold null, so None cannot mean "no section"."""
 
     def __repr__(self) -> str:
         return "NO_VALUE"
 
 
 NO_VALUE: Final = _Nothing()
-"""Stands in `Message.value` of a message that has no value section."""
+"""Marks in `Message.value` a message without a value section."""
 
 
 @composite(HEADER, "amqp:header:list")
 @dataclass(slots=True, kw_only=True)
 class Header(Composite):
-    """How a message is to be delivered. Units: `ttl` milliseconds."""
+    """Delivery parameters of a message. Units: `ttl` milliseconds."""
 
     durable: boolean = False
     priority: ubyte = 4
@@ -58,7 +58,7 @@ class Header(Composite):
 @composite(PROPERTIES, "amqp:properties:list")
 @dataclass(slots=True, kw_only=True)
 class Properties(Composite):
-    """A message's fixed properties. Units: times are milliseconds since the epoch."""
+    """Fixed properties of a message. Units: times are milliseconds since the epoch."""
 
     message_id: anything = None
     user_id: binary | None = None
@@ -77,7 +77,7 @@ class Properties(Composite):
 
 @dataclass(slots=True, kw_only=True)
 class Message:
-    """A bare message with its annotations; the body is data, sequence or value."""
+    """Bare message with its annotations; the body is data, sequence or value."""
 
     header: Header | None = None
     delivery_annotations: dict[Any, Any] | None = None
@@ -90,7 +90,7 @@ class Message:
     footer: dict[Any, Any] | None = None
 
     def encode(self) -> bytes:
-        """Write the sections that are there, in the order of the specification."""
+        """Encode the sections that are present, in the order of the specification."""
         return b"".join(self._sections())
 
     def _sections(self) -> Iterator[bytes]:
@@ -112,7 +112,7 @@ class Message:
 
 
 class Section(NamedTuple):
-    """Where a section lies: its value runs from `start` to `end`."""
+    """Position of a section: its value extends from `start` to `end`."""
 
     code: int
     offset: int
@@ -121,22 +121,22 @@ class Section(NamedTuple):
 
 
 def section(code: int, value: Value) -> bytes:
-    """Write one section."""
+    """Encode one section."""
     return encode_described(code, encode(value))
 
 
 def _annotations(code: int, pairs: dict[Any, Any] | None) -> Iterator[bytes]:
-    """Write annotations; their keys are symbols, also where they were given as plain text."""
+    """Yield encoded annotations; their keys become symbols, even if passed as `str`."""
     if pairs is not None:
         keyed = {Symbol(key) if type(key) is str else key: pairs[key] for key in pairs}
         yield section(code, keyed)
 
 
 def sections(buffer: Buffer, offset: int = 0) -> Iterator[Section]:
-    """Walk over a payload's sections without reading their values.
+    """Yield a payload's sections without reading their values.
 
     Raises:
-        CodecError: the payload is cut off, or holds something else than sections.
+        CodecError: the payload is truncated, or holds something other than sections.
     """
     end = len(buffer)
     while offset < end:
@@ -152,15 +152,15 @@ def sections(buffer: Buffer, offset: int = 0) -> Iterator[Section]:
 
 
 def decode_message(buffer: Buffer, offset: int = 0, decoder: Decoder = STRICT) -> Message:
-    """Read a payload into a message.
+    """Decode a payload into a message.
 
     Args:
         buffer: the payload; for a batch, see `split_batch`.
         offset: where the first section starts.
-        decoder: `Decoder("replace")` reads text that is not UTF-8 instead of raising.
+        decoder: `Decoder("replace")` reads strings that are not UTF-8 instead of raising.
 
     Raises:
-        CodecError: the payload is no message.
+        CodecError: the payload is not a message.
     """
     message = Message()
     for part in sections(buffer, offset):
@@ -170,16 +170,16 @@ def decode_message(buffer: Buffer, offset: int = 0, decoder: Decoder = STRICT) -
 
 
 def encode_batch(messages: Iterable[bytes], envelope: Message | None = None) -> bytes:
-    """Write encoded messages as the payload of one delivery of format `BATCH_FORMAT`."""
+    """Encode a batch of encoded messages: the payload of one delivery of format `BATCH_FORMAT`."""
     head = b"" if envelope is None else envelope.encode()
     return head + b"".join(section(DATA, message) for message in messages)
 
 
 def split_batch(payload: Buffer) -> list[bytes]:
-    """Give the encoded messages that a payload of format `BATCH_FORMAT` holds.
+    """Return the encoded messages in a payload of format `BATCH_FORMAT`.
 
     Raises:
-        CodecError: the payload is no batch.
+        CodecError: the payload is not a batch.
     """
     return [
         _binary(decode(payload, part.start)[0]) for part in sections(payload) if part.code == DATA

@@ -1,4 +1,4 @@
-"""Performatives, and the termini, outcomes and security frames that belong to them."""
+"""AMQP performatives, with their termini, outcomes and SASL frames."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from eventhub_checkpoints.amqp.composites import (
 @composite(0x1D, "amqp:error:list")
 @dataclass(slots=True, kw_only=True)
 class Error(Composite):
-    """A condition and its text."""
+    """Error condition and its description."""
 
     condition: symbol = "amqp:internal-error"
     description: string | None = None
@@ -42,13 +42,13 @@ class Received(Composite):
 @composite(0x24, "amqp:accepted:list")
 @dataclass(slots=True, kw_only=True)
 class Accepted(Composite):
-    """Outcome: processed."""
+    """Outcome: the message was processed."""
 
 
 @composite(0x25, "amqp:rejected:list")
 @dataclass(slots=True, kw_only=True)
 class Rejected(Composite):
-    """Outcome: invalid."""
+    """Outcome: the message is invalid."""
 
     error: nested[Error] | None = None
 
@@ -56,13 +56,13 @@ class Rejected(Composite):
 @composite(0x26, "amqp:released:list")
 @dataclass(slots=True, kw_only=True)
 class Released(Composite):
-    """Outcome: not processed."""
+    """Outcome: the message was not processed."""
 
 
 @composite(0x27, "amqp:modified:list")
 @dataclass(slots=True, kw_only=True)
 class Modified(Composite):
-    """Outcome: not processed, and changed."""
+    """Outcome: the message was not processed, and was changed."""
 
     delivery_failed: boolean = False
     undeliverable_here: boolean = False
@@ -89,7 +89,7 @@ class TransactionalState(Composite):
 @composite(0x28, "amqp:source:list")
 @dataclass(slots=True, kw_only=True)
 class Source(Composite):
-    """Where the messages of a link come from."""
+    """Source terminus: where the messages of a link come from."""
 
     address: anything = None
     durable: uint = 0
@@ -107,7 +107,7 @@ class Source(Composite):
 @composite(0x29, "amqp:target:list")
 @dataclass(slots=True, kw_only=True)
 class Target(Composite):
-    """Where the messages of a link go."""
+    """Target terminus: where the messages of a link go."""
 
     address: anything = None
     durable: uint = 0
@@ -121,13 +121,13 @@ class Target(Composite):
 UINT_MAX = 0xFFFF_FFFF
 
 SENDER, RECEIVER = False, True
-"""The two roles of a link endpoint, as they stand in attach and disposition."""
+"""Roles of a link endpoint, as encoded in attach and disposition."""
 
 
 @composite(0x10, "amqp:open:list")
 @dataclass(slots=True, kw_only=True)
 class Open(Composite):
-    """Begin a connection. Units: `idle_time_out` milliseconds, `max_frame_size` bytes."""
+    """Open a connection. Units: `idle_time_out` milliseconds, `max_frame_size` bytes."""
 
     container_id: string = ""
     hostname: string | None = None
@@ -180,7 +180,7 @@ class Attach(Composite):
 @composite(0x13, "amqp:flow:list")
 @dataclass(slots=True, kw_only=True)
 class Flow(Composite):
-    """Tell a session's windows and, with a handle, a link's credit."""
+    """Report a session's windows and, with a handle, a link's credit."""
 
     next_incoming_id: uint | None = None
     incoming_window: uint = 0
@@ -216,7 +216,7 @@ class Transfer(Composite):
 @composite(0x15, "amqp:disposition:list")
 @dataclass(slots=True, kw_only=True)
 class Disposition(Composite):
-    """Tell the outcome of the deliveries `first` to `last`."""
+    """Report the outcome of the deliveries `first` to `last`."""
 
     role: boolean = RECEIVER
     first: uint = 0
@@ -229,7 +229,7 @@ class Disposition(Composite):
 @composite(0x16, "amqp:detach:list")
 @dataclass(slots=True, kw_only=True)
 class Detach(Composite):
-    """Detach a link, for ever where `closed` is set."""
+    """Detach a link, permanently if `closed` is set."""
 
     handle: uint = 0
     closed: boolean = False
@@ -255,7 +255,7 @@ class Close(Composite):
 @composite(0x40, "amqp:sasl-mechanisms:list")
 @dataclass(slots=True, kw_only=True)
 class SaslMechanisms(Composite):
-    """The server's offer."""
+    """Mechanisms that the server offers."""
 
     sasl_server_mechanisms: symbols = ()
 
@@ -263,7 +263,7 @@ class SaslMechanisms(Composite):
 @composite(0x41, "amqp:sasl-init:list")
 @dataclass(slots=True, kw_only=True)
 class SaslInit(Composite):
-    """The client's choice."""
+    """Mechanism that the client chooses."""
 
     mechanism: symbol = ""
     initial_response: binary | None = None
@@ -273,7 +273,7 @@ class SaslInit(Composite):
 @composite(0x42, "amqp:sasl-challenge:list")
 @dataclass(slots=True, kw_only=True)
 class SaslChallenge(Composite):
-    """A server's question."""
+    """Challenge from the server."""
 
     challenge: binary | None = None
 
@@ -281,7 +281,7 @@ class SaslChallenge(Composite):
 @composite(0x43, "amqp:sasl-response:list")
 @dataclass(slots=True, kw_only=True)
 class SaslResponse(Composite):
-    """A client's answer."""
+    """Response from the client."""
 
     response: binary | None = None
 
@@ -289,7 +289,7 @@ class SaslResponse(Composite):
 @composite(0x44, "amqp:sasl-outcome:list")
 @dataclass(slots=True, kw_only=True)
 class SaslOutcome(Composite):
-    """How the exchange ended: 0 is ok, 1 refused, 2 to 4 a system error."""
+    """Result of the exchange: 0 is ok, 1 refused, 2 to 4 a system error."""
 
     code: ubyte = 0
     additional_data: binary | None = None

@@ -1,4 +1,4 @@
-"""AMQP types that Python has no type for, decimals among them."""
+"""AMQP types without a Python equivalent, including decimals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The layout of one width of decimal."""
+    """Layout of one width of decimal."""
 
     octets: int
     digits: int
@@ -18,12 +18,12 @@ class Format:
 
     @property
     def exponent_mask(self) -> int:
-        """Bits of the biased exponent."""
+        """Bit mask of the biased exponent."""
         return (1 << (self.octets * 8 - 1 - self.coefficient_bits)) - 1
 
     @property
     def context(self) -> Context:
-        """Arithmetic that raises where a number does not fit exactly."""
+        """Arithmetic context that raises where a number does not fit exactly."""
         smallest = self.digits - self.bias - 1
         return Context(
             prec=self.digits,
@@ -38,12 +38,12 @@ DECIMAL32 = Format(octets=4, digits=7, bias=101, coefficient_bits=23)
 DECIMAL64 = Format(octets=8, digits=16, bias=398, coefficient_bits=53)
 DECIMAL128 = Format(octets=16, digits=34, bias=6176, coefficient_bits=113)
 
-# The five bits after the sign that mark what is no number.
+# The five bits after the sign that mark infinity and NaN.
 _INFINITY, _NAN = 0b11110, 0b11111
 
 
 def encode_decimal(value: Decimal, form: Format) -> bytes:
-    """Write a decimal in the given width.
+    """Encode a decimal in the given width.
 
     Raises:
         CodecError: the number has more digits, or a larger exponent, than the width holds.
@@ -68,13 +68,13 @@ def _encode_finite(value: Decimal, form: Format) -> int:
     top = sign << form.octets * 8 - 1
     if coefficient < 1 << form.coefficient_bits:
         return top | biased << form.coefficient_bits | coefficient
-    # A coefficient with the next bit set starts with 100; those three bits are left out.
+    # A coefficient with the next bit set starts with 100; those three bits are omitted.
     low = coefficient & (1 << form.coefficient_bits - 2) - 1
     return top | 0b11 << form.octets * 8 - 3 | biased << form.coefficient_bits - 2 | low
 
 
 def decode_decimal(raw: bytes, form: Format) -> Decimal:
-    """Read a decimal; a coefficient above the width's digits counts as zero, as IEEE 754 says."""
+    """Decode a decimal; a coefficient above the width's digits is zero, as IEEE 754 says."""
     bits = form.octets * 8
     number = int.from_bytes(raw, "big")
     sign = number >> bits - 1
@@ -98,15 +98,15 @@ __all__ = ["DECIMAL32", "DECIMAL64", "DECIMAL128", "decode_decimal", "encode_dec
 
 
 Value: TypeAlias = Any
-"""Whatever can stand in an AMQP value: the classes of this module and the plain ones above."""
+"""Any AMQP value: an instance of a class of this module or of the plain ones above."""
 
 
 class CodecError(ValueError):
-    """Bytes that are not valid AMQP 1.0, or a value that AMQP cannot carry."""
+    """The bytes are not valid AMQP 1.0, or AMQP cannot represent the value."""
 
 
 class Symbol(str):
-    """An ASCII name from a set of constants, such as a filter or a capability."""
+    """ASCII name from a set of constants, such as a filter or a capability."""
 
     __slots__ = ()
 
@@ -118,52 +118,52 @@ class Char(str):
 
 
 class UByte(int):
-    """An unsigned integer of 8 bits."""
+    """Unsigned integer of 8 bits."""
 
 
 class UShort(int):
-    """An unsigned integer of 16 bits."""
+    """Unsigned integer of 16 bits."""
 
 
 class UInt(int):
-    """An unsigned integer of 32 bits."""
+    """Unsigned integer of 32 bits."""
 
 
 class ULong(int):
-    """An unsigned integer of 64 bits."""
+    """Unsigned integer of 64 bits."""
 
 
 class Byte(int):
-    """A signed integer of 8 bits."""
+    """Signed integer of 8 bits."""
 
 
 class Short(int):
-    """A signed integer of 16 bits."""
+    """Signed integer of 16 bits."""
 
 
 class Int(int):
-    """A signed integer of 32 bits."""
+    """Signed integer of 32 bits."""
 
 
 class Timestamp(int):
-    """A point in time.
+    """Point in time.
 
     Units: milliseconds since the epoch, UTC.
     """
 
 
 class Float(float):
-    """A floating point number of 32 bits."""
+    """Floating point number of 32 bits."""
 
     __slots__ = ()
 
 
 class Decimal32(Decimal):
-    """A decimal number of at most 7 digits."""
+    """Decimal number of at most 7 digits."""
 
 
 class Decimal64(Decimal):
-    """A decimal number of at most 16 digits."""
+    """Decimal number of at most 16 digits."""
 
 
 class Array(list[Any]):
@@ -174,7 +174,7 @@ class Array(list[Any]):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A value with a descriptor that says what it means."""
+    """Value with a descriptor that defines its meaning."""
 
     descriptor: Value
     value: Value

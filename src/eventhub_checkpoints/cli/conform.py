@@ -1,4 +1,4 @@
-"""`ehcp conform`: hold a store against the contract."""
+"""`ehcp conform`: certify a store."""
 
 import sys
 from pathlib import Path
@@ -7,13 +7,13 @@ import typer
 
 
 def conform(context: typer.Context) -> None:
-    """Try a store, given by its URL, against every check of the contract.
+    """Run every check of the contract on the store that a URL names.
 
     The same as python -m eventhub_checkpoints.conformance, with the same options.
     """
-    # Here, for the suite is much to import, and other commands do without it.
+    # Imported here, because the suite is slow to import and other commands do not need it.
     from eventhub_checkpoints.conformance.__main__ import main
 
-    # As `python -m` does; an installed script starts with the folder of the script instead.
+    # As with `python -m`; sys.path of an installed script starts with the script's folder.
     sys.path.insert(0, str(Path.cwd()))
     raise typer.Exit(main(context.args))

@@ -1,4 +1,4 @@
-"""A server in a container: where a Docker engine answers and testcontainers is installed."""
+"""Server in a container; needs a running Docker engine and testcontainers."""
 
 import importlib.util
 import os
@@ -12,21 +12,21 @@ from eventhub_checkpoints.errors import CheckpointStoreError
 
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 ENGINE_SECONDS = 2
-"""In which an engine that is there has answered."""
+"""Timeout of the probe for a running engine."""
 
 
 class ContainerError(CheckpointStoreError):
-    """A server in a container does not answer."""
+    """Raised if a server in a container does not answer."""
 
 
 class Container:
-    """One server of a published image, on a free port of this machine.
+    """Server of a published image, on a free port of this machine.
 
     Args:
         image: its name with its version.
-        port: where the server listens inside.
-        command: what runs inside; empty: what the image says.
-        environment: variables for it.
+        port: the port inside the container.
+        command: command inside the container; empty: the default of the image.
+        environment: additional variables.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Container:
         try:
             self._container.start()
             return self._when_ready(answers, seconds)
-        except BaseException:  # Ctrl-C too: what was started ends with the attempt
+        except BaseException:  # Ctrl-C too: a failed start must leave no container
             self.stop()
             raise
 
@@ -91,14 +91,14 @@ class Container:
 
 
 def containers_run() -> bool:
-    """Whether a container can be started here: testcontainers is installed, an engine answers."""
+    """Return whether testcontainers is installed and a Docker engine answers."""
     return importlib.util.find_spec("testcontainers") is not None and _engine_answers()
 
 
 def _engine_answers() -> bool:
-    """Whether a Docker engine is really there: the command on the PATH proves nothing."""
+    """Return whether a Docker engine answers; the command on the PATH is not sufficient."""
     scheme, _, path = os.environ.get("DOCKER_HOST", DEFAULT_ENGINE).partition("://")
-    if scheme == "unix":  # asked first, for docker leaves such a socket open where none listens
+    if scheme == "unix":  # probed first, because docker leaks its socket if nothing listens
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(ENGINE_SECONDS)
             if probe.connect_ex(path) != 0:

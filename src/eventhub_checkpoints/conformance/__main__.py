@@ -28,15 +28,15 @@ NOT_SHARED = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Masks a secret that a wrong command line has put where the error quotes it."""
+    """Argument parser that masks a secret which its error message would quote."""
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and message, and end with status 2."""
+        """Print usage and message, and exit with status 2."""
         super().error(masked(message))
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command takes."""
+    """Return the argument parser of the command."""
     found = Parser(prog="python -m eventhub_checkpoints.conformance", description=__doc__)
     add = found.add_argument
     add("url", nargs="?", help="memory:, a container's URL, .. or package.module:factory")
@@ -51,13 +51,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Certify a store; the exit status.
+    """Certify a store, and return the exit status.
 
-    0: no check failed. 1: a check failed. 2: the store could not be asked at all. 3: the store
+    0: no check failed. 1: a check failed. 2: the store could not be reached at all. 3: the store
     does not declare `for_one_process`, and processes could not race it.
     """
     options = parser().parse_args(arguments)
-    # The faults that are injected are logged as if they were real.
+    # Injected faults would be logged as if they were real.
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         checks = chosen(options.only or [])
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def tried(options: argparse.Namespace, checks: Sequence[Check]) -> int:
-    """Try the checks, and print what was found; the exit status."""
+    """Run the checks and print the report; return the exit status."""
     if options.url is None:
         raise ConfigurationError("give a store URL, or --list to see the checks")
     make_store = factory(options.url, options.aio)
@@ -95,9 +95,9 @@ def tried(options: argparse.Namespace, checks: Sequence[Check]) -> int:
 
 
 def factory(url: str, aio: bool) -> Callable[[], Any]:
-    """What opens one more store over the backend of a URL.
+    """Return a function that opens one more store over the backend of a URL.
 
-    `memory:` would open a store with rows of its own, so it becomes a name that is not used yet.
+    Each store of `memory:` has separate rows, so it is replaced by a named one with an unused name.
     """
     if url == "memory:":
         url = f"memory:conformance-{uuid.uuid4().hex}"
@@ -106,21 +106,21 @@ def factory(url: str, aio: bool) -> Callable[[], Any]:
 
 
 def opened_store(url: str, aio: bool) -> Any:
-    """Open one more store, or give the coroutine that opens it."""
+    """Open one more store, or return the coroutine that opens it."""
     made = opened(AIO_GROUP if aio else GROUP, url, None, {})
     return awaited(made, url, aio) if inspect.isawaitable(made) else of_colour(made, url, aio)
 
 
 async def awaited(made: Awaitable[Any], url: str, aio: bool) -> Any:
-    """The store that a factory makes that is a coroutine function."""
+    """Return the store that a coroutine function makes."""
     return of_colour(await made, url, aio)
 
 
 def of_colour(store: Any, url: str, aio: bool) -> Any:
-    """The store, if the command was told its colour.
+    """Return the store if it is sync or async as specified on the command line.
 
     Raises:
-        ConfigurationError: it has the other one, or is no store.
+        ConfigurationError: it is of the other kind, or not a store.
     """
     is_async = is_async_store(store, url)
     if is_async and not aio:
@@ -131,10 +131,10 @@ def of_colour(store: Any, url: str, aio: bool) -> Any:
 
 
 def given_accessors(place: str | None) -> Given:
-    """The function in a place of a module; None if there is no such place.
+    """Return the function `MODULE:NAME`; None if the option is not set.
 
     Raises:
-        ConfigurationError: there is nothing in that place.
+        ConfigurationError: the module or the function does not exist.
     """
     if place is None:
         return None
@@ -150,11 +150,11 @@ def given_accessors(place: str | None) -> Given:
 
 
 def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
-    """Ask the store once, so that one that does not answer is said once and not by every check.
+    """Read from the store once, so that an unreachable one is reported only once.
 
     Raises:
-        ConfigurationError: the store failed in its own way.
-        CheckpointStoreError: what the store said.
+        ConfigurationError: the store raised an error of another kind.
+        CheckpointStoreError: the store's error.
     """
     try:
         with Certifier(make_store) as certifier, certifier.subject() as subject:
@@ -177,15 +177,15 @@ def shares_rows(make_store: Callable[[], Any]) -> bool:
         with Certifier(make_store) as certifier, certifier.subject() as subject:
             subject.client.claim("0", "first")
             return bool(subject.another().list_ownership() or not subject.client.list_ownership())
-    except Exception:  # the report says what is wrong with it
+    except Exception:  # the report contains the error
         return True
 
 
 def created(client: Client) -> None:
-    """Create what the store needs.
+    """Create the tables or containers that the store needs.
 
     Raises:
-        ConfigurationError: the store has no such ability.
+        ConfigurationError: the store cannot create them.
     """
     if not hasattr(client.store, "create"):
         raise ConfigurationError("the store has nothing that it could create; leave --create out")
@@ -193,7 +193,7 @@ def created(client: Client) -> None:
 
 
 def chosen(names: Sequence[str]) -> Sequence[Check]:
-    """The checks of these names or guarantees; all of them where nothing is named.
+    """Return the checks of these names or guarantees; all of them if no name is passed.
 
     Raises:
         ConfigurationError: a name is neither.
@@ -209,7 +209,7 @@ def chosen(names: Sequence[str]) -> Sequence[Check]:
 
 
 def listed(checks: Sequence[Check]) -> list[str]:
-    """The checks, each with its level, what it belongs to, and its sentence."""
+    """Return the checks as text, each with its level, guarantees, habits and sentence."""
     return [
         f"{one.level}  {' '.join((*one.guarantees, *one.habits)):<14} {one.name}\n   {one.sentence}"
         for one in checks
@@ -217,13 +217,13 @@ def listed(checks: Sequence[Check]) -> list[str]:
 
 
 def progress(outcome: Outcome) -> None:
-    """One sign for each check on the way."""
+    """Print one character for each check."""
     signs = {Verdict.PASSED: ".", Verdict.FAILED: "F", Verdict.NOT_SHOWN: "-"}
     print(signs[outcome.verdict], end="", flush=True, file=sys.stderr)
 
 
 if __name__ == "__main__":
-    # By the name under which the processes that race find its functions.
+    # Imported by its real name, so that racing processes can unpickle its functions.
     from eventhub_checkpoints.conformance import __main__ as command
 
     sys.exit(command.main())

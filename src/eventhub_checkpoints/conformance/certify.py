@@ -1,4 +1,4 @@
-"""Trying checks on a store."""
+"""Runner of the conformance checks."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -24,18 +24,18 @@ MakeStore = Callable[[], Any]
 
 
 class Certifier:
-    """Tries checks on the stores that a factory makes; to be used in a `with` statement.
+    """Runner of checks on the stores of a factory; to be used in a `with` statement.
 
     Args:
-        make_store: makes a store object of either colour, without arguments; each call one more
-            object over the same backend. It may be a coroutine function. Two spawned processes
-            unpickle and call it too, so it must be importable there: a function of a module, a
-            class, or a `functools.partial` of one.
-        accessors: what the author gives beyond, or a function that is given a store and makes
-            them; by default what the store offers itself, by a method `conformance_accessors`.
+        make_store: called without arguments; returns a sync or async store object, with each call
+            one more object over the same backend. It may be a coroutine function. Two spawned
+            processes unpickle and call it too, so it must be importable there: a function of a
+            module, a class, or a `functools.partial` of one.
+        accessors: the accessors, or a function that takes a store and returns them; by default
+            those of the store's method `conformance_accessors`.
 
     Raises:
-        ConfigurationError: this Python leaves assertions out, so that every store would pass; or
+        ConfigurationError: this Python ignores assertions, so that every store would pass; or
             the main module calls this when it is imported.
     """
 
@@ -61,15 +61,15 @@ class Certifier:
             self._loop.__exit__(*error)
 
     def subject(self) -> Subject:
-        """The store, with fresh names, as a check is given it."""
+        """Return the store for one check, with an unused scope."""
         return Subject(self._make_store, self._accessors, self._loop, self._racers)
 
     def run(self, check: Check) -> None:
-        """Try one check.
+        """Run one check.
 
         Raises:
             NotRaced: it races processes, and they cannot open the store.
-            NotShown: it says nothing about this store.
+            NotShown: it does not apply to this store.
             AssertionError: it failed; any other error is a failure too.
         """
         with self.subject() as subject:
@@ -80,7 +80,7 @@ class Certifier:
             check.function(subject)
 
     def outcome(self, check: Check) -> Outcome:
-        """Try one check; never raises."""
+        """Run one check and return its outcome; never raises."""
         start = time.monotonic()
         verdict, reason = Verdict.PASSED, ""
         try:
@@ -95,7 +95,7 @@ class Certifier:
 
 
 def why_not_shown(check: Check, subject: Subject) -> str:
-    """Why a check says nothing about a store; `""` if it can be tried."""
+    """Return why a check does not apply to a store; `""` if it can be run."""
     if BASE in check.needs and not subject.client.is_on_base:
         return "the store is not on our base class"
     if PROCESSES in check.needs:
@@ -105,7 +105,7 @@ def why_not_shown(check: Check, subject: Subject) -> str:
 
 
 def why_not_raced(subject: Subject) -> str:
-    """Why no processes can race a store; `""` if they can, and they are started then."""
+    """Return why processes cannot race a store; `""` if they can, and are now started."""
     if subject.client.is_for_one_process:
         return ONE_PROCESS
     try:
@@ -123,13 +123,13 @@ def certify(
     checks: Iterable[Check] = CHECKS,
     progress: Callable[[Outcome], None] | None = None,
 ) -> Report:
-    """Try checks on a store, all of them by default; what was found.
+    """Run checks on a store, all of them by default, and return a report.
 
     Args:
         make_store: see `Certifier`.
         accessors: see `Certifier`.
-        name: what the report calls the store.
-        checks: which ones.
+        name: name of the store in the report.
+        checks: the checks to run.
         progress: called after each check.
     """
     outcomes: list[Outcome] = []

@@ -1,4 +1,4 @@
-"""Checks, and what the author of a store may give for more of them."""
+"""Checks of the contract, and accessors by which authors of stores enable more of them."""
 
 import unittest
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ GUARANTEES = {
     "G10": "bounded",
     "G11": "a good guest",
 }
-"""Number and short name, as `docs/guarantees.md` has them."""
+"""Number and short name, as in `docs/guarantees.md`."""
 
 LEVELS = {
     1: "black box",
@@ -34,31 +34,31 @@ LEVELS = {
     3: "what only the store's author can cause",
 }
 BASE = "base"
-"""The need of a check that is about a store on our base class."""
+"""Need of a check that applies only to a store on this package's base class."""
 PROCESSES = "processes"
-"""The need of a check that races processes; without it a store is not certified."""
+"""Need of a check that races processes; without it a store is not certified."""
 ONE_PROCESS = "the store declares that it is for one process"
-"""Why processes cannot race a store that has `for_one_process`."""
+"""Reason why processes cannot race a store that has `for_one_process`."""
 
 
 class NotShown(unittest.SkipTest):
-    """A check that says nothing about this store, and why; unittest and pytest call it a skip."""
+    """Raised if a check does not apply to this store; unittest and pytest report a skip."""
 
 
 class NotRaced(NotShown):
-    """No processes could race the store, which does not declare that it is for one process."""
+    """Raised if processes cannot race a store that does not declare `for_one_process`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One sentence of the contract, and how to try it.
+    """One sentence of the contract, and the function that checks it.
 
     Attributes:
-        name: the function's name; it says what holds.
-        guarantees: numbers of the guarantees that it belongs to; the first one files it.
+        name: the function's name, which states the property.
+        guarantees: numbers of its guarantees; reports list it under the first one.
         habits: the client's habits that it comes from, numbered as in `docs/guarantees.md`.
-        needs: `"base"`, `"processes"`, or names of accessors, without which it cannot be shown.
-        sentence: the contract's words.
+        needs: `"base"`, `"processes"`, or names of accessors, without which it cannot be run.
+        sentence: the sentence of the contract.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Check:
 
     @property
     def level(self) -> int:
-        """Which of the `LEVELS` it is of."""
+        """Return its level, a key of `LEVELS`."""
         if set(self.needs) - {BASE, PROCESSES}:
             return 3
         return 2 if BASE in self.needs else 1
@@ -105,7 +105,9 @@ def check(*tags: str, needs: tuple[str, ...] = ()) -> Callable[..., Callable[["S
 
 
 class PutRaw(Protocol):
-    """Leave a row as a stranger would, past the store; None in place of fields removes it.
+    """Write a row directly to the backend, as another program would; None as fields removes it.
+
+    `fields` are `ownerid`, or `offset` and `sequencenumber`, or whatever another writer stores.
 
     `fields` are `ownerid`, or `offset` and `sequencenumber`, or whatever another writer stores.
     """
@@ -122,12 +124,12 @@ class PutRaw(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Accessors:
-    """Ways past the store to its backend; each one is optional and a plain function.
+    """Direct access to the backend of a store; each one is optional and a plain function.
 
     Attributes:
         put_raw: see `PutRaw`.
-        stall: `stall(seconds)` returns at once; for so long from now the backend answers nothing.
-            `stall(0)` ends it.
+        stall: `stall(seconds)` returns at once; from then on the backend does not answer for this
+            many seconds. `stall(0)` ends it.
         shift_clock: `shift_clock(seconds)` sets how far the backend's clock is ahead.
         settle: returns when everything written so far can be read; called before each list.
     """
@@ -139,25 +141,25 @@ class Accessors:
 
     @property
     def given(self) -> frozenset[str]:
-        """The names of those that are there."""
+        """Names of the accessors that are set."""
         return frozenset(one.name for one in fields(self) if getattr(self, one.name) is not None)
 
 
 NOTHING = Accessors()
 
 Given = Accessors | Callable[[Any], Accessors] | None
-"""What an author may give: accessors, or a function that is given a store and makes them."""
+"""Accessors, or a function that takes a store and returns them."""
 
 
 def made(given: Given, store: Any) -> Accessors:
-    """The accessors for a store: those that were given, or those that it offers itself."""
+    """Return the accessors for a store: those that are passed, or the store's own."""
     if given is None:
         return accessors_of(store)
     return given if isinstance(given, Accessors) else given(store)
 
 
 def accessors_of(store: Any) -> Accessors:
-    """What a store offers by itself: by a method `conformance_accessors`, if it has one."""
+    """Return the accessors from a store's method `conformance_accessors`, if it has one."""
     if isinstance(store, (MemoryCheckpointStore, AioMemoryCheckpointStore)):
         return of_memory(store.rows)
     offered = getattr(store, "conformance_accessors", None)
@@ -165,7 +167,7 @@ def accessors_of(store: Any) -> Accessors:
 
 
 def of_memory(rows: MemoryRows) -> Accessors:
-    """The rows of memory stores can be written and their clock moved; they never stall."""
+    """Return accessors that write the rows of memory stores and move their clock."""
 
     def shift_clock(seconds: float) -> None:
         rows.clock_shift = seconds

@@ -1,4 +1,4 @@
-"""Faults between the base class and the hooks of a store."""
+"""Injection of faults between the base class and the hooks of a store."""
 
 import asyncio
 import threading
@@ -22,11 +22,12 @@ from eventhub_checkpoints.errors import (
 )
 
 in_a_batch: ContextVar[bool] = ContextVar("eventhub_checkpoints_in_a_batch", default=False)
-"""A batch may be made of single claims: these have met their fault already."""
+"""Whether the current claim is part of a batch that is claimed singly, so that its fault has been
+injected already."""
 
 
 def singly(inner: Callable[..., Any], between: Callable[..., Any]) -> Callable[..., Any]:
-    """A batch that is claimed one by one, each claim through the faults."""
+    """Wrap a batch hook so that each claim is made singly, with its own fault."""
 
     def alone(proposal: Any) -> Any:
         token = in_a_batch.set(True)
@@ -52,7 +53,7 @@ def singly(inner: Callable[..., Any], between: Callable[..., Any]) -> Callable[.
 def singly_aio(
     inner: Callable[..., Awaitable[Any]], between: Callable[..., Any]
 ) -> Callable[..., Awaitable[Any]]:
-    """The same for a batch that is awaited."""
+    """Wrap an asynchronous batch hook in the same way as `singly`."""
 
     async def alone(proposal: Any) -> Any:
         token = in_a_batch.set(True)
@@ -76,34 +77,34 @@ def singly_aio(
 
 
 def raised(answer: Any) -> Any:
-    """The answer, unless it is an error."""
+    """Return the answer; raise it if it is an error."""
     if isinstance(answer, Exception):
         raise answer
     return answer
 
 
 def in_place_of_an_answer(error: Exception) -> Exception:
-    """The error of one claim of a batch: of our kinds, as a store has to give it."""
+    """Return the error of one claim of a batch, converted as a store must do it."""
     return StoreUnavailableError(str(error)) if isinstance(error, TimeoutError) else error
 
 
 HOOKS = ("read_ownerships", "try_claim", "read_checkpoints", "write_checkpoint")
 ALWAYS = 10**9
 LONGEST_HANG = 1.8
-"""Seconds after which even a driver without a bound gives up here; more than a check allows."""
+"""Seconds after which even a driver without a timeout gives up; more than a check allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens to one call of a hook.
+    """Fault of one call of a hook.
 
     Attributes:
-        seconds: passed before the hook is called.
-        hangs: whether the hook is not called at all, and nothing answers.
-        refused_by: makes what is raised instead of calling the hook.
-        meanwhile: called when the hook has answered and nobody knows it yet.
-        lost_by: makes what is raised in place of the hook's answer.
-        changed: what the answer is turned into.
+        seconds: delay before the hook is called.
+        hangs: whether the hook is not called at all, and no answer comes.
+        refused_by: makes the error that is raised instead of calling the hook.
+        meanwhile: called after the hook has answered, before its caller gets the answer.
+        lost_by: makes the error that replaces the hook's answer.
+        changed: converts the answer.
     """
 
     seconds: float = 0.0
@@ -114,7 +115,7 @@ class Fault:
     changed: Callable[[Any], Any] | None = None
 
     def answer(self, answer: Any) -> Any:
-        """What becomes of the hook's answer."""
+        """Return the hook's answer with the fault applied."""
         if self.meanwhile is not None:
             self.meanwhile()
         if self.lost_by is not None:
@@ -132,7 +133,7 @@ HANGS = Fault(hangs=True)
 
 @dataclass(slots=True)
 class Plan:
-    """A fault for the next calls of a hook."""
+    """Fault for the next calls of a hook."""
 
     fault: Fault
     hook: str
@@ -141,11 +142,11 @@ class Plan:
 
 
 class Faults:
-    """Stands between the base class and the hooks of one store object.
+    """Fault injector between the base class and the hooks of one store object.
 
     Attributes:
-        in_one_trip: whether the store claims a batch in one trip; its claims are then tried one
-            by one, so that each can fail for itself.
+        in_one_trip: whether the store claims a batch in one round trip; its claims are then made
+            one by one, so that each can fail separately.
     """
 
     def __init__(self, store: Any) -> None:
@@ -168,30 +169,30 @@ class Faults:
     def plan(
         self, hook: str, fault: Fault, *, times: int = 1, partition_id: str | None = None
     ) -> None:
-        """Let the next calls of a hook meet a fault; plans are used up in their order."""
+        """Inject a fault into the next calls of a hook; plans are used in their order."""
         with self._guard:
             self._plans.append(Plan(fault, hook, partition_id, times))
 
     def end(self) -> None:
-        """Let all calls pass again."""
+        """Remove all faults."""
         with self._guard:
             self._plans.clear()
 
     def forget(self) -> None:
-        """Count calls from here."""
+        """Reset the call counts."""
         with self._guard:
             self._calls.clear()
 
     def count(self, hook: str) -> int:
-        """How often a hook was called."""
+        """Return the number of calls of a hook."""
         return sum(called == hook for called, _ in self._calls)
 
     def peak(self, hook: str, partition_id: str | None = None) -> int:
-        """How many calls of a hook were under way at once, of all or of one partition."""
+        """Return the maximum number of concurrent calls of a hook, of all or of one partition."""
         return self._peaks[hook, partition_id]
 
     def must_claim_singly(self) -> None:
-        """Leave a check that is about claims side by side."""
+        """Skip a check that is about concurrent claims."""
         if self.in_one_trip:
             raise NotShown("the store claims a batch in one trip")
 
@@ -202,7 +203,7 @@ class Faults:
             with self._counted(hook, args) as fault:
                 time.sleep(fault.seconds)
                 if fault.hangs:
-                    # A driver is given the time that is left, and gives up by itself.
+                    # A driver gets the remaining time as its timeout, and gives up by itself.
                     time.sleep(min(seconds_left(), LONGEST_HANG))
                     raise TimeoutError("no answer (injected)")
                 if fault.refused_by is not None:
@@ -226,7 +227,7 @@ class Faults:
                 answer = await inner(*args)
                 if fault.meanwhile is None:
                     return fault.answer(answer)
-                # In a thread: what happens meanwhile may call a store of this same loop.
+                # In a thread, because `meanwhile` may call a store of this same loop.
                 return await asyncio.to_thread(fault.answer, answer)
 
         return call

@@ -1,4 +1,4 @@
-"""What a check is given: fresh names, store objects over one backend, races, faults."""
+"""Test subject of a check: an unused scope, store objects over one backend, races, faults."""
 
 import threading
 import uuid
@@ -19,7 +19,7 @@ BARRIER_TIMEOUT = 60.0
 
 
 def race(functions: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Call all functions at the same moment, each in a thread of its own; their results."""
+    """Call all functions at the same moment, each in a separate thread; return their results."""
     barrier = threading.Barrier(len(functions))
 
     def run(function: Callable[[], Result]) -> Result:
@@ -32,7 +32,7 @@ def race(functions: Sequence[Callable[[], Result]]) -> list[Result]:
 
 
 def raising(kind: type[Failure], function: Callable[..., object], *args: object) -> Failure:
-    """Call the function, which must raise this kind of error; the error."""
+    """Call the function, which must raise this kind of error, and return the error."""
     try:
         function(*args)
     except kind as error:
@@ -41,7 +41,7 @@ def raising(kind: type[Failure], function: Callable[..., object], *args: object)
 
 
 def raised_by(function: Callable[[], object]) -> Exception | None:
-    """Call the function; what it raised."""
+    """Call the function and return its error, if any."""
     try:
         function()
     except Exception as error:
@@ -50,18 +50,18 @@ def raised_by(function: Callable[[], object]) -> Exception | None:
 
 
 def fresh_scope() -> Scope:
-    """Names that nobody has used, so that a shared server needs no cleaning."""
+    """Return an unused scope, so that a shared server needs no cleanup."""
     return Scope(f"conformance-{uuid.uuid4().hex[:12]}.example.net", "orders", "$Default")
 
 
 class Subject:
-    """The store under test, in the hands of one check.
+    """Store under test for one check.
 
     Args:
-        make_store: makes a store object, of either colour; called again, one more over the same
+        make_store: returns a sync or async store object; with each call one more over the same
             backend.
-        given: the accessors of the store's author; by default what the store itself offers.
-        loop: where aio stores run.
+        given: the accessors of the store's author; by default those of the store itself.
+        loop: the event loop of aio stores.
         racers: the processes that race for the backend.
     """
 
@@ -84,15 +84,15 @@ class Subject:
         self._opened.close()
 
     def another(self) -> Client:
-        """One more store object over the same backend, as another process would open it."""
+        """Open one more store object over the same backend, as another process would."""
         return self._client(self._opened_store())
 
     def others(self, count: int) -> list[Client]:
-        """So many more store objects."""
+        """Open this many more store objects."""
         return [self.another() for _ in range(count)]
 
     def race_processes(self, racing: Sequence[Racing[Result]]) -> list[Result]:
-        """Let each of several processes do its part, with a store of its own; their results."""
+        """Run each part in a separate process with its store; return the results."""
         self.racers.start()
         return self.racers.race(racing, self.scope)
 
@@ -105,17 +105,17 @@ class Subject:
         return client
 
     def faults(self, client: Client | None = None) -> Faults:
-        """Stand between the base class and the hooks of a store object."""
+        """Return a fault injector between the base class and the hooks of a store object."""
         return Faults((client or self.client).store)
 
     def put_raw(self, kind: Any, partition_id: str, fields: dict[str, str | None] | None) -> None:
-        """Leave a row of this check's scope as a stranger would."""
+        """Write a row in this check's scope as another program would."""
         if self.accessors.put_raw is None:
             raise NotShown("needs put_raw")
         self.accessors.put_raw(kind, self.scope, partition_id, fields)
 
     def stall(self, seconds: float) -> None:
-        """Have the backend answer nothing for so long, or until the check ends."""
+        """Make the backend unresponsive for this many seconds, or until the check ends."""
         if self.accessors.stall is None:
             raise NotShown("needs stall")
         self._opened.callback(self.accessors.stall, 0.0)

@@ -1,7 +1,7 @@
 """Processes that race for one backend, each with a store object from the same factory.
 
-Threads cannot show that a store has one winner: a lock in memory guards all of them, and none of
-another process. The processes are spawned, not forked, so they share nothing but the backend.
+Threads cannot show that a claim has one winner: a lock in memory guards all threads, but no other
+process. The processes are spawned, not forked, so they share nothing but the backend.
 """
 
 import logging
@@ -26,7 +26,7 @@ from eventhub_checkpoints.records import Scope
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Racing = Callable[[Client, float], Result]
-"""What a process does in a race, with its store and the time (`time.time()`) of the start."""
+"""Part of one process in a race; takes its client and the time (`time.time()`) of the start."""
 
 RACERS = 2
 START_SECONDS = 60.0
@@ -34,16 +34,16 @@ START_SECONDS = 60.0
 RACE_SECONDS = 60.0
 STOP_SECONDS = 5.0
 HEADWAY = 0.02
-"""Seconds between the order to race and the start."""
+"""Seconds between the request to race and the start."""
 SLOT = 0.002
 """Seconds between two starts of one race."""
 SPIN = 0.001
 
 
 def in_step(start: float, items: Sequence[Item]) -> Iterator[Item]:
-    """Yield the items one slot after another: all processes begin each of them together.
+    """Yield the items one per time slot, at the same moments in all processes.
 
-    The end of each wait is spun, because a sleep ends later than what is to collide takes.
+    The end of each wait is a busy loop, because a sleep ends later than a racing call takes.
     """
     for number, item in enumerate(items):
         moment = start + number * SLOT
@@ -54,7 +54,7 @@ def in_step(start: float, items: Sequence[Item]) -> Iterator[Item]:
 
 
 class Racers:
-    """The processes that race for the backend of a factory; started when first needed.
+    """Processes that race for the backend of a factory; started on first use.
 
     Args:
         make_store: makes a store object; must be picklable, because each process unpickles it.
@@ -62,7 +62,7 @@ class Racers:
 
     def __init__(self, make_store: Callable[[], Any]) -> None:
         if getattr(current_process(), "_inheriting", False):
-            # Racing processes import the main module. Here that began certifying once more.
+            # Racing processes import the main module, which has started to certify again here.
             raise ConfigurationError(
                 "the main module certifies a store when it is imported, and the processes that "
                 "race import it; put the call under `if __name__ == '__main__':`"
@@ -72,10 +72,10 @@ class Racers:
         self._failure: NotRaced | None = None
 
     def start(self) -> None:
-        """Start the processes, unless they run.
+        """Start the processes, unless they are running.
 
         Raises:
-            NotRaced: they cannot open a store; the message says why.
+            NotRaced: they cannot open a store; the message has the reason.
         """
         if self._failure is not None:
             raise self._failure
@@ -106,10 +106,10 @@ class Racers:
                 raise NotRaced(f"another process could not open the store: {error}") from None
 
     def race(self, racing: Sequence[Racing[Result]], scope: Scope) -> list[Result]:
-        """Let each process do its part, all of them from the same moment; their results.
+        """Run one part in each process, all from the same moment, and return the results.
 
         Raises:
-            AssertionError: one of them failed, ended, or took too long.
+            AssertionError: a process failed, exited, or took too long.
         """
         start, end = time.time() + HEADWAY, time.monotonic() + RACE_SECONDS
         try:
@@ -117,12 +117,12 @@ class Racers:
                 pipe.send((part, scope, start))
             return [answer_of(racer, end, RACE_SECONDS) for racer in self._racers]
         except BaseException:
-            # What the others are still doing would be the answer to the next order.
+            # The pending results of the other processes would be taken for those of the next race.
             self.stop()
             raise
 
     def stop(self) -> None:
-        """End the processes: those that do not end by themselves soon are killed."""
+        """Stop the processes; kill those that do not exit soon."""
         racers, self._racers = self._racers, []
         for _, pipe in racers:
             pipe.close()
@@ -136,7 +136,7 @@ class Racers:
 
 
 def answer_of(racer: tuple[BaseProcess, Connection], end: float, seconds: float) -> Any:
-    """The answer of a process, which has time until `end` of the `seconds` that it had."""
+    """Return the answer of a process, which must come by `end`, within `seconds` of the request."""
     process, pipe = racer
     assert pipe.poll(max(0.0, end - time.monotonic())), f"no answer within {seconds:g} s"
     try:
@@ -149,7 +149,7 @@ def answer_of(racer: tuple[BaseProcess, Connection], end: float, seconds: float)
 
 
 def started(pickled: bytes) -> tuple[BaseProcess, Connection]:
-    """Start a process that opens a store; it, and the pipe to it."""
+    """Start a process that opens a store; return it and the pipe to it."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     try:
@@ -159,15 +159,15 @@ def started(pickled: bytes) -> tuple[BaseProcess, Connection]:
         ours.close()
         raise NotRaced(f"no process could be started ({in_one_line(error)})") from error
     finally:
-        # With a copy left open here, the end of the process would not be seen.
+        # With a copy left open here, the exit of the process would not close the pipe.
         theirs.close()
     return process, ours
 
 
 def serve(pickled: bytes, pipe: Connection) -> None:
-    """Open a store and race with it as ordered, until the other end of the pipe is closed."""
+    """Open a store and run the requested races, until the other end of the pipe is closed."""
     threading.Thread(target=end_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops this process
     logging.basicConfig(handlers=[logging.NullHandler()])
     with suppress(EOFError, OSError), Loop() as loop:
         try:
@@ -186,7 +186,7 @@ def serve(pickled: bytes, pipe: Connection) -> None:
 
 
 def answered(part: Racing[Any], client: Client, start: float) -> tuple[str | None, Any]:
-    """Why a part of a race failed, or its result."""
+    """Return the error of a part of a race, or its result."""
     try:
         return None, part(client, start)
     except Exception as error:
@@ -194,7 +194,7 @@ def answered(part: Racing[Any], client: Client, start: float) -> tuple[str | Non
 
 
 def end_with_parent() -> None:
-    """End this process at once when its parent has ended, whatever it is waiting for."""
+    """Exit at once when the parent process has exited, whatever is pending."""
     parent = parent_process()
     if parent is not None:
         parent.join()
@@ -202,5 +202,5 @@ def end_with_parent() -> None:
 
 
 def in_one_line(error: Exception) -> str:
-    """An error's type and message."""
+    """Return an error's type and message."""
     return " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,4 +1,4 @@
-"""What was found about a store: for people, and as JSON for programs."""
+"""Report of the checks on a store: as text, and as JSON."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ from eventhub_checkpoints.conformance.contract import (
 
 
 class Verdict(Enum):
-    """What a check says about a store."""
+    """Result of a check."""
 
     PASSED = "passed"
     FAILED = "FAILED"
@@ -25,7 +25,7 @@ class Verdict(Enum):
 
 
 class Certificate(Enum):
-    """What a report comes to."""
+    """Overall result of a report."""
 
     CERTIFIED = "certified"
     WITHIN_ONE_PROCESS = "certified within one process"
@@ -34,13 +34,13 @@ class Certificate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One check, tried.
+    """Outcome of one check.
 
     Attributes:
-        check: which.
-        verdict: what it says.
-        reason: why it failed or could not be shown; `""` where it passed.
-        seconds: how long it took.
+        check: the check.
+        verdict: its result.
+        reason: why it failed or could not be shown; `""` if it passed.
+        seconds: duration.
     """
 
     check: Check
@@ -51,10 +51,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All checks, tried on one store.
+    """Outcomes of all checks on one store.
 
     Attributes:
-        store: what was tried, in a few words.
+        store: short description of the store.
         outcomes: in the order of the contract.
     """
 
@@ -63,14 +63,14 @@ class Report:
 
     @property
     def failed(self) -> list[Outcome]:
-        """The checks that failed: none, where the store keeps all that could be shown."""
+        """Return the checks that failed."""
         return [one for one in self.outcomes if one.verdict is Verdict.FAILED]
 
     @property
     def why_not_raced(self) -> str:
-        """Why processes could not race a store that does not declare to be for one process.
+        """Return why processes could not race a store that does not declare `for_one_process`.
 
-        `""` where they could, or where no check that races them was tried.
+        `""` if they could, or if no check that races them was run.
         """
         reasons = {
             one.reason
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def why_not_certified(self) -> str:
-        """Why the store is not certified; `""` where it is, be it within one process."""
+        """Return why the store is not certified; `""` if it is, even within one process."""
         if self.failed:
             names = ", ".join(one.check.name for one in self.failed[:3])
             more = ", ..." if len(self.failed) > 3 else ""
@@ -94,7 +94,7 @@ class Report:
 
     @property
     def certificate(self) -> Certificate:
-        """Whether the store is certified, and whether for several processes."""
+        """Return whether the store is certified, and whether for several processes."""
         if self.why_not_certified:
             return Certificate.NOT_CERTIFIED
         if any(one.reason == ONE_PROCESS for one in self.outcomes):
@@ -102,7 +102,7 @@ class Report:
         return Certificate.CERTIFIED
 
     def text(self, every_check: bool = False) -> str:
-        """The report as people read it; the last line is the certificate.
+        """Return the report as text; the last line is the certificate.
 
         Args:
             every_check: also name the checks that passed.
@@ -134,7 +134,7 @@ class Report:
             yield from not_shown(here)
 
     def json(self) -> str:
-        """The report as JSON: store, certificate, totals, and every check with its verdict."""
+        """Return the report as JSON: store, certificate, totals, and the verdict of every check."""
         counts = Counter(one.verdict for one in self.outcomes)
         return json.dumps(
             {
@@ -161,13 +161,13 @@ class Report:
 
 
 def totals(outcomes: Sequence[Outcome]) -> str:
-    """How many checks said what; what no check said is left out."""
+    """Return the number of checks by verdict, without the zeros."""
     counts = Counter(one.verdict for one in outcomes)
     return ", ".join(f"{counts[one]} {one.value}" for one in Verdict if counts[one]) or "no check"
 
 
 def not_shown(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """What could not be shown, by reason."""
+    """Yield a line for each reason, with the checks that could not be shown."""
     silent = [one for one in outcomes if one.verdict is Verdict.NOT_SHOWN]
     for reason in dict.fromkeys(one.reason for one in silent):
         names = ", ".join(one.check.name for one in silent if one.reason == reason)

@@ -1,4 +1,4 @@
-"""The checks as a pytest class to inherit; nothing of pytest is imported here."""
+"""Checks as a base class for pytest; this module does not import pytest."""
 
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ from eventhub_checkpoints.conformance.contract import Check, NotRaced
 
 
 class CheckpointStoreConformance:
-    """Certifies a store: one test for each check of the contract.
+    """Base class of tests that certify a store: one test for each check of the contract.
 
     ```python
     class TestMyStore(CheckpointStoreConformance):
@@ -19,18 +19,17 @@ class CheckpointStoreConformance:
             return MyCheckpointStore
     ```
 
-    `make_store` is a fixture that gives a factory without arguments, of stores of either colour
+    `make_store` is a fixture that returns a factory without arguments, of sync or async stores
     over one backend. Spawned processes call it too, so it has to be picklable: a function of a
     module, a class, or a `functools.partial` of one; a lambda is not, and fails the checks that
     race processes. A store for one process only declares it by `for_one_process = True`.
 
-    A fixture `accessors` of the class may give `Accessors`; without one the store's own method
+    A fixture `accessors` of the class may return `Accessors`; without one the store's own method
     `conformance_accessors` is called.
 
-    A check that needs something that is not there says nothing about the store. It is no silent
-    pass: it is a skip that names what it needs, unless the class declares it in `lacks`; a check
-    that needs what is declared to be lacking is no test of the class. A declaration that is not
-    true, because the thing is there, fails.
+    A check whose needs are not met does not count as passed: it is skipped with the name of the
+    need. If the class declares the need in `lacks`, there is no test for the check. A declared need
+    that is in fact met is a failure.
 
     Attributes:
         lacks: names of accessors, `"base"`, or `"processes"` (it is not certified then), that this
@@ -40,13 +39,13 @@ class CheckpointStoreConformance:
     lacks: ClassVar[tuple[str, ...]] = ()
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
-        """Make one test of each check."""
+        """Generate one test for each check."""
         if "check" in metafunc.fixturenames:
             checks = [one for one in CHECKS if not set(one.needs) & set(self.lacks)]
             metafunc.parametrize("check", checks, ids=[one.name for one in checks])
 
     def test_contract(self, check: Check, make_store: MakeStore, request: Any) -> None:
-        """The store keeps one sentence of the contract."""
+        """Check one sentence of the contract."""
         with self._certifier(make_store, request) as certifier:
             try:
                 certifier.run(check)
@@ -56,7 +55,7 @@ class CheckpointStoreConformance:
     def test_what_is_declared_as_lacking_is_lacking(
         self, make_store: MakeStore, request: Any
     ) -> None:
-        """No check is left out that could be tried."""
+        """Check that `lacks` leaves out no check that could be run."""
         with self._certifier(make_store, request) as certifier, certifier.subject() as subject:
             left_out = [one for one in CHECKS if set(one.needs) & set(self.lacks)]
             wrongly = [one.name for one in left_out if not why_not_shown(one, subject)]

@@ -1,4 +1,4 @@
-"""`python -m eventhub_checkpoints.localhub`: the hub as a process of its own."""
+"""Command line: `python -m eventhub_checkpoints.localhub` runs the hub in a separate process."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Masks a secret that a wrong command line has put where the error quotes it."""
+    """Parser that masks a secret where an error would quote it from a wrong command line."""
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and message, and end with status 2."""
+        """Print usage and message, and exit with status 2."""
         super().error(masked(message))
 
 
@@ -106,7 +106,7 @@ def _describe(hub: LocalHub, name: str, partitions: int) -> dict[str, Any]:
     try:
         connection_string = hub.connection_string(name)
     except RuntimeError:
-        # With TLS on a port of its own there is none that a client could use.
+        # With TLS on any port but the default, no connection string would work in a client.
         connection_string = None
     return {
         "hub": name,
@@ -126,7 +126,7 @@ def _announce(hub: LocalHub, hubs: dict[str, int], as_json: bool) -> None:
     for name, partitions in hubs.items():
         described = _describe(hub, name, partitions)
         print(json.dumps(described) if as_json else _text(described))
-    # A parent process reads these lines through a pipe, and waits for them.
+    # A parent process may be waiting for these lines on a pipe.
     sys.stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""What a program may hand to the hub: everything else is one sentence, before anything changes."""
+"""Validation of arguments to the hub, before any of them takes effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_IN_A_NAME = frozenset("/?#%;=\\ ")
 
 
 def check_hubs(hubs: object) -> None:
-    """Refuse what does not map names to numbers of partitions, or is empty."""
+    """Refuse anything but a non-empty map from names to numbers of partitions."""
     if not isinstance(hubs, Mapping) or not hubs:
         raise ValueError(
             f"hubs is {quoted(hubs)}: expected names with their numbers of partitions, "
@@ -29,7 +29,7 @@ def check_hubs(hubs: object) -> None:
 
 
 def check_hub(name: object, partitions: object) -> None:
-    """Refuse an impossible name or number of partitions of a new hub."""
+    """Refuse an invalid name or number of partitions of a new hub."""
     if not isinstance(name, str) or not name or set(name) & _NOT_IN_A_NAME:
         raise ValueError(f"{quoted(name)} is no name of an event hub")
     if not _is_whole(partitions) or not 1 <= partitions <= MAX_PARTITIONS:
@@ -37,7 +37,7 @@ def check_hub(name: object, partitions: object) -> None:
 
 
 def check_address(host: object, port: object) -> None:
-    """Refuse an address that cannot be one."""
+    """Refuse an invalid address."""
     if not isinstance(host, str):
         raise ValueError(f"host is {quoted(host)}: expected text, such as '127.0.0.1'")
     if not _is_whole(port) or not 0 <= port <= 65535:
@@ -45,16 +45,16 @@ def check_address(host: object, port: object) -> None:
 
 
 def check_text(what: str, value: object) -> None:
-    """Refuse everything but text that is not empty."""
+    """Refuse anything but a non-empty string."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"{what} is {quoted(value)}: expected text that is not empty")
 
 
 def read_groups(groups: object) -> list[str] | None:
-    """Take names of consumer groups; None stays None."""
+    """Return the names of consumer groups as a list; None stays None."""
     if groups is None:
         return None
-    # A text is iterable too, but letter by letter.
+    # A string is iterable too, but character by character.
     if isinstance(groups, str | bytes) or not isinstance(groups, Iterable):
         raise ValueError(f"consumer_groups is {quoted(groups)}: expected a list of names, or None")
     names = list(groups)
@@ -64,7 +64,7 @@ def read_groups(groups: object) -> list[str] | None:
 
 
 def check_idle_timeout(seconds: object) -> None:
-    """Refuse a time that no connection could live with."""
+    """Refuse a timeout too short or too long for a connection."""
     if not _is_number(seconds) or not 0 < seconds <= MAX_IDLE_SECONDS:
         raise ValueError(
             f"idle_timeout is {quoted(seconds)}: expected seconds, above 0 and at most "
@@ -73,7 +73,7 @@ def check_idle_timeout(seconds: object) -> None:
 
 
 def check_delay(seconds: object) -> None:
-    """Refuse a delay that is none."""
+    """Refuse an invalid delay."""
     if not _is_number(seconds) or not 0 <= seconds < math.inf:
         raise ValueError(
             f"cannot delay by {quoted(seconds)} seconds: expected a number, 0 is the least"
@@ -81,13 +81,13 @@ def check_delay(seconds: object) -> None:
 
 
 def check_count(what: str, count: object, least: int) -> None:
-    """Refuse everything but a whole number from `least` on."""
+    """Refuse anything but an integer of at least `least`."""
     if not _is_whole(count) or count < least:
         raise ValueError(f"{what} is {quoted(count)}: expected a whole number, at least {least}")
 
 
 def read_bodies(events: object) -> list[bytes]:
-    """Take the bodies of events as bytes; text becomes UTF-8."""
+    """Return the bodies of events as bytes; strings are encoded as UTF-8."""
     # A single body is iterable too, but byte by byte.
     if isinstance(events, (str, *_BODY_TYPES)) or not isinstance(events, Iterable):
         raise ValueError(f"events is a list of bodies, not one {type(events).__name__}")
@@ -103,7 +103,7 @@ def _body(event: object) -> bytes:
 
 
 def read_time(time: object) -> Timestamp:
-    """Take float seconds since the epoch, or an aware datetime."""
+    """Return the timestamp for float seconds since the epoch or an aware datetime."""
     seconds = time
     if isinstance(time, datetime) and time.tzinfo is not None:
         seconds = time.timestamp()
@@ -116,7 +116,7 @@ def read_time(time: object) -> Timestamp:
 
 
 def check_properties(properties: object) -> None:
-    """Refuse application properties that are no map with texts for keys."""
+    """Refuse application properties that are not a map with strings as keys."""
     if properties is None:
         return
     if not isinstance(properties, Mapping) or not all(isinstance(key, str) for key in properties):

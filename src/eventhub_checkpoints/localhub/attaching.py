@@ -1,4 +1,4 @@
-"""Addresses of links, and the answer to an attach."""
+"""Link addresses, and the response to an attach."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from eventhub_checkpoints.localhub.readers import admit
 if TYPE_CHECKING:
     from eventhub_checkpoints.localhub.session import Session
 
-# Python's client writes amqps://HOST/PATH, the others the path alone.
+# The Python client sends amqps://HOST/PATH, the others the path alone.
 _HOST = re.compile(r"^[a-z]+://[^/]*/", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`$management` or `$cbs`."""
+    """Node `$management` or `$cbs`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFrom:
-    """A partition as a consumer group reads it."""
+    """Partition as read by a consumer group."""
 
     hub: str
     group: str
@@ -47,14 +47,14 @@ class ReadFrom:
 
 @dataclass(frozen=True, slots=True)
 class PublishTo:
-    """A hub, or one partition of it."""
+    """Hub, or one partition of it, as a target."""
 
     hub: str
     partition_id: str | None
 
 
 def read_source(address: object) -> Node | ReadFrom:
-    """Say what a receiver asks for.
+    """Parse the address that a receiver reads from.
 
     Raises:
         RefusedError: nothing has this address.
@@ -70,7 +70,7 @@ def read_source(address: object) -> Node | ReadFrom:
 
 
 def read_target(address: object) -> Node | PublishTo:
-    """Say where a sender wants to send.
+    """Parse the address that a sender sends to.
 
     Raises:
         RefusedError: nothing has this address.
@@ -97,10 +97,10 @@ _SETTLED = 1
 
 
 def attach(session: Session, wanted: Attach) -> None:
-    """Make the link that the peer wants.
+    """Create the link that the peer requests.
 
     Raises:
-        RefusedError: it may not have it.
+        RefusedError: the link is not allowed.
     """
     if wanted.role is SENDER:
         link = _incoming(session, wanted)
@@ -116,7 +116,7 @@ def attach(session: Session, wanted: Attach) -> None:
 
 
 def refuse(session: Session, wanted: Attach, error: Error) -> None:
-    """Tell the peer that it may not have the link."""
+    """Reject the peer's link with an error."""
     answer = Attach(name=wanted.name, handle=wanted.handle, role=not wanted.role)
     if answer.role is SENDER:
         answer.initial_delivery_count = 0
@@ -151,7 +151,7 @@ def _attach_reader(session: Session, wanted: Attach, source: Source, where: Read
 
 
 def _confirm(session: Session, link: Link, wanted: Attach) -> None:
-    """Answer with the fields that the peer sent, and the hub's own where they are missing."""
+    """Confirm with the fields that the peer sent, and the hub's own for missing ones."""
     session.links[wanted.handle] = link
     role = not wanted.role
     session.send(

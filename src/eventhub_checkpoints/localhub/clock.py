@@ -1,4 +1,4 @@
-"""What time it is for the hub."""
+"""Clock of the hub."""
 
 import time
 
@@ -6,5 +6,5 @@ from eventhub_checkpoints.amqp.types import Timestamp
 
 
 def now() -> Timestamp:
-    """Give the host's time."""
+    """Return the host's time."""
     return Timestamp(time.time_ns() // 1_000_000)

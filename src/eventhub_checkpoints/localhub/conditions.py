@@ -1,6 +1,6 @@
-"""What the service says when it refuses or ends something: conditions and their texts.
+"""Error conditions of the service, with their descriptions.
 
-Source: public traces of the service, and the texts that its SDKs' issue trackers quote.
+Source: public traces of the service, and the descriptions quoted in its SDKs' issue trackers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from eventhub_checkpoints.amqp.performatives import Error
 
 
 class RefusedError(Exception):
-    """A request that the hub answers with a condition instead of serving it."""
+    """The hub answers a request with an error condition instead of serving it."""
 
     def __init__(self, error: Error) -> None:
         super().__init__(f"{error.condition}: {error.description}")
@@ -17,7 +17,7 @@ class RefusedError(Exception):
 
 
 def not_found(entity: str) -> Error:
-    """No such hub, consumer group or address."""
+    """Return the error for a hub, consumer group or address that does not exist."""
     return Error(
         condition="amqp:not-found",
         description=f"The messaging entity '{entity}' could not be found.",
@@ -25,7 +25,7 @@ def not_found(entity: str) -> Error:
 
 
 def bad_partition(count: int) -> Error:
-    """No such partition."""
+    """Return the error for a partition that does not exist."""
     return Error(
         condition="com.microsoft:argument-out-of-range",
         description=(
@@ -36,7 +36,7 @@ def bad_partition(count: int) -> Error:
 
 
 def bad_offset(offset: str, last: str) -> Error:
-    """A position past the end, such as a checkpoint of a hub that was re-created since."""
+    """Return the error for an offset past the end, such as a checkpoint of a re-created hub."""
     return Error(
         condition="com.microsoft:argument-error",
         description=(
@@ -46,7 +46,7 @@ def bad_offset(offset: str, last: str) -> Error:
 
 
 def foreign_offset(offset: str, last: str) -> Error:
-    """An offset from before the hub was geo-replicated."""
+    """Return the error for an offset from before the hub was geo-replicated."""
     return Error(
         condition="com.microsoft:georeplication:invalid-offset",
         description=(
@@ -57,7 +57,7 @@ def foreign_offset(offset: str, last: str) -> Error:
 
 
 def bad_sequence_number(number: int, last: int) -> Error:
-    """The same for a sequence number."""
+    """Return the error for a sequence number past the end."""
     return Error(
         condition="com.microsoft:argument-error",
         description=(
@@ -68,7 +68,7 @@ def bad_sequence_number(number: int, last: int) -> Error:
 
 
 def bad_filter(text: str) -> Error:
-    """A filter that is no starting position."""
+    """Return the error for a filter that is not a starting position."""
     return Error(
         condition="amqp:invalid-field",
         description=f"The filter '{text}' is no starting position of an event hub's receiver.",
@@ -76,7 +76,7 @@ def bad_filter(text: str) -> Error:
 
 
 def too_many_readers(limit: int, names: list[str]) -> Error:
-    """One reader without an epoch too many."""
+    """Return the error for one reader without an epoch too many."""
     return Error(
         condition="amqp:resource-limit-exceeded",
         description=(
@@ -87,7 +87,7 @@ def too_many_readers(limit: int, names: list[str]) -> Error:
 
 
 def higher_epoch_exists(theirs: int, ours: int | None) -> Error:
-    """A newcomer that may not displace the present reader."""
+    """Return the error for a new reader that may not displace the present one."""
     return Error(
         condition="amqp:link:stolen",
         description=(
@@ -100,7 +100,7 @@ def higher_epoch_exists(theirs: int, ours: int | None) -> Error:
 
 
 def displaced(theirs: int, ours: int | None) -> Error:
-    """A reader that a newcomer displaces."""
+    """Return the error for a reader that a new one displaces."""
     return Error(
         condition="amqp:link:stolen",
         description=(
@@ -112,7 +112,7 @@ def displaced(theirs: int, ours: int | None) -> Error:
 
 
 def too_large(limit: int) -> Error:
-    """A message over the limit. Units: bytes."""
+    """Return the error for a message over the limit. Units: bytes."""
     return Error(
         condition="amqp:link:message-size-exceeded",
         description=f"The received message exceeds the maximum size of {limit} bytes.",
@@ -120,7 +120,7 @@ def too_large(limit: int) -> Error:
 
 
 def idle(seconds: float) -> Error:
-    """A connection from which nothing was heard."""
+    """Return the error for a connection that was silent for too long."""
     return Error(
         condition="amqp:connection:forced",
         description=(
@@ -131,5 +131,5 @@ def idle(seconds: float) -> Error:
 
 
 def invalid(text: str) -> Error:
-    """Bytes or a sequence of frames that AMQP does not allow."""
+    """Return the error for bytes or a sequence of frames that AMQP does not allow."""
     return Error(condition="amqp:decode-error", description=text)

@@ -1,4 +1,4 @@
-"""One TCP connection: headers, SASL, open and close, frames in and bytes out."""
+"""TCP connection to a client: headers, SASL, open and close, frames in and bytes out."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MECHANISMS = ("ANONYMOUS", "PLAIN", "MSSBCBS", "EXTERNAL")
 
 
 class Connection(asyncio.Protocol):
-    """Speaks AMQP with one client, from the first header to the last frame."""
+    """AMQP connection to one client, from the first header to the last frame."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Let everything go that the client held."""
+        """Release everything that the client held."""
         for timer in self._timers:
             timer.cancel()
         for session in self._sessions.values():
@@ -82,13 +82,13 @@ class Connection(asyncio.Protocol):
         self.paused = True
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume sending events."""
         self.paused = False
         for session in list(self._sessions.values()):
             session.pump()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; whatever is wrong with them ends the connection with a condition."""
+        """Process received bytes; any error in them closes the connection with a condition."""
         self._heard = self._loop.time()
         self._buffer += data
         try:
@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
         elif header == AMQP_HEADER:
             self.write(AMQP_HEADER)
         else:
-            # The specification's answer to an unknown protocol: the one that is spoken.
+            # As specified for an unknown protocol: send the header of the supported one.
             self.write(SASL_HEADER)
             self._wire.close()
 
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
                     container_id=self.server.container_id,
                     max_frame_size=MAX_FRAME_SIZE,
                     channel_max=CHANNEL_MAX,
-                    # Half of what is tolerated, as the specification recommends.
+                    # Half of the tolerated time, as the specification recommends.
                     idle_time_out=int(self.server.idle_timeout * 500),
                 )
             )
@@ -195,15 +195,15 @@ class Connection(asyncio.Protocol):
         self._wire.write(data)
 
     def later(self, function: Callable[[], None]) -> None:
-        """Call a function after others had their turn."""
+        """Schedule a function, to let other callbacks run first."""
         self._loop.call_soon(function)
 
     def forget(self, session: Session) -> None:
-        """Drop a session that has ended."""
+        """Forget a session that has ended."""
         self._sessions.pop(session.channel, None)
 
     def close(self, error: Error | None = None) -> None:
-        """End the connection in good order."""
+        """Close the connection in good order, with an error if there is one."""
         if self._wire.is_closing():
             return
         if self._opened:
@@ -211,9 +211,9 @@ class Connection(asyncio.Protocol):
         self._wire.close()
 
     def abort(self) -> None:
-        """End the connection as a broken network does."""
+        """Drop the connection as a broken network does."""
         self._wire.abort()
 
     def note_refused(self, attach: Attach, error: Error) -> None:
-        """Write a refused link into the journal."""
+        """Record a refused link in the journal."""
         self.server.note_refused(self.container_id, attach, error)

@@ -1,4 +1,4 @@
-"""The link that sends events: frame heads come from a template, many go into one write."""
+"""Link that delivers events: frame heads come from a template, many go into one write."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 RUNTIME_METRIC = "com.microsoft:enable-receiver-runtime-metric"
 EPOCH = "com.microsoft:epoch"
 
-# One turn of a link; between two turns other links and other clients get theirs.
+# Limits of one turn of a link; other links and clients get a turn in between.
 _TURN_EVENTS = 1000
 _TURN_BYTES = 512 * 1024
 
-# Frame size, everything up to the delivery id, that id, and again as the tag, the other fields:
-# message format 0, settled, no more, and five nulls, for the client wants all eleven fields.
+# Frame size, all bytes up to the delivery id, that id, the id again as tag, remaining fields:
+# message format 0, settled, no more, and five nulls, as the client requires all eleven fields.
 _HEAD = struct.Struct(">I16sI2sI8s")
 _TRANSFER = b"\x00\x53\x14\xc0\x19\x0b\x70"
 _TAG = b"\xa0\x04"
@@ -32,10 +32,10 @@ _REST = b"\x43\x41\x42\x40\x40\x40\x40\x40"
 
 
 class EventLink(OutLink):
-    """Sends the events of one partition from `cursor` on, settled, as far as credit allows.
+    """Link that sends a partition's events from `cursor` on, settled, within its credit.
 
     Attributes:
-        cursor: sequence number of the event to send next.
+        cursor: sequence number of the next event to send.
         epoch: the receiver's owner level, or None.
     """
 
@@ -58,12 +58,12 @@ class EventLink(OutLink):
         )
 
     def listen(self, start: int) -> None:
-        """Deliver from `start` on, now and whenever events are appended."""
+        """Deliver from `start` on, and whenever events are appended."""
         self.cursor = start
         self._log.listeners.add(self.pump)
 
     def on_closed(self) -> None:
-        """Stop listening and leave the readers of the partition."""
+        """Stop listening, and leave the partition's readers."""
         self._log.listeners.discard(self.pump)
         self.credit = 0
         readers = self.hub.readers[self.group.lower(), self.partition_id]
@@ -71,13 +71,13 @@ class EventLink(OutLink):
             readers.remove(self)
 
     def pump(self) -> None:
-        """Send one turn of events, and come back for more when others had theirs."""
+        """Send one turn of events, and schedule the next, to let other callbacks run first."""
         if not self._scheduled and self.turn():
             self._scheduled = True
             self.session.later(self._again)
 
     def turn(self) -> bool:
-        """Send as many events as one write should hold."""
+        """Send up to one write of events; return whether any were sent."""
         cursor = max(self.cursor, self._log.first)
         count = min(self.credit, self._log.end - cursor, self.session.window, _TURN_EVENTS)
         if count <= 0 or self.session.busy:
@@ -131,6 +131,6 @@ class EventLink(OutLink):
 
 
 def _insert(payload: bytes, annotations: bytes) -> bytes:
-    """Put delivery annotations where they belong: first, or after the header section."""
+    """Insert delivery annotations at their place: first, or after the header section."""
     at = skip(payload) if payload[2] == HEADER else 0
     return payload[:at] + annotations + payload[at:]

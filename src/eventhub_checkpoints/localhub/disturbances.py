@@ -1,4 +1,4 @@
-"""The faults of a running hub, on request from any thread."""
+"""Faults injected into a running hub from any thread."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ T = TypeVar("T")
 
 
 class Disturbances(ABC):
-    """Every method may be called from any thread while the hub runs."""
+    """Faults of a running hub. Every method may be called from any thread."""
 
     @abstractmethod
     def _call(self, function: Callable[[Server], T]) -> T:
-        """Run a function where the server runs."""
+        """Run a function on the server's thread."""
 
     def drop_connections(self) -> int:
-        """Cut all connections off, as a broken network does; return how many there were."""
+        """Drop all connections, as a broken network does; return how many there were."""
         return self._call(Server.drop_connections)
 
     def refuse_connections(self, refuse: bool = True) -> None:
-        """Cut every new connection off at once, until called with False."""
+        """Drop every new connection at once, until called with False."""
 
         def work(server: Server) -> None:
             server.faults.refusing = refuse
@@ -45,9 +45,9 @@ class Disturbances(ABC):
         self._call(work)
 
     def delay(self, seconds: float) -> None:
-        """Send everything later from now on; 0 ends it.
+        """Delay everything sent from now on; 0 ends the delay.
 
-        The order of frames stays, and throughput too: it is a latency, not a limit.
+        The order of frames and the throughput stay the same: this adds latency, not a limit.
         """
         check_delay(seconds)
 
@@ -72,7 +72,7 @@ class Disturbances(ABC):
             partition_id: only its receivers; None means all.
             consumer_group: only its receivers; None means all.
             condition: for instance "amqp:link:stolen" or "com.microsoft:server-busy".
-            description: the text that the client shows.
+            description: the description that the client shows.
         """
         check_text("condition", condition)
         error = Error(condition=condition, description=description)
@@ -83,7 +83,7 @@ class Disturbances(ABC):
     def refuse_links(
         self, count: int, condition: str, description: str = "The link was refused on request."
     ) -> None:
-        """Refuse the next links that any client attaches, `count` of them; 0 ends it."""
+        """Refuse the next `count` links that any client attaches; 0 ends it."""
         check_count("count", count, least=0)
         check_text("condition", condition)
         error = Error(condition=condition, description=description)
@@ -95,12 +95,12 @@ class Disturbances(ABC):
         self._call(work)
 
     def refused_links(self) -> list[RefusedLink]:
-        """Name the links that were refused, by a fault or by the service's rules, oldest first.
+        """Return the links refused by a fault or by the service's rules, oldest first.
 
-        The aio client tries again without a word, so this is where a test sees it.
+        The aio client retries silently, so this is where a test can see a refusal.
         """
         return self._call(lambda server: list(server.faults.journal))
 
     def connections(self) -> int:
-        """Count the open connections."""
+        """Return the number of open connections."""
         return self._call(lambda server: len(server.connections))

@@ -1,6 +1,6 @@
-"""What the hub does with a message: keep the sender's bytes, put its own annotations before them.
+"""Storage form of events: the sender's bytes, preceded by the hub's annotations.
 
-An event is encoded once, when it is stored; a delivery then is a frame head and these bytes.
+An event is encoded once, when it is stored; a delivery is then a frame head and these bytes.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _long = struct.Struct(">q").pack
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A message on its way into a partition.
+    """Message to be stored in a partition.
 
     Attributes:
         key: its partition key.
         header: the encoded header section, or nothing.
         extra: encoded pairs of other message annotations.
-        extra_count: how many of them, keys and values counted.
-        rest: the encoded sections from the properties on, as the sender wrote them.
+        extra_count: their number, keys and values counted.
+        rest: the encoded sections from the properties on, as sent.
     """
 
     key: str | None
@@ -56,7 +56,7 @@ class Event:
     rest: bytes
 
     def stored(self, sequence_number: int, offset: str, enqueued_time: int) -> bytes:
-        """Write the message as receivers get it. Units: `enqueued_time` in milliseconds."""
+        """Encode the message as receivers get it. Units: `enqueued_time` in milliseconds."""
         digits = offset.encode()
         pairs = b"".join((
             _SEQUENCE_NUMBER, _long(sequence_number),
@@ -80,16 +80,16 @@ def _annotations(count: int, pairs: bytes) -> bytes:
 def make_events(
     bodies: list[bytes], properties: Mapping[str, Any] | None, key: str | None
 ) -> list[Event]:
-    """Build events from plain bodies that share their properties and partition key."""
+    """Build events from plain bodies with common properties and partition key."""
     head = section(APPLICATION_PROPERTIES, dict(properties)) if properties else b""
     return [Event(key, b"", b"", 0, head + section(DATA, body)) for body in bodies]
 
 
 def read_events(payload: bytes, message_format: int) -> list[Event]:
-    """Take a delivery of a producer apart into its events.
+    """Split a producer's delivery into its events.
 
     Raises:
-        CodecError: the payload is no message, or no batch where the format says so.
+        CodecError: the payload is not a message, or not a batch where the format says so.
     """
     if message_format != BATCH_FORMAT:
         return [_read(payload, None)]

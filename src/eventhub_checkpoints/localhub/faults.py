@@ -1,4 +1,4 @@
-"""What goes wrong on request."""
+"""Injected faults and the journal of refused links."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ JOURNAL_SIZE = 1000
 
 @dataclass(frozen=True, slots=True)
 class RefusedLink:
-    """A link that the hub did not let in.
+    """Link that the hub refused.
 
     Attributes:
         time: float seconds since the epoch, UTC.
-        container_id: the client's name for itself; azure-eventhub puts its consumer's name here.
-        address: what the link asked for.
+        container_id: the client's identifier; azure-eventhub puts its consumer's name here.
+        address: the requested address.
         condition: for instance "amqp:not-found".
-        description: its text.
+        description: its description.
     """
 
     time: float
@@ -35,7 +35,7 @@ class RefusedLink:
 
 
 def refused_link(container_id: str, attach: Attach, error: Error) -> RefusedLink:
-    """Write down a refusal."""
+    """Return the journal entry for a refusal."""
     place = attach.source if attach.role else attach.target
     address = place.address if isinstance(place, Source | Target) else None
     return RefusedLink(
@@ -45,14 +45,14 @@ def refused_link(container_id: str, attach: Attach, error: Error) -> RefusedLink
 
 @dataclass(slots=True)
 class Faults:
-    """The present faults.
+    """Faults in effect.
 
     Attributes:
-        refusing: whether new connections are cut off at once.
+        refusing: whether new connections are dropped at once.
         refusing_tokens: whether every token is refused, as the service refuses a wrong key.
         delay: seconds by which everything is sent later.
         refusals: conditions for the next links, one each.
-        journal: the links that were refused lately, by a fault or by the rules.
+        journal: recently refused links, by a fault or by the rules.
     """
 
     refusing: bool = False
@@ -62,5 +62,5 @@ class Faults:
     journal: deque[RefusedLink] = field(default_factory=lambda: deque(maxlen=JOURNAL_SIZE))
 
     def take_refusal(self) -> Error | None:
-        """Give the condition for the link that is being attached, if one waits."""
+        """Return and remove the condition for the link being attached, if there is one."""
         return self.refusals.popleft() if self.refusals else None

@@ -1,4 +1,4 @@
-"""The hubs of a namespace: partitions, consumer groups, routing and what management tells."""
+"""Hubs of a namespace: partitions, consumer groups, routing and runtime information."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ DEFAULT_GROUP = "$Default"
 
 
 class Publisher(Protocol):
-    """A link that can be sent away."""
+    """Link of a producer, which can be detached."""
 
     def detach(self, error: Error | None) -> None:
         """End the link with a condition."""
 
 
 class ConnectedReader(Reader, Publisher, Protocol):
-    """A reader that can be sent away."""
+    """Reader that can be detached."""
 
     partition_id: str
     group: str
@@ -46,12 +46,12 @@ class ConnectedReader(Reader, Publisher, Protocol):
 
 
 class Hub:
-    """One event hub. Names of hubs and groups are compared without regard to case.
+    """Event hub. Names of hubs and groups are compared without regard to case.
 
     Args:
         name: as it was created.
-        partitions: how many.
-        groups: the consumer groups besides `$Default`; None admits every name.
+        partitions: number of partitions.
+        groups: the consumer groups in addition to `$Default`; None admits every name.
     """
 
     def __init__(self, name: str, partitions: int, groups: Iterable[str] | None) -> None:
@@ -67,7 +67,7 @@ class Hub:
 
     @property
     def partition_ids(self) -> list[str]:
-        """The ids, in order."""
+        """Return the ids, in order."""
         return [str(number) for number in range(len(self.partitions))]
 
     def add_partitions(self, count: int) -> list[str]:
@@ -83,7 +83,7 @@ class Hub:
         return self.partition_ids[before:]
 
     def replicate(self) -> None:
-        """Spell the offsets of all partitions as a hub with geo-replication does."""
+        """Change the offsets of all partitions to those of a hub with geo-replication."""
         self._is_replicated = True
         for log in self.partitions:
             log.replicate()
@@ -99,7 +99,7 @@ class Hub:
         return self.partitions[int(partition_id)]
 
     def check_group(self, group: str) -> str:
-        """Give the group's name for comparison.
+        """Return the group's name for comparison.
 
         Raises:
             RefusedError: the hub has no such group.
@@ -110,13 +110,13 @@ class Hub:
         return key
 
     def append(self, events: list[Event]) -> None:
-        """Store what a producer sent without naming a partition: by key, else in turn."""
+        """Store events that were sent without a partition: by key, else in turn."""
         time = now()
         batches: dict[int, list[Event]] = defaultdict(list)
         turn = next(self._turn)
         for event in events:
-            # The service hashes in a way of its own; crc32 keeps the promise that counts, one key
-            # in one partition.
+            # The service uses another hash function; crc32 keeps the guarantee that matters: one
+            # key, one partition.
             hashed = turn if event.key is None else zlib.crc32(event.key.encode())
             batches[hashed % len(self.partitions)].append(event)
         for number, batch in batches.items():
@@ -125,7 +125,7 @@ class Hub:
     def detach_readers(
         self, error: Error, partition_id: str | None = None, group: str | None = None
     ) -> int:
-        """Send readers away and return how many."""
+        """Detach readers and return how many."""
         chosen = [
             reader
             for readers in self.readers.values()
@@ -139,7 +139,7 @@ class Hub:
 
 
 class Hubs:
-    """The hubs of a namespace by name."""
+    """Hubs of a namespace by name."""
 
     def __init__(self, hubs: Mapping[str, int], groups: Iterable[str] | None) -> None:
         check_hubs(hubs)
@@ -150,7 +150,7 @@ class Hubs:
 
     @property
     def names(self) -> list[str]:
-        """The hubs' names as they were created."""
+        """Return the hubs' names as they were created."""
         return [hub.name for hub in self._hubs.values()]
 
     def find(self, name: str) -> Hub:
@@ -165,10 +165,10 @@ class Hubs:
         return hub
 
     def create(self, name: str, partitions: int) -> None:
-        """Make a hub.
+        """Create a hub.
 
         Raises:
-            ValueError: its name or number of partitions is impossible, or the name is taken.
+            ValueError: its name or number of partitions is invalid, or the name is taken.
         """
         check_hub(name, partitions)
         if name.lower() in self._hubs:
@@ -176,13 +176,13 @@ class Hubs:
         self._hubs[name.lower()] = Hub(name, partitions, self._groups)
 
     def recreate(self, name: str, partitions: int) -> None:
-        """Make a hub in the place of the one with the same name; its numbers start at 0."""
+        """Replace the hub with the same name by a new one; its sequence numbers start at 0."""
         check_hub(name, partitions)
         self.delete(name)
         self.create(name, partitions)
 
     def delete(self, name: str) -> None:
-        """Remove a hub, if it is there, and end the links to it."""
+        """Delete a hub, if it exists, and end the links to it."""
         old = self._hubs.pop(name.lower(), None)
         if old is not None:
             old.detach_readers(not_found(old.name))

@@ -32,7 +32,7 @@ CREDIT = 1000
 
 
 class Link:
-    """One end of a link; the handle is the peer's, used in both directions."""
+    """Local end of a link; the handle is the peer's, used in both directions."""
 
     def __init__(self, session: Session, attach: Attach) -> None:
         self.session = session
@@ -40,22 +40,22 @@ class Link:
         self.handle = attach.handle
 
     def detach(self, error: Error | None) -> None:
-        """Tell the peer that the link is over, and forget it."""
+        """Detach the link and forget it."""
         self.session.drop(self)
         self.session.send(Detach(handle=self.handle, closed=True, error=error))
 
     def on_flow(self, flow: Flow) -> None:
-        """Take note of the peer's credit."""
+        """Update the peer's credit."""
 
     def on_transfer(self, transfer: Transfer, payload: bytes) -> None:
-        """Take a frame of a delivery."""
+        """Process a frame of a delivery."""
 
     def on_closed(self) -> None:
-        """Let go of what the link holds."""
+        """Release what the link holds."""
 
 
 class OutLink(Link):
-    """A link on which the hub sends; it counts the peer's credit."""
+    """Link on which the hub sends; it counts the peer's credit."""
 
     def __init__(self, session: Session, attach: Attach) -> None:
         super().__init__(session, attach)
@@ -78,17 +78,17 @@ class OutLink(Link):
             self.session.send_flow(self.handle, self.delivery_count, self.credit)
 
     def pump(self) -> None:
-        """Send what is there, as far as credit allows."""
+        """Send pending data, as far as credit allows."""
         while self.turn():
             pass
 
     def turn(self) -> bool:
-        """Send some of what is there; say whether it was anything."""
+        """Send some pending data; return whether there was any."""
         return False
 
 
 class ReplyLink(OutLink):
-    """Carries the answers of `$management` or `$cbs`."""
+    """Link for the responses of `$management` or `$cbs`."""
 
     def __init__(self, session: Session, attach: Attach, node: str, address: object) -> None:
         super().__init__(session, attach)
@@ -96,12 +96,12 @@ class ReplyLink(OutLink):
         self._waiting: deque[bytes] = deque()
 
     def reply(self, message: Message) -> None:
-        """Send an answer as soon as there is credit."""
+        """Send a response as soon as there is credit."""
         self._waiting.append(message.encode())
         self.pump()
 
     def turn(self) -> bool:
-        """Send one answer that waits."""
+        """Send one pending response; return whether there was any."""
         if not self._waiting or not self.credit:
             return False
         self.credit -= 1
@@ -111,7 +111,7 @@ class ReplyLink(OutLink):
 
 
 class InLink(Link):
-    """A link on which the hub receives; it puts deliveries together and grants credit."""
+    """Link on which the hub receives; it assembles deliveries and grants credit."""
 
     def __init__(self, session: Session, attach: Attach) -> None:
         super().__init__(session, attach)
@@ -128,12 +128,12 @@ class InLink(Link):
             self.session.send_flow(self.handle, self._delivery_count, CREDIT)
 
     def on_flow(self, flow: Flow) -> None:
-        """Answer a sender that asks for its credit."""
+        """Answer a sender that requests its credit."""
         if flow.echo:
             self.session.send_flow(self.handle, self._delivery_count, self._credit)
 
     def on_transfer(self, transfer: Transfer, payload: bytes) -> None:
-        """Collect the frames of a delivery and take it when it is complete."""
+        """Collect the frames of a delivery and process it when it is complete."""
         if self._first is None:
             self._first = transfer
         self._parts.append(payload)
@@ -164,11 +164,11 @@ class InLink(Link):
         return Accepted()
 
     def take(self, payload: bytes, message_format: int) -> None:
-        """Use a delivery."""
+        """Process a delivery."""
 
 
 class RequestLink(InLink):
-    """Takes the requests of `$management` or `$cbs`."""
+    """Link for the requests to `$management` or `$cbs`."""
 
     def __init__(self, session: Session, attach: Attach, node: str) -> None:
         super().__init__(session, attach)
@@ -186,7 +186,7 @@ class RequestLink(InLink):
 
 
 class PublishLink(InLink):
-    """Takes events into a hub, or into the one partition that the target names."""
+    """Link that stores events in a hub, or in the one partition that the target names."""
 
     def __init__(
         self, session: Session, attach: Attach, hub: Hub, log: PartitionLog | None

@@ -1,4 +1,4 @@
-"""The hub as a program holds it: a server in a thread, its addresses, its start and stop."""
+"""`LocalHub`: a server in a thread, with start, stop and addresses for clients."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _AMQPS_PORT = 5671
 
 
 class LocalHub(Operations, Disturbances):
-    """A local Event Hubs namespace for trying and testing; never for production.
+    """Local Event Hubs namespace for experiments and tests; never for production.
 
-    It keeps events in memory and lets everybody in, whatever the key. Use it as a context
+    It keeps events in memory and admits every client, whatever its key. Use it as a context
     manager, or call `start` and `stop`.
 
     Args:
-        hubs: the hubs and how many partitions each has; at least one.
+        hubs: names of the hubs, each with its number of partitions; at least one.
         host: the address to listen on.
         port: the port to listen on; 0 takes a free one.
-        consumer_groups: the groups that every hub has besides `$Default`; None admits any name.
-        tls: listen with a certificate of an authority made for this run, see `ca_file`.
-        namespace: the name that `client_arguments` gives to clients.
-        idle_timeout: seconds of silence after which a client counts as gone.
+        consumer_groups: the groups of every hub in addition to `$Default`; None admits any name.
+        tls: listen with a certificate of an authority created for this run, see `ca_file`.
+        namespace: the namespace that `client_arguments` passes to clients.
+        idle_timeout: seconds of silence after which a client is disconnected.
 
     Raises:
-        ValueError: an argument is impossible, for instance a hub's name.
+        ValueError: an argument is invalid, for instance a hub's name.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class LocalHub(Operations, Disturbances):
         self._server = Server(Hubs(hubs, consumer_groups), idle_timeout)
 
     def start(self) -> Self:
-        """Listen; a second run has the port and the events of the first.
+        """Start listening; a second run has the port and the events of the first.
 
         Raises:
-            OSError: the address cannot be had.
-            RuntimeError: it is running already, or TLS is asked for and `openssl` is missing.
-            ValueError: the host cannot be the name of one.
+            OSError: the address is not available.
+            RuntimeError: it is running already, or `tls` is set and `openssl` is missing.
+            ValueError: the host is not a valid host name.
         """
         if self._loop is not None:
             raise RuntimeError(f"the local hub is running already, on port {self._port}")
@@ -90,7 +90,7 @@ class LocalHub(Operations, Disturbances):
         return self
 
     def stop(self) -> None:
-        """End all connections and stop listening; does nothing when it is not running."""
+        """End all connections and stop listening; does nothing if it is not running."""
         if self._loop is not None:
             try:
                 self._loop.run(self._server.stop())
@@ -121,24 +121,24 @@ class LocalHub(Operations, Disturbances):
 
     @property
     def host(self) -> str:
-        """The host that clients connect to."""
+        """Host that clients connect to."""
         return _ANY_ADDRESS.get(self._bind[0], self._bind[0])
 
     @property
     def port(self) -> int:
-        """The port that clients connect to."""
+        """Port that clients connect to."""
         self._running()
         return self._port
 
     @property
     def endpoint(self) -> str:
-        """The address for a client's `custom_endpoint_address`."""
+        """Address for a client's `custom_endpoint_address`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"sb://{host}:{self.port}"
 
     @property
     def ca_file(self) -> str:
-        """The PEM file of the authority that a client has to trust; it is gone after `stop`.
+        """PEM file of the authority that clients have to trust; it is deleted by `stop`.
 
         Raises:
             RuntimeError: the hub does not run with TLS.
@@ -148,10 +148,10 @@ class LocalHub(Operations, Disturbances):
         return self._authority.ca_file
 
     def connection_string(self, hub: str) -> str:
-        """Give the connection string for `from_connection_string`.
+        """Return the connection string for `from_connection_string`.
 
-        The client takes "host:port" for the namespace then, and a port only without TLS; see
-        `client_arguments` for a namespace that stays the same.
+        It has "host:port" as the client's namespace, and a port works only without TLS; see
+        `client_arguments` for a constant namespace.
 
         Raises:
             LookupError: there is no such hub.
@@ -170,12 +170,12 @@ class LocalHub(Operations, Disturbances):
         )
 
     def client_arguments(self, hub: str, namespace: str | None = None) -> dict[str, Any]:
-        """Give keyword arguments for the clients of azure-eventhub, sync and aio.
+        """Return keyword arguments for the clients of azure-eventhub, sync and aio.
 
-        Stores see `namespace` in keys and paths then, whatever the port is; a consumer needs
-        `consumer_group` besides.
+        Stores then see `namespace` in keys and paths, whatever the port is; a consumer also needs
+        `consumer_group`.
         """
-        # Imported here, for the hub itself has no need of the client.
+        # Imported here, because the hub itself does not need the client.
         from azure.core.credentials import AzureNamedKeyCredential
         from azure.eventhub import TransportType
 

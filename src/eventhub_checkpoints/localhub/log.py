@@ -1,4 +1,4 @@
-"""A partition: its events in order, numbered for ever, dropped from the front by retention."""
+"""Log of a partition: events in order, with permanent numbers, trimmed by retention."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.localhub.events import Event
 
 REPLICA = "1:"
-"""How the offsets of a geo-replicated hub begin here; the service's own form is opaque."""
+"""Prefix of the offsets of a geo-replicated hub here; the service's own form is opaque."""
 _OVERHEAD = 24
-"""Bytes that an event counts beyond its own, so that offsets never look like sequence numbers."""
+"""Bytes added to the size of an event, so that offsets never look like sequence numbers."""
 
 
 class PartitionLog:
-    """Append, trim and locate events.
+    """Events of a partition, to be appended, trimmed and located.
 
-    Offsets are byte positions: the first is 0, every next one is larger by the event's size.
+    Offsets are byte positions: the first is 0, each next one is larger by the event's size.
 
     Args:
         is_replicated: see below.
 
     Attributes:
-        first: sequence number of the first event that is retained.
-        payloads: the retained events as they are delivered.
+        first: sequence number of the first retained event.
+        payloads: the retained events in the form in which they are delivered.
         listeners: called after each append.
         is_replicated: whether offsets are those of a hub with geo-replication.
     """
@@ -47,7 +47,7 @@ class PartitionLog:
 
     @property
     def end(self) -> int:
-        """Sequence number that the next event will get."""
+        """Sequence number of the next event."""
         return self.first + len(self.payloads)
 
     @property
@@ -59,10 +59,10 @@ class PartitionLog:
         return f"{REPLICA}{offset}" if self.is_replicated else str(offset)
 
     def read_offset(self, text: str) -> int | None:
-        """Read an offset that a client sends; None where it lies past the end.
+        """Parse an offset that a client sends; return None if it lies past the end.
 
         Raises:
-            ValueError: the text is not an offset of this hub.
+            ValueError: the string is not an offset of this hub.
         """
         if self.is_replicated and text != "-1":
             if not text.startswith(REPLICA):
@@ -72,18 +72,18 @@ class PartitionLog:
         return None if offset > self._last_offset else offset
 
     def replicate(self) -> None:
-        """Spell all offsets as a hub with geo-replication does."""
+        """Change all offsets to those of a hub with geo-replication."""
         self.is_replicated = True
         for at, (offset, time) in enumerate(zip(self._offsets, self._times, strict=True)):
             (event,) = read_events(self.payloads[at], 0)
             self.payloads[at] = event.stored(self.first + at, self._spelled(offset), time)
 
     def append(self, events: Iterable[Event], now: int) -> range:
-        """Store events and tell the listeners.
+        """Store events and notify the listeners.
 
         Args:
             events: in the order in which they get their numbers.
-            now: their enqueued time in milliseconds; never earlier than the event's before.
+            now: their enqueued time in milliseconds; raised to the previous event's if earlier.
 
         Returns:
             The sequence numbers.
@@ -107,7 +107,7 @@ class PartitionLog:
 
         Args:
             before: sequence number of the first event to keep.
-            forget_offset: where no event is left, `last_offset` becomes "-1".
+            forget_offset: if no event is left, `last_offset` becomes "-1".
         """
         count = max(0, min(before, self.end) - self.first)
         del self.payloads[:count], self._offsets[:count], self._times[:count]
@@ -117,11 +117,11 @@ class PartitionLog:
         return count
 
     def at_offset(self, offset: int, inclusive: bool) -> int:
-        """Find the first event at or after an offset, or after it."""
+        """Return the number of the first event after an offset, or from it on if `inclusive`."""
         find = bisect_left if inclusive else bisect_right
         return self.first + find(self._offsets, offset)
 
     def at_time(self, time: int, inclusive: bool) -> int:
-        """Find the first event that was enqueued at or after a time, or after it."""
+        """Return the number of the first event after a time, or from it on if `inclusive`."""
         find = bisect_left if inclusive else bisect_right
         return self.first + find(self._times, time)

@@ -1,4 +1,4 @@
-"""The answers of `$management` and `$cbs`.
+"""Responses of `$management` and `$cbs`.
 
 Source: public traces of the service; azure-eventhub 5.15.1, `_client_base.py` and
 `_pyamqp/cbs.py`, for the names and the exact types that clients look up.
@@ -22,11 +22,11 @@ MANAGEMENT, CBS = "$management", "$cbs"
 _HUB, _PARTITION = "com.microsoft:eventhub", "com.microsoft:partition"
 
 _NEVER = Timestamp(-62_135_596_800_000)
-"""The year 1: when the last event of a partition that never had one was enqueued."""
+"""Year 1: the last enqueued time of a partition that never had an event."""
 
 
 def answer(node: str, request: Message, hubs: Hubs) -> Message:
-    """Answer a request; a bad one gets a status of 400 or above, never an exception."""
+    """Answer a request; an invalid one gets a status of 400 or above, never an exception."""
     asked = request.application_properties or {}
     try:
         if node == CBS:
@@ -52,7 +52,7 @@ def _reply(
 
 
 def refuse_token(request: Message) -> Message:
-    """Answer a token as the service answers one that was signed with a wrong key."""
+    """Answer a token request as the service does for one signed with a wrong key."""
     text = "InvalidSignature: The token has an invalid signature."
     return _reply(request, 401, text, "amqp:unauthorized-access")
 
@@ -60,7 +60,7 @@ def refuse_token(request: Message) -> Message:
 def _put_token(request: Message, asked: dict[str, Any]) -> Message:
     if asked.get("operation") != "put-token":
         return _reply(request, 400, f"operation {quoted(asked.get('operation'))} is not put-token")
-    # Any token will do: the hub is for trying and testing, and has nothing to protect.
+    # Any token is accepted: the hub is for experiments and tests, and has nothing to protect.
     return _reply(request, 202, "Accepted")
 
 

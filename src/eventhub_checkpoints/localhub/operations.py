@@ -1,4 +1,4 @@
-"""What a program does to a running hub, from any thread: publish, look, trim, re-create."""
+"""Operations on a running hub from any thread: publish, inspect, trim, re-create."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PartitionProperties:
-    """What a partition holds.
+    """Properties of a partition.
 
     Attributes:
         partition_id: which partition.
-        first_sequence_number: of the oldest event retained; of the next one if there is none.
+        first_sequence_number: of the oldest retained event; of the next one if there is none.
         last_sequence_number: of the newest event ever, -1 before the first.
         last_offset: of the same event, "-1" before the first and where it is not known.
-        last_enqueued_time: of the same event, in float seconds since the epoch; 0 before it.
+        last_enqueued_time: of the same event, in float seconds since the epoch; 0 before the first.
         is_empty: whether no event is retained.
     """
 
@@ -51,15 +51,15 @@ class PartitionProperties:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A receiver that is attached now.
+    """Receiver that is attached now.
 
     Attributes:
-        consumer_group: as the receiver wrote it.
+        consumer_group: as spelled by the receiver.
         partition_id: which partition it reads.
         name: its link's name.
-        container_id: its connection's name; azure-eventhub puts its consumer's name here.
+        container_id: its connection's identifier; azure-eventhub puts its consumer's name here.
         epoch: its owner level, None without one.
-        next_sequence_number: of the event that it gets next.
+        next_sequence_number: of the next event that it gets.
     """
 
     consumer_group: str
@@ -71,15 +71,15 @@ class Receiver:
 
 
 class Operations(ABC):
-    """Every method may be called from any thread while the hub runs.
+    """Operations on a running hub. Every method may be called from any thread.
 
-    A hub or partition that does not exist raises `LookupError`, an argument that cannot be meant
-    `ValueError`, and a hub that does not run `RuntimeError`.
+    A hub or partition that does not exist raises `LookupError`, an invalid argument `ValueError`,
+    and a hub that is not running `RuntimeError`.
     """
 
     @abstractmethod
     def _call(self, function: Callable[[Server], T]) -> T:
-        """Run a function where the server runs."""
+        """Run a function on the server's thread."""
 
     def publish(
         self,
@@ -96,9 +96,9 @@ class Operations(ABC):
         Args:
             hub: the hub's name.
             partition_id: for instance "0".
-            events: the bodies; text is stored as UTF-8.
-            properties: application properties that every event gets.
-            partition_key: the key that every event gets; it does not choose the partition.
+            events: the bodies; strings are stored as UTF-8.
+            properties: application properties of every event.
+            partition_key: the key of every event; it does not choose the partition.
             enqueued_time: float seconds since the epoch, or an aware datetime; now if None.
                 An event is never older than the one before it.
         """
@@ -116,12 +116,12 @@ class Operations(ABC):
         *,
         enqueued_time: float | datetime | None = None,
     ) -> range:
-        """Append messages that are encoded already, as any AMQP producer writes them.
+        """Append messages that are already encoded in the form in which AMQP producers send them.
 
         Args:
             hub: the hub's name.
             partition_id: for instance "0".
-            messages: the payload of one transfer each.
+            messages: each the payload of one transfer.
             enqueued_time: as in `publish`.
         """
         try:
@@ -137,11 +137,11 @@ class Operations(ABC):
         return self._call(lambda server: server.log(hub, partition_id).append(made, when))
 
     def partition_ids(self, hub: str) -> list[str]:
-        """Name the partitions of a hub, in order."""
+        """Return the partition ids of a hub, in order."""
         return self._call(lambda server: server.find(hub).partition_ids)
 
     def partition_properties(self, hub: str, partition_id: str) -> PartitionProperties:
-        """Tell what a partition holds."""
+        """Return the properties of a partition."""
         return self._call(lambda server: _properties(partition_id, server.log(hub, partition_id)))
 
     def trim(
@@ -156,7 +156,7 @@ class Operations(ABC):
 
         Args:
             hub: the hub's name.
-            partition_id: where; None means in every partition.
+            partition_id: which partition; None for all.
             before: sequence number of the first event to keep; None drops all.
             forget_offset: a partition without events reports the last offset "-1", as the service
                 may; the last sequence number stays.
@@ -178,23 +178,23 @@ class Operations(ABC):
         return self._call(work)
 
     def replicate(self, hub: str) -> None:
-        """Have a hub's offsets be those of a namespace with geo-replication, for ever.
+        """Change a hub's offsets to those of a namespace with geo-replication, permanently.
 
-        They are opaque strings, and a decimal offset from before is refused with
-        `com.microsoft:georeplication:invalid-offset`. Sequence numbers stay.
+        They are opaque strings, and an earlier decimal offset is refused with
+        `com.microsoft:georeplication:invalid-offset`. Sequence numbers stay the same.
         """
         self._call(lambda server: server.find(hub).replicate())
 
     def create(self, hub: str, partitions: int) -> None:
-        """Make another hub.
+        """Create another hub.
 
         Raises:
-            ValueError: a hub has this name already, see `recreate`.
+            ValueError: the name is taken, see `recreate`.
         """
         self._call(lambda server: server.hubs.create(hub, partitions))
 
     def recreate(self, hub: str, partitions: int | None = None) -> None:
-        """Delete a hub and make it again: sequence numbers and offsets start at 0."""
+        """Delete a hub and create it again: sequence numbers and offsets start at 0."""
 
         def work(server: Server) -> None:
             old = server.find(hub)
@@ -204,7 +204,7 @@ class Operations(ABC):
         self._call(work)
 
     def delete(self, hub: str) -> None:
-        """Remove a hub; its receivers are detached."""
+        """Delete a hub; its receivers are detached."""
         self._call(lambda server: server.hubs.delete(server.find(hub).name))
 
     def add_partitions(self, hub: str, count: int) -> list[str]:
@@ -212,7 +212,7 @@ class Operations(ABC):
         return self._call(lambda server: server.find(hub).add_partitions(count))
 
     def receivers(self, hub: str) -> list[Receiver]:
-        """Name the receivers that are attached to a hub, ordered by partition."""
+        """Return the receivers that are attached to a hub, ordered by partition."""
         return self._call(lambda server: _receivers(server.find(hub)))
 
 

@@ -1,4 +1,4 @@
-"""Where a receiver starts: the text of its filter, and the event that it means.
+"""Start positions of receivers: parsing of filters, and lookup of the event.
 
 Source: azure-eventhub 5.15.1, `_utils.py`, `event_position_selector`.
 """
@@ -30,17 +30,17 @@ _EXPRESSION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A start: `kind` is "offset", "sequence-number" or "enqueued-time"."""
+    """Start position: `kind` is "offset", "sequence-number" or "enqueued-time"."""
 
     kind: str
     value: str
     inclusive: bool
 
     def locate(self, log: PartitionLog) -> int:
-        """Find the sequence number to deliver first; it may be the one of the next event.
+        """Find the sequence number of the first event to deliver, which may be the next event.
 
         Raises:
-            RefusedError: the value is no position, or lies past the end of the partition.
+            RefusedError: the value is not a position, or lies past the end of the partition.
         """
         if self.kind == "offset":
             return self._at_offset(log)
@@ -50,7 +50,7 @@ class Position:
             raise RefusedError(bad_filter(self.value)) from None
         if self.kind == "enqueued-time":
             return log.at_time(number, self.inclusive)
-        # A reader that has read everything asks for the event after the last one.
+        # A reader that has read everything requests the event after the last one.
         start = number if self.inclusive else number + 1
         if start > log.end:
             raise RefusedError(bad_sequence_number(number, log.end - 1))
@@ -70,14 +70,14 @@ class Position:
 
 
 START = Position("offset", "-1", inclusive=False)
-"""What a receiver without a filter gets: everything that is retained."""
+"""Position of a receiver without a filter: everything that is retained."""
 
 
 def read_filters(filters: dict[object, object] | None) -> Position:
     """Read the filter set of a receiver's source.
 
     Raises:
-        RefusedError: a selector is there that is no starting position.
+        RefusedError: a selector is not a starting position.
     """
     value = (filters or {}).get(SELECTOR)
     if isinstance(value, Described):

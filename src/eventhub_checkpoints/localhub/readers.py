@@ -1,7 +1,7 @@
-"""Who may read a partition in a consumer group: epochs, and five readers without one.
+"""Admission of readers to a partition in a consumer group, by epoch and number of readers.
 
-Rule 1: a newcomer with an epoch displaces every reader that has none, a lower or the same one.
-Rule 2: a newcomer is refused while a reader with a higher epoch is there; having none is lowest.
+Rule 1: a new reader with an epoch displaces every reader with none, a lower or the same one.
+Rule 2: a new reader is refused while one with a higher epoch is present; no epoch is lowest.
 Rule 3: without epochs, five readers share the partition and the sixth is refused.
 
 Source: Event Hubs documentation, "Features and terminology", on epochs; public traces.
@@ -27,7 +27,7 @@ MAX_READERS = 5
 
 
 class Reader(Protocol):
-    """What the rules need to know of a reader; `epoch` is None for one without."""
+    """Properties of a reader that the rules need; `epoch` is None for a reader without one."""
 
     @property
     def name(self) -> str: ...
@@ -40,17 +40,17 @@ R = TypeVar("R", bound=Reader)
 
 
 def admit(present: Sequence[R], epoch: int | None) -> list[tuple[R, Error]]:
-    """Decide on a newcomer.
+    """Decide whether to admit a new reader.
 
     Args:
         present: the readers of the same partition and consumer group.
-        epoch: the newcomer's epoch.
+        epoch: the new reader's epoch.
 
     Returns:
-        The readers that have to go, each with what to tell it.
+        The readers to disconnect, each with the error to send.
 
     Raises:
-        RefusedError: the newcomer has to stay out.
+        RefusedError: the new reader is not admitted.
     """
     highest = _highest(present)
     if epoch is None:

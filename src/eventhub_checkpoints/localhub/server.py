@@ -1,4 +1,4 @@
-"""The listening side, and its event loop in a thread."""
+"""Listening server, and its event loop in a thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class BackgroundLoop:
-    """Runs functions and coroutines on one thread, one at a time, and hands the results back."""
+    """Event loop in a thread that runs functions and coroutines and returns their results."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -52,7 +52,7 @@ class BackgroundLoop:
         return done.result()
 
     def stop(self) -> None:
-        """Cancel what still runs, and end the thread."""
+        """Cancel everything that still runs, and end the thread."""
         self.run(_end_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -60,7 +60,7 @@ class BackgroundLoop:
 
 
 async def _end_others() -> None:
-    # A connection that has just come in is a task: cancelled before it begins, it would leave its
+    # A connection that was just accepted is a task: cancelled before it begins, it would leave its
     # socket open.
     await asyncio.sleep(0)
     others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -73,11 +73,11 @@ _CLOSE_TIMEOUT = 2.0
 
 
 class Server:
-    """An AMQP server for a set of hubs, on the loop that starts it.
+    """AMQP server for a set of hubs, on the loop that starts it.
 
     Args:
-        hubs: what it serves.
-        idle_timeout: seconds of silence after which a client counts as gone.
+        hubs: the hubs to serve.
+        idle_timeout: seconds of silence after which a client is disconnected.
     """
 
     def __init__(self, hubs: Hubs, idle_timeout: float) -> None:
@@ -88,10 +88,10 @@ class Server:
         self.connections: set[Connection] = set()
 
     async def start(self, host: str, port: int, context: ssl.SSLContext | None) -> int:
-        """Listen, and return the port.
+        """Start listening, and return the port.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address is not available.
         """
         loop = asyncio.get_running_loop()
         self._all_lost = asyncio.Event()
@@ -102,7 +102,7 @@ class Server:
         except OSError as error:
             raise _cannot_listen(host, port, error) from error
         except ValueError as error:
-            # Python could not even ask for it: its name has too long a label, or an empty one.
+            # Python cannot even resolve the host: a label of its name is too long, or empty.
             raise ValueError(
                 f"host is {quoted(host)}, which is no name of a host: {error}"
             ) from error
@@ -110,13 +110,13 @@ class Server:
 
     @property
     def is_listening(self) -> bool:
-        """Whether connections may come in."""
+        """Return whether connections are accepted."""
         return self._listener.is_serving()
 
     async def stop(self) -> None:
         """Stop listening and end all connections."""
-        # asyncio forgets a connection that it has accepted and not begun when a server is closed,
-        # and leaves its socket open: accept no more, let those begin, then close.
+        # On closing a server, asyncio forgets connections that were accepted and not started, and
+        # leaves their sockets open: stop accepting, let those start, then close.
         for listening in self._listener.sockets:
             with suppress(NotImplementedError):  # Windows
                 asyncio.get_running_loop().remove_reader(listening.fileno())
@@ -164,20 +164,20 @@ class Server:
             self._all_lost.set()
 
     def drop_connections(self) -> int:
-        """Cut all connections off; return how many."""
+        """Drop all connections; return how many."""
         dropped = tuple(self.connections)
         for connection in dropped:
             connection.abort()
         return len(dropped)
 
     def note_refused(self, container_id: str, attach: Attach, error: Error) -> None:
-        """Write a refused link into the journal."""
+        """Record a refused link in the journal."""
         self.faults.journal.append(refused_link(container_id, attach, error))
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> OSError:
-    # asyncio's text repeats the number and shows a tuple; a host that is not found has no number
-    # of the system, but one of the resolver, below zero.
+    # asyncio's message repeats the number and shows a tuple. For a host that is not found, the
+    # number is not an errno but the resolver's, below zero.
     number = error.errno or 0
     reason = os.strerror(number) if number > 0 else error.strerror or str(error)
     return OSError(number, f"cannot listen on host {quoted(host)}, port {port}: {reason}")

@@ -35,7 +35,7 @@ _FRAME_OVERHEAD = 64
 
 
 class Session:
-    """One session of a connection; both directions use the peer's channel and handles."""
+    """Session of a connection; both directions use the peer's channel and handles."""
 
     def __init__(self, connection: Connection, channel: int, begin: Begin) -> None:
         self.connection = connection
@@ -59,11 +59,11 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether events have to wait for the socket, or for a delivery of several frames."""
+        """Return whether events must wait for the socket, or for a delivery of several frames."""
         return self.connection.paused or bool(self._waiting)
 
     def later(self, function: Callable[[], None]) -> None:
-        """Call a function after others had their turn."""
+        """Schedule a function, to let other callbacks run first."""
         self.connection.later(function)
 
     def send(self, performative: Composite) -> None:
@@ -90,7 +90,7 @@ class Session:
         )
 
     def send_settled(self, delivery_id: int, outcome: Composite) -> None:
-        """Tell a sender what became of its delivery."""
+        """Send the outcome of a delivery to its sender."""
         self.send(
             Disposition(
                 role=RECEIVER, first=delivery_id, last=delivery_id, settled=True, state=outcome
@@ -98,7 +98,7 @@ class Session:
         )
 
     def send_frames(self, frames: bytes, count: int) -> None:
-        """Send transfers, one delivery each, that fit into the window."""
+        """Send transfers that fit into the window, one delivery each."""
         self.next_delivery_id = (self.next_delivery_id + count) & 0xFFFF_FFFF
         self._count(count)
         self.connection.write(frames)
@@ -131,7 +131,7 @@ class Session:
         self._next_outgoing_id = (self._next_outgoing_id + frames) & 0xFFFF_FFFF
 
     def reply_link(self, node: str, address: object) -> ReplyLink:
-        """Find the link for an answer: the one asked for, else the latest of its node.
+        """Return the link for a response: the requested one, else the latest of its node.
 
         Raises:
             RefusedError: no receiver is attached to the node.
@@ -165,10 +165,10 @@ class Session:
                 link.pump()
 
     def on_frame(self, performative: Composite, payload: bytes) -> None:
-        """Take a frame of this session.
+        """Process a frame of this session.
 
         Raises:
-            CodecError: the frame has no place in a session.
+            CodecError: the frame is not allowed in a session.
         """
         match performative:
             case Transfer():
@@ -176,7 +176,7 @@ class Session:
             case Flow():
                 self._on_flow(performative)
             case Disposition():
-                # Events are sent settled, so there is nothing to learn.
+                # Events are sent settled, so a disposition carries no news.
                 pass
             case Attach():
                 self._on_attach(performative)

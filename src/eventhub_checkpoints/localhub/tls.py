@@ -1,6 +1,6 @@
-"""A certificate authority for one run: made on start, gone on stop.
+"""Certificate authority for one run: created on start, deleted on stop.
 
-Python's standard library reads certificates but makes none, so the `openssl` command does it.
+Python's standard library cannot create certificates, so the `openssl` command does it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
 class SelfMadeAuthority:
-    """A directory with a CA and a server certificate that it signed.
+    """Directory with a CA and a server certificate signed by it.
 
     Args:
-        names: host names and addresses that the certificate is good for.
+        names: host names and addresses for which the certificate is valid.
 
     Raises:
-        RuntimeError: there is no `openssl` command, or it failed.
+        RuntimeError: the `openssl` command is missing, or failed.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -42,13 +42,13 @@ class SelfMadeAuthority:
             raise
 
     def context(self) -> ssl.SSLContext:
-        """Make the server's TLS settings."""
+        """Return the server's TLS context."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._path / "server.pem", self._path / "server.key")
         return context
 
     def close(self) -> None:
-        """Remove the files."""
+        """Delete the files."""
         self._folder.cleanup()
 
     def _make_authority(self) -> None:

@@ -1,4 +1,4 @@
-"""The way out of a connection, with the delay that a fault may ask for."""
+"""Outgoing side of a connection, with an optional injected delay."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Wire:
-    """Writes to a transport, at once or later, always in order.
+    """Writer to a transport, immediate or delayed, always in order.
 
-    A delay is a latency, not a limit: any number of writes may be on their way.
+    A delay adds latency and does not limit throughput: any number of writes may be pending.
     """
 
     def __init__(self, transport: asyncio.Transport, faults: Faults) -> None:
@@ -31,7 +31,7 @@ class Wire:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Close the transport after everything that was written."""
+        """Close the transport after everything written so far."""
         self._closed = True
         if self._held:
             self._hold(None)
@@ -39,11 +39,11 @@ class Wire:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the transport at once and send nothing more."""
+        """Close the transport at once and discard pending writes."""
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Return whether nothing can be sent any more."""
         return self._closed or self._transport.is_closing()
 
     def _hold(self, data: bytes | None) -> None:
@@ -54,7 +54,7 @@ class Wire:
             self._loop.call_at(due, self._release)
 
     def _release(self) -> None:
-        # The clock may be a little behind the timer that called.
+        # The clock may be slightly behind the timer that called.
         now = max(self._loop.time(), self._held[0][0])
         while self._held and self._held[0][0] <= now:
             _, data = self._held.popleft()

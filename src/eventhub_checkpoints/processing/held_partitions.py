@@ -1,8 +1,8 @@
-"""Which partitions a client holds, as its claims and lists have shown.
+"""Partitions that a client holds, as its claims and ownership lists have shown.
 
 Rule 1: a partition is lost when a batch of claims of its group comes back without it, or when a
-list shows another owner; it is given up by a release. Rule 2: who has never claimed a partition has
-not lost it: a client may read one by name.
+list shows another owner; it is given up by a release. Rule 2: a client that has never claimed a
+partition has not lost it: it may read one by name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,17 +17,17 @@ Row = Mapping[str, Any]
 
 
 def key_of(row: Row) -> Key:
-    """Which partition a record is about, however its names are spelled.
+    """Return the key of the partition that a record is about, regardless of case.
 
     Raises:
-        InvalidRecordError: it is no dict, or a name or id is unusable.
+        InvalidRecordError: the record is not a dict, or a name or id is unusable.
     """
     scope = Scope.from_dict(row)
     return scope.folded, checked_name("partition_id", row.get("partition_id"))
 
 
 def keyed(rows: Iterable[Row]) -> dict[Key, Row]:
-    """Records by what they are about; without those that are unusable."""
+    """Return records by the partition that they are about, without those that are unusable."""
     found: dict[Key, Row] = {}
     for row in rows:
         try:
@@ -38,22 +38,22 @@ def keyed(rows: Iterable[Row]) -> dict[Key, Row]:
 
 
 class HeldPartitions:
-    """The partitions that a client holds, and those that were its own."""
+    """Partitions that a client holds, and those that it has held and lost."""
 
     def __init__(self) -> None:
         self._owners: dict[Key, object] = {}
         self._lost: set[Key] = set()
 
     def has_lost(self, key: Key) -> bool:
-        """Whether it is another's now, as far as is known."""
+        """Return whether another client owns the partition now, as far as is known."""
         return key in self._lost
 
     def released(self, keys: Iterable[Key]) -> None:
-        """They were given up."""
+        """Record that partitions were released."""
         self._lose({*keys})
 
     def claimed(self, proposed: Iterable[Row], won: Iterable[Row]) -> set[Key]:
-        """Learn from a batch of claims; what is lost now."""
+        """Record the result of a batch of claims; return the partitions that are lost."""
         claims = {key for key, row in keyed(proposed).items() if row.get("owner_id")}
         owners = {key: row.get("owner_id") for key, row in keyed(won).items() if key in claims}
         scopes = {scope for scope, _ in claims}
@@ -63,7 +63,7 @@ class HeldPartitions:
         return self._lose(gone - owners.keys())
 
     def listed(self, rows: Iterable[Row]) -> set[Key]:
-        """Learn from a list of ownerships; what is lost now."""
+        """Record a list of ownerships; return the partitions that are lost."""
         shown = keyed(rows)
         return self._lose(
             {

@@ -1,4 +1,4 @@
-"""Options of an EventProcessor, and errors for those that cannot work."""
+"""Options of an EventProcessor, and errors for invalid ones."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -22,10 +22,10 @@ from eventhub_checkpoints.processing.policy import Policy, every
 
 
 def require_maker(processor: object) -> None:
-    """Refuse what makes no processors, and a class of such that can be given no events.
+    """Refuse a processor factory that cannot be called, or a class without `process_events`.
 
     Raises:
-        ConfigurationError: it cannot work.
+        ConfigurationError: the factory is invalid.
     """
     expected = "a class with process_events, or a callable that returns an object with it"
     require("processor", processor, callable(processor), expected)
@@ -38,8 +38,10 @@ def require_maker(processor: object) -> None:
 def require_call(name: str, given: str, called: Any, *args: object, **kwargs: object) -> None:
     """Refuse a callable that cannot be called with these arguments.
 
+    A callable whose signature Python does not know is accepted.
+
     Raises:
-        ConfigurationError: it cannot. Where Python does not know its signature, it may.
+        ConfigurationError: it cannot be called with them.
     """
     try:
         signature(called).bind(*args, **kwargs)
@@ -50,20 +52,20 @@ def require_call(name: str, given: str, called: Any, *args: object, **kwargs: ob
 
 
 def require_handler(processor: object) -> None:
-    """Refuse a processor, or a class of them, that can be given no events.
+    """Refuse a processor, or a class of processors, without `process_events`.
 
     Raises:
-        ConfigurationError: it has no such method.
+        ConfigurationError: the method is missing.
     """
     holds = callable(getattr(processor, "process_events", None))
     require("processor", processor, holds, "one that has process_events")
 
 
 def require_ready(wrapping: str | None) -> None:
-    """Refuse an option that no client follows which is ready.
+    """Refuse an option that has no effect on an already constructed client.
 
     Raises:
-        ConfigurationError: it cannot work.
+        ConfigurationError: there is such an option.
     """
     if wrapping is not None:
         raise ConfigurationError(
@@ -74,11 +76,11 @@ def require_ready(wrapping: str | None) -> None:
 
 
 def require_same_store(found: object, store: object) -> None:
-    """Refuse a client that is ready and would claim partitions elsewhere, or share none.
+    """Refuse an already constructed client that does not share the processor's store.
 
     Args:
-        found: its checkpoint store; None: it has none.
-        store: the store of the processor.
+        found: the client's checkpoint store; None: it has none.
+        store: the processor's store.
 
     Raises:
         ConfigurationError: they are not the same object.
@@ -90,7 +92,7 @@ def require_same_store(found: object, store: object) -> None:
 
 
 def other_store(has: str = "another checkpoint_store than the processor") -> ConfigurationError:
-    """Return the error of a client that is ready and does not share the processor's store."""
+    """Return the error for an already constructed client with a different store."""
     return ConfigurationError(
         f"client is ready and has {has}, so that several processors would all process every "
         "event: give the client and the processor the same store object, or pass a callable that "
@@ -99,33 +101,33 @@ def other_store(has: str = "another checkpoint_store than the processor") -> Con
 
 
 def require_made(client: object, kind: type) -> None:
-    """Refuse what a callable returned that is no client.
+    """Refuse the result of a client factory that is not a client.
 
     Raises:
-        ConfigurationError: it cannot work.
+        ConfigurationError: it is not a client.
     """
     if not isinstance(client, kind):
         raise no_client("client returned one", client, kind)
 
 
 def no_client(what: str, client: object, kind: type) -> ConfigurationError:
-    """Say what was expected."""
+    """Return the error that names what was expected instead of a client."""
     return ConfigurationError(
-        # Not what it is: a connection string is a secret.
+        # The value itself is not shown: a connection string is a secret.
         f"{what} of type {kind_of(client)}; expected a callable that is given checkpoint_store= "
         f"and returns an {name_of(kind)}, or such a client"
     )
 
 
 NEVER = every(events=sys.maxsize)
-"""Saves only what it is told to."""
+"""Saves only on request."""
 POSITIONS = (str, int, datetime)
-"""What the client takes as a start position."""
+"""Types that the client accepts as a start position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of one processor; `EventProcessor` says what they mean."""
+    """Options of one processor, as documented in `EventProcessor`."""
 
     starting_position: Any
     from_saved: bool
@@ -157,12 +159,12 @@ class Options:
 
     @property
     def saving_policy(self) -> Policy:
-        """When positions are saved that the processor did not say itself."""
+        """Return the policy for positions that the processor does not save itself."""
         return self.policy if self.save and self.policy is not None else NEVER
 
     @property
     def needs_wrapping(self) -> str | None:
-        """The option that a client which is ready cannot follow; None: there is none."""
+        """Return the option that an already constructed client cannot follow, or None."""
         if not self.from_saved:
             return "from_saved=False"
         if self.on_invalid_checkpoint == "restart":
@@ -170,7 +172,7 @@ class Options:
         return None
 
     def start_of(self, partition_id: str) -> Any:
-        """The start position that was given for a partition as a mapping or value; or None."""
+        """Return the start position set for a partition, by mapping or value, or None."""
         if isinstance(self.starting_position, Mapping):
             return self.starting_position.get(partition_id)
         return self.starting_position
@@ -179,7 +181,7 @@ class Options:
         """Refuse a start position for a partition that the hub does not have.
 
         Raises:
-            ConfigurationError: there is one.
+            ConfigurationError: there is such a start position.
         """
         if not isinstance(self.starting_position, Mapping):
             return
@@ -192,15 +194,15 @@ class Options:
 
 
 def require_start(name: str, value: object) -> None:
-    """Refuse what is no start position.
+    """Refuse a value that is not a start position.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: it is not one.
     """
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
-    # The hub would take another text for an offset, and refuse it without end.
+    # The hub would take any other string for an offset, and refuse it each time.
     is_position = is_position and not (isinstance(value, str) and is_no_offset(value))
-    # The client would take it for UTC, whatever zone was meant.
+    # The client would take a naive datetime for UTC, whatever time zone was meant.
     is_position = is_position and not (isinstance(value, datetime) and value.tzinfo is None)
     expected = (
         'an offset as a string, "-1", "@latest", a sequence number or a datetime with a time zone'
@@ -211,7 +213,7 @@ def require_start(name: str, value: object) -> None:
 def is_no_offset(text: str) -> bool:
     """Return whether a string is certainly not an offset: a word, a time, a connection string.
 
-    Offsets are opaque, but have no spaces and no `=`.
+    Offsets are opaque, but contain no spaces and no `=`.
     """
     if text.isalpha() or not text.isascii() or any(sign in text for sign in " =;"):
         return True
@@ -223,7 +225,7 @@ def is_no_offset(text: str) -> bool:
 
 
 def is_level(value: object) -> bool:
-    """Whether it is a whole number, 0 or more."""
+    """Return whether a value is an integer, 0 or greater."""
     return isinstance(value, int) and is_number(value) and value >= 0
 
 
@@ -265,4 +267,4 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "write_timeout": SECONDS,
     "unhealthy_after": SECONDS,
 }
-"""What each option has to be, and how that is said."""
+"""Predicate for each option, and the expectation that the error message names."""

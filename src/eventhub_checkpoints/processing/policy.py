@@ -1,7 +1,7 @@
-"""When positions are saved.
+"""Policies that decide when positions are saved.
 
-A `Policy` is a value; each session of a partition gets a plan of its own, which is asked when the
-next save is due. Time is passed in.
+A `Policy` is an immutable value; each session of a partition gets its own plan, which decides when
+the next save is due. The current time is a parameter.
 """
 
 import math
@@ -26,22 +26,22 @@ from eventhub_checkpoints.processing.watermark import Position
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A position to save; it stands for the first `count` finished events."""
+    """Position to save; it stands for the first `count` finished events."""
 
     count: int
     position: Position
 
 
 class Plan(ABC):
-    """Decides when and what to save of one partition, during one claim of it.
+    """Decides when and what to save of one partition, during one session.
 
-    Counts are events finished in order since the claim began: the length of the finished prefix.
-    After `look` both bounds lie ahead. While something is due they say when a newer position
-    may be, so that an event finished during a write costs nothing; that it is due stays so.
+    Counts are events finished in order since the session began: the length of the finished prefix.
+    After `look` both bounds lie ahead. While something is due, they say when a newer position may
+    become due, so that an event finished during a write costs nothing; what is due stays due.
 
     Attributes:
-        wake_count: nothing can become due before so many events are finished ...
-        wake_time: ... or before this moment; infinite where time alone makes nothing due.
+        wake_count: nothing can become due before this many events are finished ...
+        wake_time: ... or before this time; infinity if time alone makes nothing due.
 
     Units: `wake_time` and every `now` are seconds of one monotonic clock.
     """
@@ -51,24 +51,24 @@ class Plan(ABC):
 
     @abstractmethod
     def look(self, count: int, position: Position | None, now: float) -> Due | None:
-        """Say what should be saved now; asked at each of the two bounds, or more often.
+        """Return what should be saved now; called at each of the two bounds, or more often.
 
         Args:
-            count: how many events are finished.
+            count: number of finished events.
             position: of the newest of them; None before the first.
-            now: the moment.
+            now: current time.
 
         Returns:
-            What is due, until it was saved, though the position may move on; or None.
+            What is due, until it was saved, even if the position has moved on; or None.
         """
 
     @abstractmethod
     def saved(self, count: int, now: float) -> None:
-        """The first `count` events are saved; `look` follows."""
+        """Record that the first `count` events are saved; `look` is called next."""
 
 
 class EveryPlan(Plan):
-    """Counts events and seconds since the last save."""
+    """Plan that counts events and seconds since the last save."""
 
     def __init__(self, events: int, seconds: float, now: float) -> None:
         self._events, self._seconds = events, seconds
@@ -92,7 +92,7 @@ class EveryPlan(Plan):
 
 
 class JointPlan(Plan):
-    """Several plans of one partition, and which of the positions that they ask for counts."""
+    """Several plans of one partition, and the choice among the positions that they ask for."""
 
     def __init__(
         self, plans: Sequence[Plan], choose: Callable[[Sequence[Due | None]], Due | None]
@@ -115,28 +115,28 @@ class JointPlan(Plan):
 
 
 def newest(asked: Sequence[Due | None]) -> Due | None:
-    """What the furthest plan asks for."""
+    """Return what the plan that is furthest ahead asks for."""
     return max((due for due in asked if due), key=lambda due: due.count, default=None)
 
 
 def oldest(asked: Sequence[Due | None]) -> Due | None:
-    """What the plan that trails most asks for, if every one asks."""
+    """Return what the plan that is furthest behind asks for, if all of them ask."""
     due = [one for one in asked if one]
     return min(due, key=lambda due: due.count) if len(due) == len(asked) else None
 
 
 PARTS = 64
-"""Groups that either bound is cut into."""
+"""Groups into which either bound is divided."""
 MOST_GROUPS = 2 * PARTS + 2
 
 
 @dataclass(slots=True)
 class Group:
-    """Neighbouring events that are saved together.
+    """Consecutive events that are saved together.
 
     Attributes:
-        due_at: the moment when the first of them has to be saved.
-        count: events that are finished when the last of them is.
+        due_at: time by which the first of them has to be saved.
+        count: number of finished events once the last of them is finished.
         position: of the last of them.
     """
 
@@ -148,7 +148,7 @@ class Group:
 class TrailingPlan(Plan):
     """Keeps at most `events` events unsaved, and none that was finished over `seconds` ago.
 
-    Both hold at any rate while writes take no time. A save leaves as much unsaved as it may:
+    Both hold at any event rate while writes take no time. A save leaves as much unsaved as it may:
     half of `events`, and what was finished in the last `seconds - check_every`.
 
     Units: events; seconds.
@@ -161,8 +161,8 @@ class TrailingPlan(Plan):
         self._began = now
         self._known = self._saved = 0
         self._unsaved: deque[Group] = deque()
-        # The newest group: when it began, behind which event, and whether only its first
-        # event will begin it.
+        # The newest group: when it began, after which event, and whether it begins only with its
+        # first event.
         self._first, self._start, self._is_waiting = now, 0, True
         self._set_bounds(now)
 
@@ -198,26 +198,27 @@ class TrailingPlan(Plan):
             groups.popleft()
 
     def _is_full(self, now: float) -> bool:
-        """Whether the newest group takes no more events."""
+        """Return whether the newest group takes no more events."""
         is_over = now >= self._first + self._group_seconds
         return is_over or self._known >= self._start + self._group_events
 
     def _begin_group(self, now: float, has_moved: bool) -> None:
-        """Begin a group with what follows; where nothing has moved, with the next event.
+        """Begin a group with what follows; if nothing has moved, with the next event.
 
-        The flow has stopped then, and the next event should not be taken to be older than it is.
+        The event flow has stopped in that case, and the next event must not be taken for older than
+        it is.
         """
         self._is_waiting = not has_moved or self._group_events == 1
         self._first, self._start = now, self._known
 
     def _due_at(self, finished_at: float) -> float:
-        """The first check at which an event is as old as a check may leave behind."""
+        """Return the first check at which an event has the maximum age that a check may leave."""
         age = finished_at + self._seconds - self._interval - self._began
         check = self._began + math.ceil(age / self._interval) * self._interval
-        return min(check, finished_at + self._seconds)  # a float may be past the check it is on
+        return min(check, finished_at + self._seconds)  # float rounding may put `check` after it
 
     def _due(self, now: float) -> Due | None:
-        """The newest position that either rule asks for."""
+        """Return the newest position that either bound makes due."""
         through = 0
         if self._known - self._saved >= self._events:
             through = self._known - self._events // 2
@@ -243,9 +244,9 @@ class TrailingPlan(Plan):
 __all__ = ["Due", "Plan", "Policy", "all_of", "any_of", "every", "trailing"]
 
 NEVER = sys.maxsize
-"""Events that no claim reaches."""
+"""More events than any session reaches."""
 SHORTEST, LONGEST = 0.001, 1e9
-"""Seconds that a policy can count; a clock of floats tells shorter ones apart badly."""
+"""Seconds that a policy can count; a float clock does not resolve shorter ones well."""
 IOTHUB_REACT: Keys = {
     "frequency": duration(1, 60),
     "countThreshold": count,
@@ -256,26 +257,26 @@ DEFAULTS: Mapping[str, Any] = {"frequency": 15.0, "countThreshold": 2000, "timeT
 
 
 class Policy(ABC):
-    """When the positions of a partition are saved; one policy serves any number of partitions."""
+    """Decides when the positions of partitions are saved; one policy serves any number of them."""
 
     @abstractmethod
     def begin(self, now: float) -> Plan:
-        """The plan of one partition for one claim of it, which begins now."""
+        """Return the plan for one session of a partition that begins now."""
 
     @staticmethod
     def from_settings(settings: Mapping[str, Any]) -> "Policy":
-        """The replay window that the settings of iothub-react mean.
+        """Return the replay window that settings of iothub-react configure.
 
         Args:
-            settings: `frequency` (from 1s to 60s, by default 15s): how often it is checked
-                whether events are too old; `countThreshold` (2000) and `timeThreshold` (from 1s
-                to 1 hour, 5 minutes): how many events, and of what time, a restart repeats.
+            settings: `frequency` (from 1s to 60s, by default 15s): how often the age of events is
+                checked; `countThreshold` (2000) and `timeThreshold` (from 1s to 1 hour, 5 minutes):
+                how many events, and from what time, a restart repeats.
 
         Raises:
-            ConfigurationError: a key is not known, or a value cannot be.
+            ConfigurationError: a key is unknown, or a value is invalid.
 
-        Source: toketi-iothubreact 0.9, `config/CPConfiguration.scala`, which replaces what it
-        cannot take by a default without a word.
+        Source: toketi-iothubreact 0.9, `config/CPConfiguration.scala`, which silently replaces
+        invalid values with defaults.
         """
         if not isinstance(settings, Mapping):
             raise unfit("the table of settings", settings, f"one with {', '.join(IOTHUB_REACT)}")
@@ -291,15 +292,15 @@ class Policy(ABC):
 
 
 def every(*, events: int | None = None, seconds: float | None = None) -> Policy:
-    """Save the newest position after so many events, or after so long, whichever is first.
+    """Save the newest position after this many events or seconds, whichever comes first.
 
-    Both count from the last save. With `seconds`, the first event after an idle time that was
-    longer is saved at once. At least one of the two is needed.
+    Both count from the last save. With `seconds`, the first event after a longer idle time is
+    saved at once. At least one of the two is required.
 
     Units: seconds, from 0.001.
 
     Raises:
-        ConfigurationError: neither is given, or one cannot be.
+        ConfigurationError: neither is set, or one is invalid.
     """
     if events is None and seconds is None:
         raise ConfigurationError("neither events nor seconds is given; expected one, or both")
@@ -313,9 +314,9 @@ def every(*, events: int | None = None, seconds: float | None = None) -> Policy:
 def trailing(*, events: int, seconds: float, check_every: float | None = None) -> Policy:
     """Save a position that trails on purpose, so that a restart repeats the newest events.
 
-    While writes take no time, never are more than `events` finished events unsaved, nor one that
-    was finished more than `seconds` ago, at any rate. Saves are rarer than events: what the count
-    makes due leaves half of `events` unsaved, and time is checked every `check_every` seconds.
+    While writes take no time, at any event rate, at most `events` finished events are unsaved, and
+    none that was finished more than `seconds` ago. Saves are rarer than events: a save due by count
+    leaves half of `events` unsaved, and time is checked every `check_every` seconds.
 
     Args:
         check_every: at most `seconds`. What was finished in the last `seconds - check_every`
@@ -325,7 +326,7 @@ def trailing(*, events: int, seconds: float, check_every: float | None = None) -
     Units: seconds, from 0.001.
 
     Raises:
-        ConfigurationError: a value cannot be.
+        ConfigurationError: a value is invalid.
     """
     require_events(events)
     require_seconds("seconds", seconds)
@@ -339,36 +340,36 @@ def trailing(*, events: int, seconds: float, check_every: float | None = None) -
 
 
 def any_of(*policies: Policy) -> Policy:
-    """Save when one of the policies would, and then the newest position that one asks for.
+    """Save when one of the policies asks for it, and then the newest position requested.
 
     Raises:
-        ConfigurationError: there is no policy, or one is none.
+        ConfigurationError: there is no policy, or an argument is not one.
     """
     return AnyOf(checked_policies("any_of", policies))
 
 
 def all_of(*policies: Policy) -> Policy:
-    """Save when all of the policies would, and then the oldest position that one asks for.
+    """Save when all of the policies ask for it, and then the oldest position requested.
 
     Raises:
-        ConfigurationError: there is no policy, or one is none.
+        ConfigurationError: there is no policy, or an argument is not one.
     """
     return AllOf(checked_policies("all_of", policies))
 
 
 def require_events(events: object) -> None:
-    """Refuse what is no number of events."""
+    """Refuse a value that is not a number of events."""
     require("events", events, is_count(events), "a whole number, 1 or more")
 
 
 def require_seconds(name: str, value: Any) -> None:
-    """Refuse what a plan cannot count in."""
+    """Refuse a number of seconds that a plan cannot count."""
     fits = is_number(value) and SHORTEST <= value <= LONGEST
     require(name, value, fits, f"seconds, from {SHORTEST:g} to {LONGEST:g}")
 
 
 def checked_policies(name: str, policies: Sequence[object]) -> tuple[Policy, ...]:
-    """At least one policy, and nothing else."""
+    """Return the policies; refuse an empty sequence, and anything that is not a policy."""
     if not policies:
         raise ConfigurationError(f"{name} is given nothing; expected one policy or more")
     for policy in policies:
@@ -377,7 +378,7 @@ def checked_policies(name: str, policies: Sequence[object]) -> tuple[Policy, ...
 
 
 def spelled(name: str, **values: float | None) -> str:
-    """How the caller could have written it."""
+    """Return the call by which the user could have made this policy."""
     given = (f"{key}={value!r}" for key, value in values.items() if value is not None)
     return f"{name}({', '.join(given)})"
 
@@ -439,4 +440,4 @@ class AllOf(Policy):
 
 
 DEFAULT_POLICY = every(events=1000, seconds=10)
-"""When what was processed is saved, where a program does not say so."""
+"""Policy of a program that does not set one."""

@@ -1,4 +1,4 @@
-"""Where a partition starts, and positions that the hub does not have."""
+"""Choice of the position where a partition starts, and detection of positions the hub lacks."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,22 +9,22 @@ from eventhub_checkpoints._shared.start_position import BEGINNING, resolve_start
 from eventhub_checkpoints.processing.watermark import Position
 
 Place = tuple[object, object]
-"""Sequence number and offset of a stored checkpoint, as they were listed."""
+"""Sequence number and offset of a stored checkpoint, as listed."""
 
 
 @dataclass(slots=True)
 class StartChoice:
-    """The saved positions of one processor's partitions, shown or not.
+    """Choice of the saved positions that the client of one processor sees.
 
     Attributes:
         saves: whether the processor saves positions.
-        has_start: whether a start point was given for a partition.
-        from_saved: whether a saved position comes before a start point.
-        shown: the positions that the client was shown last; None: it has not asked.
+        has_start: returns whether a start position is set for a partition.
+        from_saved: whether a saved position takes precedence over a start position.
+        shown: positions returned to the client last; None: it has not listed any yet.
         begun: partitions that were opened since the processor started.
         at_start: those of them that were opened at their start position.
-        finished: the last position that was finished of each, in this process.
-        passed_over: what was stored of each when it was not shown.
+        finished: last finished position of each partition, in this process.
+        passed_over: stored position of each partition when it was not shown.
         refused: partitions whose position the hub does not have, until they are opened again.
     """
 
@@ -39,9 +39,9 @@ class StartChoice:
     refused: set[str] = field(default_factory=set)
 
     def show(self, saved: Mapping[str, Place]) -> dict[str, Place]:
-        """The positions to show the client, of those that are saved and others.
+        """Return the positions to show the client, from the saved and the finished ones.
 
-        A partition that is not named is to start at its start position.
+        A partition that is missing from the result starts at its start position.
         """
         places = {key: self._place(key, saved.get(key)) for key in {*saved, *self.finished}}
         self.shown = {key: place for key, place in places.items() if place is not None}
@@ -60,15 +60,15 @@ class StartChoice:
     def _again(self, partition_id: str, saved: Place | None) -> Place | None:
         finished = self.finished.get(partition_id)
         is_unchanged = partition_id in self.passed_over and saved == self.passed_over[partition_id]
-        # What was passed over at first says nothing of what was processed since; and who does not
-        # save goes on where it was.
+        # A position that was passed over at first says nothing about what was processed since; and
+        # a processor that does not save continues where it was.
         if finished and (is_unchanged or saved is None or not self.saves):
             return finished
         is_for_nobody = not self.saves and not self.from_saved
         return None if is_unchanged or is_for_nobody else saved
 
     def opened(self, partition_id: str) -> None:
-        """The client has opened a partition."""
+        """Record that the client has opened a partition."""
         self.begun.add(partition_id)
         self.refused.discard(partition_id)
         self.at_start.discard(partition_id)
@@ -76,8 +76,8 @@ class StartChoice:
             self.at_start.add(partition_id)
 
     def closed(self, partition_id: str, finished: Position | None) -> None:
-        """The client has closed a partition, which was processed up to there."""
-        # Where a position was refused, those before it are of a hub that is gone.
+        """Record that the client has closed a partition, and how far it was processed."""
+        # If a position was refused, those before it are of an event hub that no longer exists.
         if finished is not None and partition_id not in self.refused:
             self.finished[partition_id] = finished
 
@@ -93,7 +93,7 @@ CONDITION = "com.microsoft:georeplication:invalid-offset"
 
 
 def refused_position(error: BaseException) -> str | None:
-    """What the service said where it has no such position; None where that is not the matter.
+    """Return the service's message if it refused a position that it does not have, else None.
 
     Source: azure-event-hubs-dotnet #385 for the sentence, azure-sdk-for-net #48101
     for the condition of a hub with geo-replication.
@@ -110,14 +110,15 @@ def refused_position(error: BaseException) -> str | None:
 
 
 def beyond(place: tuple[object, object], properties: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with a position that the partition does not have; None if it has it.
+    """Explain why the partition does not have a position; None if it has it.
 
-    Where the sequence number is known, it alone decides: the offset of a partition whose events
-    have all expired may be reported as "-1", and a hub that became geo-replicated has other ones.
+    If the sequence number is known, it alone decides: the offset of a partition whose events
+    have all expired may be reported as "-1", and a hub that became geo-replicated has different
+    offsets.
 
     Args:
-        place: its sequence number and its offset, as far as they are known.
-        properties: the partition's, as the client returns them.
+        place: sequence number and offset, as far as they are known.
+        properties: of the partition, as the client returns them.
     """
     number, offset = place
     last = properties["last_enqueued_sequence_number"]
@@ -127,7 +128,7 @@ def beyond(place: tuple[object, object], properties: Mapping[str, Any]) -> str |
 
 
 def foreign(offset: object, properties: Mapping[str, Any]) -> str | None:
-    """Say that an offset is from before the hub was geo-replicated; None if it is not."""
+    """Explain that an offset is from before the hub was geo-replicated; None if it is not."""
     end = str(properties["last_enqueued_offset"])
     is_decimal = isinstance(offset, str) and offset != BEGINNING and DECIMAL.fullmatch(offset)
     if not is_decimal or DECIMAL.fullmatch(end):
@@ -136,7 +137,7 @@ def foreign(offset: object, properties: Mapping[str, Any]) -> str | None:
 
 
 def behind_last_offset(offset: str, properties: Mapping[str, Any]) -> str | None:
-    """Say that an offset lies behind the last one; None if it does not, or both are opaque."""
+    """Explain that an offset is past the last one; None if it is not, or both are opaque."""
     end = str(properties["last_enqueued_offset"])
     is_forgotten = end == BEGINNING and properties["last_enqueued_sequence_number"] >= 0
     if is_forgotten or not (DECIMAL.fullmatch(offset) and DECIMAL.fullmatch(end)):
@@ -145,7 +146,7 @@ def behind_last_offset(offset: str, properties: Mapping[str, Any]) -> str | None
 
 
 def has_events_behind(start: object, properties: Mapping[str, Any]) -> bool:
-    """Return whether a partition has events for who starts there, as far as that is known.
+    """Return whether a partition has events after a start position, as far as that is known.
 
     Args:
         start: a sequence number, another start position, or None for the beginning.

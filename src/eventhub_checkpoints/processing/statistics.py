@@ -1,4 +1,4 @@
-"""Statistics of saving, as `stats()` returns them and as OpenTelemetry metrics."""
+"""Statistics of checkpoint writes, returned by `stats()` and exported as OpenTelemetry metrics."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,12 +12,12 @@ from eventhub_checkpoints.processing.watermark import Position
 
 @dataclass(slots=True)
 class Tally:
-    """How often what happened to the writes of one partition, over all of its claims.
+    """Counts of write results of one partition, over all of its sessions.
 
     Attributes:
         saved: writes that were confirmed.
-        refused: writes that a checkpoint of another writer forbade; they are not tried again.
-        failed: writes that failed; each is tried again.
+        refused: writes refused because of another writer's checkpoint; they are not retried.
+        failed: writes that failed; each is retried.
     """
 
     saved: int = 0
@@ -27,18 +27,18 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStats:
-    """How the saving of one partition is doing.
+    """Statistics of the checkpoints of one partition.
 
     Attributes:
-        saved: writes that were confirmed, since the program began.
-        refused: writes that a checkpoint of another writer forbade.
-        failed: writes that failed and were or will be tried again.
-        pending: events that were begun and that the position has not passed.
-        lag_events: events that were begun and are not saved: read again after a crash.
-        lag_seconds: for how long something has been unsaved: seconds since the last save, or, where
-            that had left nothing, since the next event was begun; 0 where nothing is unsaved.
-        position: of the last event before which all is finished; None while there is none.
-        saved_position: the last that was saved in this claim; None while there is none.
+        saved: writes that were confirmed since the program started.
+        refused: writes refused because of another writer's checkpoint.
+        failed: writes that failed, and were or will be retried.
+        pending: events that were started and that the position has not passed.
+        lag_events: events that were started and are not saved: they are read again after a crash.
+        lag_seconds: seconds for which something has been unsaved: since the last save or, if that
+            left nothing unsaved, since the next event was started; 0 if nothing is unsaved.
+        position: of the last event up to which all are finished; None if there is none yet.
+        saved_position: the last position saved in this session; None if there is none yet.
     """
 
     saved: int
@@ -54,10 +54,10 @@ class PartitionStats:
 def by_partition(
     found: Iterable[tuple[Mapping[str, str], PartitionStats]],
 ) -> dict[str, PartitionStats]:
-    """Return statistics by partition id; by all names where they are of several consumer groups.
+    """Return statistics by partition id, or by all names if there are several consumer groups.
 
     Args:
-        found: statistics after the names of their partition.
+        found: pairs of a partition's names and its statistics.
     """
     rows = [(tuple(names.values()), stats) for names, stats in found]
     if len({names[:-1] for names, _ in rows}) > 1:
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 METER = "eventhub_checkpoints"
 NAMES = ("partition_id", "eventhub_name", "consumer_group")
-"""Of a partition, that its figures are told apart by."""
+"""Names of a partition that are attributes of its metrics."""
 COUNTERS = {
     "saved": ("{write}", "Checkpoints that were stored."),
     "refused": ("{write}", "Checkpoints that another writer's forbade."),
@@ -81,11 +81,11 @@ GAUGES = {
     "lag_events": ("{event}", "Events that would be read again after a crash."),
     "lag_seconds": ("s", "For how long events have been unsaved."),
 }
-"""Fields of `PartitionStats`, each with its unit."""
+"""Fields of `PartitionStats` that are exported, each with its unit."""
 
 
 class Source(Protocol):
-    """Who has figures."""
+    """Object that has statistics to export."""
 
     def stats(self) -> list[tuple[Mapping[str, str], PartitionStats]]: ...
 
@@ -95,7 +95,7 @@ _guard = threading.Lock()
 
 
 def watch(source: Source) -> None:
-    """Report the figures of a source for as long as the program keeps it."""
+    """Export the statistics of a source for as long as the program keeps a reference to it."""
     if offer():
         with _guard:
             _sources.add(source)
@@ -103,7 +103,7 @@ def watch(source: Source) -> None:
 
 @cache
 def offer() -> bool:
-    """Make the instruments, once in a process; whether there is somebody to make them."""
+    """Create the instruments, once per process; return whether OpenTelemetry is available."""
     try:
         from opentelemetry import metrics
     except ImportError:
@@ -120,7 +120,7 @@ def offer() -> bool:
 
 
 def observe(field: str, options: "CallbackOptions") -> "Iterable[Observation]":
-    """One figure of each partition."""
+    """Yield one observation of a field for each partition."""
     from opentelemetry.metrics import Observation
 
     for names, stats in figures():
@@ -128,7 +128,7 @@ def observe(field: str, options: "CallbackOptions") -> "Iterable[Observation]":
 
 
 def figures() -> Iterator[tuple[Mapping[str, str], PartitionStats]]:
-    """Those of every source that is still there."""
+    """Yield the statistics of every source that is still alive."""
     with _guard:
         sources = list(_sources)
     for source in sources:

@@ -1,7 +1,7 @@
 """Positions up to which all events of a partition are finished.
 
-`Watermark` follows events that finish in any order, `Deliveries` the events that a handler was
-given, and `Latest` the checkpoints of a program that saves them itself.
+`Watermark` follows events that finish in any order, `Deliveries` follows the events that a handler
+was called with, and `Latest` the checkpoints of a program that saves them itself.
 """
 
 import sys
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 
 class Position(NamedTuple):
-    """An event of a partition, as a checkpoint names it.
+    """Position of an event in its partition, as stored in a checkpoint.
 
     Attributes:
-        sequence_number: of the event; counts events of one partition from 0.
-        offset: opaque text, never compared; `""` when unknown.
+        sequence_number: of the event; counts the events of one partition from 0.
+        offset: opaque string, never compared; `""` if unknown.
     """
 
     sequence_number: int
@@ -25,11 +25,11 @@ class Position(NamedTuple):
 
 
 class Ticket:
-    """One event that was begun, or several in a row; finished once, by `done`.
+    """One started event, or several consecutive ones; finished once, by `done`.
 
     Attributes:
-        position: of the (last) event; of a repeated one, the newest that was tracked before it.
-        size: how many events it stands for.
+        position: of the (last) event; for a repeated event, the newest one tracked before it.
+        size: number of events that it stands for.
         is_done: whether it was finished.
         has_failed: whether it was given up, so that the position stays before it.
     """
@@ -44,28 +44,29 @@ class Ticket:
         self.has_failed = False
 
     def done(self) -> None:
-        """Finish the event; a second time changes nothing."""
+        """Finish the event; a second call has no effect."""
         self.is_done = True
         unpassed = self._watermark.unpassed
         if unpassed and unpassed[0] is self:
             self._watermark.move()
 
     def failed(self) -> None:
-        """Give the event up: the position does not pass it, unless `done` follows after all."""
+        """Give the event up: the position does not pass it, unless `done` is called later."""
         self.has_failed = True
 
 
 class Watermark:
-    """The low watermark of one partition in one claim: what may be saved.
+    """Low watermark of one partition in one session: the position that may be saved.
 
-    Tracking and finishing an event take constant time (each is passed once), in any order.
+    Events may finish in any order. Tracking and finishing take constant time, since the position
+    passes each event once.
 
     Args:
-        max_pending: events that may be begun and not passed before `is_full`.
+        max_pending: events that may be started and not passed before `is_full`.
 
     Attributes:
         count: events in the finished prefix.
-        pending: events that were begun and that the position has not passed.
+        pending: events that were started and that the position has not passed.
         unpassed: tickets that the position has not passed, in the order of arrival.
     """
 
@@ -81,26 +82,26 @@ class Watermark:
 
     @property
     def position(self) -> Position | None:
-        """Of the last event of the finished prefix; None while there is none."""
-        # Made when it is asked for: far more events are passed than saved.
+        """Position of the last event of the finished prefix; None if there is none yet."""
+        # Created on demand: far more events are passed than saved.
         return self._passed and Position(*self._passed)
 
     def track(self, position: tuple[int, str], size: int = 1) -> Ticket:
-        """Begin an event, or several of which this is the last; call it in the order of arrival.
+        """Start an event, or several of which this is the last; call it in the order of arrival.
 
-        After a link was opened anew the client delivers events again that it had buffered, so
-        sequence numbers may repeat and fall within one claim. A repeated event is work like any
-        other, and counts as the newest position that was tracked: it moves nothing back.
+        After a link was reopened, the client delivers again the events that it had buffered, so
+        sequence numbers may repeat and decrease within one session. A repeated event is processed
+        like any other, but takes the newest position that was tracked, so nothing moves back.
 
         Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`: the buffer is
-        kept, and the new link begins behind the last event that was delivered from it.
+        kept, and the new link starts after the last event that was delivered from it.
         """
         ticket = Ticket(self, position, size)
         self.enter(ticket)
         return ticket
 
     def enter(self, ticket: Ticket) -> None:
-        """Begin the event of a ticket that the caller has made."""
+        """Start the event of a ticket that the caller has created."""
         newest = self._newest
         if newest is None or ticket.position[0] > newest[0]:
             self._newest = ticket.position
@@ -110,7 +111,7 @@ class Watermark:
         self.pending += ticket.size
 
     def move(self) -> None:
-        """Pass what is finished at the head."""
+        """Advance the position past the finished events at the head."""
         unpassed, passed = self.unpassed, 0
         while unpassed and unpassed[0].is_done:
             last = unpassed.popleft()
@@ -121,15 +122,15 @@ class Watermark:
             self.pending -= passed
 
     def split(self, ticket: Ticket, position: tuple[int, str], size: int) -> Ticket:
-        """Take the first events out of a ticket that the position has not passed, as one apart.
+        """Split the first events off a ticket not yet passed by the position; return their ticket.
 
         Args:
             ticket: stands for more than `size` events.
-            position: of the last event that is taken out.
-            size: how many are.
+            position: of the last event that is split off.
+            size: number of events that are split off.
         """
         at = len(self.unpassed) - 1
-        # What is split was tracked lately.
+        # From the end: tickets that are split were tracked recently.
         while self.unpassed[at] is not ticket:
             at -= 1
         before = self.unpassed[at - 1].position if at else self.position
@@ -142,21 +143,21 @@ class Watermark:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more events should be begun for now."""
+        """Return whether no more events should be started for now."""
         return self.pending >= self.max_pending
 
     @property
     def is_settled(self) -> bool:
-        """Whether waiting will not move it: nothing is pending, or what comes next has failed."""
+        """Return whether waiting cannot advance it: none is pending, or the next event failed."""
         return not self.unpassed or self.unpassed[0].has_failed
 
 
 class Row(NamedTuple):
-    """Events in a row.
+    """Consecutive events.
 
     Attributes:
-        numbers: their sequence numbers, which rise; with gaps where a hub is compacted.
-        last: position of the last.
+        numbers: their sequence numbers, ascending; with gaps if the hub is compacted.
+        last: position of the last event.
     """
 
     numbers: Sequence[int]
@@ -165,12 +166,12 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Delivery:
-    """Events in a row that are finished together.
+    """Consecutive events that are finished together.
 
     Attributes:
-        ticket: what stands for them.
+        ticket: stands for these events in the watermark.
         numbers: their sequence numbers.
-        batch: which batch they were given in.
+        batch: number of the batch in which they were delivered.
     """
 
     ticket: Ticket
@@ -179,7 +180,7 @@ class Delivery:
 
 
 class Deliveries:
-    """The events of one claim that a handler was given and that are not finished."""
+    """Events of one session that a handler was called with and that are not finished."""
 
     def __init__(self, watermark: Watermark) -> None:
         self._watermark = watermark
@@ -187,10 +188,10 @@ class Deliveries:
         self._batch = 0
 
     def begin(self, rows: list[Row]) -> None:
-        """Note the next batch that the handler is given, in the order of arrival.
+        """Record the next batch that the handler is called with, in the order of arrival.
 
         Args:
-            rows: one, or several where numbers fall in its middle.
+            rows: one, or several if sequence numbers decrease within the batch.
         """
         self._batch += 1
         for numbers, last in rows:
@@ -198,13 +199,13 @@ class Deliveries:
             self._open.append(Delivery(ticket, numbers, self._batch))
 
     def finish(self) -> None:
-        """Finish all."""
+        """Finish all events."""
         for delivery in self._open:
             delivery.ticket.done()
         self._open.clear()
 
     def finish_until(self, position: Position) -> None:
-        """Finish every event up to this one, and it."""
+        """Finish every event up to and including this one."""
         for delivery in list(self._open):
             size = bisect_right(delivery.numbers, position.sequence_number)
             if size == len(delivery.numbers):
@@ -214,7 +215,7 @@ class Deliveries:
                 self._cut(delivery, position, size).ticket.done()
 
     def take_out(self, position: Position, previous: Position | None) -> Ticket | None:
-        """Have one event of the last batch finished apart; None if it is not open there.
+        """Split one event of the last batch off, to finish it separately; None if it is not open.
 
         Args:
             position: of the event.
@@ -228,7 +229,7 @@ class Deliveries:
             if before:
                 neighbour = delivery.numbers[before - 1]
                 if previous is None or previous.sequence_number != neighbour:
-                    # The event came twice, and this is the other time.
+                    # The batch holds the event twice, and this is the other occurrence.
                     continue
                 self._open.insert(at, self._cut(delivery, previous, before))
             if len(delivery.numbers) > 1:
@@ -244,11 +245,11 @@ class Deliveries:
 
 
 class Latest:
-    """The checkpoint that was asked for last, and how often one was.
+    """Last requested checkpoint, and the number of requests.
 
     Attributes:
-        count: how often; it stands for all before it.
-        newest: sequence number and offset of the last; None while there is none.
+        count: number of requests; the last checkpoint stands for all of them.
+        newest: sequence number and offset of the last one; None if there is none yet.
     """
 
     __slots__ = ("count", "newest")
@@ -259,5 +260,5 @@ class Latest:
 
     @property
     def position(self) -> Position | None:
-        """The last; None while there is none."""
+        """Last requested position; None if there is none yet."""
         return self.newest and Position(*self.newest)

@@ -1,7 +1,7 @@
-"""What is saved of one partition, what is being written, and when to write again.
+"""State of the checkpoint writes of one partition: last save, current write and next attempt.
 
-Rule 1: one write at a time. Rule 2: what is written is the newest of that moment, not of the one
-when it became due. Rule 3: time and chance are parameters.
+Rule 1: one write at a time. Rule 2: a write takes the newest position at the moment it starts, not
+at the moment it became due. Rule 3: time and randomness are parameters.
 """
 
 import math
@@ -13,7 +13,7 @@ from eventhub_checkpoints.processing.watermark import Position
 
 
 class Since:
-    """When a partition began to be waited for, as long as nothing of it has changed since."""
+    """Time since which a partition has been waited for without any progress."""
 
     __slots__ = ("_at", "_count")
 
@@ -21,30 +21,30 @@ class Since:
         self._count, self._at = -1, -math.inf
 
     def of(self, count: int, now: float) -> float:
-        """Return the moment at which this count was given first; another count begins anew."""
+        """Return when this count was first passed; a different count restarts the time."""
         if count != self._count:
             self._count, self._at = count, now
         return self._at
 
 
 class WriteState:
-    """The saving of one partition in one claim.
+    """Write state of one partition in one session.
 
     Args:
         policy: when to save.
-        now: the claim's beginning. Units: seconds of a clock that does not go back.
-        tally: where its writes are counted.
+        now: start of the session. Units: seconds of a monotonic clock.
+        tally: counts the writes.
 
     Attributes:
-        wake_count: `due` has nothing to say before so many events are finished ...
-        wake_time: ... or before this moment.
-        retry_at: before this moment a write that failed is not due again.
+        wake_count: `due` returns None before this many events are finished ...
+        wake_time: ... or before this time.
+        retry_at: a failed write is not due again before this time.
         saved_count: events, from the first, that the newest confirmed write stands for.
-        saved_position: what that write stored; None while there was none.
-        saved_at: when that was, or the claim's beginning.
-        is_refused_for_good: whether the last write failed in a way that another try would not mend.
-        trying_since: when the first write was begun of those since the last that ended well; None
-            where there is none.
+        saved_position: position that this write stored; None if there was none.
+        saved_at: time of that write, or the start of the session.
+        is_refused_for_good: whether the last write failed in a way that a retry would not fix.
+        trying_since: start of the first write since the last successful one; None if there is
+            none.
     """
 
     def __init__(self, policy: Policy, now: float, tally: Tally) -> None:
@@ -66,16 +66,16 @@ class WriteState:
 
     @property
     def is_writing(self) -> bool:
-        """Whether a write is under way."""
+        """Return whether a write is in progress."""
         return self._writing is not None
 
     def due(self, count: int, position: Position | None, now: float) -> Due | None:
-        """Begin the write that the policy asks for; None: nothing is to be written now.
+        """Start the write that the policy asks for; None: nothing is to be written now.
 
         Args:
-            count: events finished, in order, since the claim began.
+            count: events finished, in order, since the session began.
             position: of the last of them.
-            now: see above.
+            now: see the class.
         """
         if self._writing is not None or now < self.retry_at:
             return None
@@ -86,9 +86,9 @@ class WriteState:
         return due and self._begin(due, now)
 
     def rest(self, count: int, position: Position | None, now: float) -> Due | None:
-        """Begin the write of all that is finished and not saved, whatever the policy says.
+        """Start a write of all that is finished and not saved, regardless of the policy.
 
-        One that fails is due again, also where the policy would not say so.
+        If it fails it is due again, even if the policy would not ask for it.
         """
         self._asked_count = max(self._asked_count, count)
         if self._writing is not None or position is None or count <= self.saved_count:
@@ -96,11 +96,11 @@ class WriteState:
         return self._begin(Due(count, position), now)
 
     def instead(self, due: Due, now: float) -> Due | None:
-        """Begin a write that was asked for; None: another is under way.
+        """Start a write that was requested; None: another is in progress.
 
         Args:
-            due: a position of any kind, in the place of all that its count stands for.
-            now: see above.
+            due: any position, stored in place of all that its count stands for.
+            now: see the class.
         """
         return None if self._writing is not None else self._begin(due, now)
 
@@ -113,7 +113,7 @@ class WriteState:
         return due
 
     def late_at(self, limit: float) -> float:
-        """When the write that is under way should have ended, and nobody was told; or never.
+        """Return when the current write times out; infinity if there is none or it has already.
 
         Args:
             limit: seconds that a write may take.
@@ -122,29 +122,29 @@ class WriteState:
         return self._began_at + limit if is_awaited else math.inf
 
     def was_late(self) -> None:
-        """The write has not ended in time: it has failed, and no other begins before it ends."""
+        """Count the current write as failed: it timed out, and the next one waits for its end."""
         self._is_late = True
         self.tally.failed += 1
 
     def was_saved(self, now: float) -> None:
-        """The write was confirmed."""
+        """Record that the write was confirmed."""
         due = self._ended(now)
         self.tally.saved += 1
         self.saved_position, self.saved_at = due.position, now
         self._plan.saved(due.count, now)
 
     def was_refused(self, now: float) -> None:
-        """Another writer is further; what is stored stands for these events as well."""
+        """Record that another writer is ahead: its checkpoint stands for these events as well."""
         due = self._ended(now)
         self.tally.refused += 1
         self._plan.saved(due.count, now)
 
     def was_covered(self, now: float) -> None:
-        """What is stored stands for these events already; nothing was written."""
+        """Record that nothing was written, because the stored position stands for these events."""
         self._plan.saved(self._ended(now).count, now)
 
     def was_given_up(self, now: float, *, is_refusal: bool) -> None:
-        """The write that was asked for is not tried again; what it stood for is unsaved still."""
+        """Record that a requested write is not retried; what it stood for remains unsaved."""
         self._writing = None
         self.tally.refused += is_refusal
         self.tally.failed += not is_refusal and not self._is_late
@@ -153,7 +153,7 @@ class WriteState:
         self._sleep_until(max(now, self.retry_at))
 
     def was_dropped(self) -> None:
-        """The write was not begun after all, and none will be."""
+        """Record that the write was not started after all, and that none will be."""
         self._writing = self.trying_since = None
 
     def _ended(self, now: float) -> Due:
@@ -165,12 +165,12 @@ class WriteState:
         return due
 
     def has_failed(self, now: float, chance: float, *, for_good: bool = False) -> None:
-        """The write failed, or nobody knows; it is due again after a pause.
+        """Record that the write failed or its outcome is unknown; it is due again after a pause.
 
         Args:
-            now: see above.
-            chance: from 0 to 1, so that many clients do not come back in step.
-            for_good: whether whoever waits for it need not wait for another try.
+            now: see the class.
+            chance: from 0 to 1, so that many clients do not retry in step.
+            for_good: whether callers that wait for it need not wait for a retry.
         """
         self._writing, self.is_refused_for_good = None, for_good
         self.tally.failed += not self._is_late

@@ -1,4 +1,4 @@
-"""A hub for any transport, and what its partitions hold."""
+"""Address of a hub for any transport, and the properties of its partitions."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from eventhub_checkpoints.records import Scope
 
 @dataclass(frozen=True, slots=True)
 class PartitionProperties:
-    """What a partition holds at this moment.
+    """Properties of a partition at one moment.
 
     Attributes:
-        first_sequence_number: of the first event that is still retained; equal to
-            `next_sequence_number` where there is none.
-        next_sequence_number: that the next event will get.
-        last_enqueued_offset: of the newest event, opaque text.
-        last_enqueued_time: of the newest event, UTC; None where the transport does not tell.
+        first_sequence_number: of the first retained event; equal to `next_sequence_number` where
+            there is none.
+        next_sequence_number: of the next event to be enqueued.
+        last_enqueued_offset: of the newest event, an opaque string.
+        last_enqueued_time: of the newest event, UTC; None where the transport does not report it.
     """
 
     partition_id: str
@@ -31,7 +31,7 @@ class PartitionProperties:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no event is retained."""
+        """Return whether no event is retained."""
         return self.first_sequence_number == self.next_sequence_number
 
 
@@ -39,12 +39,12 @@ DEFAULT_CONSUMER_GROUP = "$Default"
 
 
 class Address(ABC):
-    """One hub as one consumer group reads it. Can be pickled; its `repr` shows no secret.
+    """Hub as read by one consumer group. Can be pickled; its `repr` shows no secret.
 
     Attributes:
         fully_qualified_namespace: as the client and every checkpoint store spell it.
         eventhub_name: as typed.
-        consumer_group: in which events are read.
+        consumer_group: the group that reads the events.
     """
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class Address(ABC):
 
     @abstractmethod
     def ask_partition_ids(self) -> list[str]:
-        """The ids of all partitions, in numeric order; blocks without a bound of its own.
+        """Return the ids of all partitions, in numeric order; may block without limit.
 
         Raises:
             ConfigurationError: there is no such hub.
@@ -63,37 +63,37 @@ class Address(ABC):
 
     @abstractmethod
     def ask_properties(self, partition_id: str) -> PartitionProperties:
-        """What a partition holds; blocks without a bound of its own.
+        """Return the properties of a partition; may block without limit.
 
         Raises:
             ConfigurationError: there is no such hub.
         """
 
     def try_properties(self, partition_id: str) -> PartitionProperties:
-        """Ask for what a partition holds that may be gone: once, where the transport can."""
+        """Return the properties of a partition that may be gone, in one attempt if possible."""
         return self.ask_properties(partition_id)
 
     @abstractmethod
     def ask_first(
         self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
     ) -> int | None:
-        """The sequence number of the first event at an offset or time.
+        """Return the sequence number of the first event at an offset or time.
 
         Returns:
-            None where none came within `timeout` (s).
+            None if no event arrived within `timeout` (s).
         """
 
     @abstractmethod
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
-        """The events from one sequence number until, not including, another.
+        """Open a stream from one sequence number up to, not including, another.
 
-        It may deliver some events before and behind these, and some of them twice.
+        It may deliver some events before and after these, and some of them twice.
         """
 
     def scope(self, consumer_group: str | None = None) -> Scope:
-        """Under which names a store keeps the checkpoints of this hub."""
+        """Return the scope under which a store keeps the checkpoints of this hub."""
         return Scope(
             self.fully_qualified_namespace,
             self.eventhub_name,
@@ -105,10 +105,10 @@ class Address(ABC):
 
 
 def checked_group(name: str, consumer_group: object) -> str:
-    """The name of a consumer group, as it was given.
+    """Return the name of a consumer group, unchanged.
 
     Raises:
-        ConfigurationError: it cannot be a name; `name` says which setting that was.
+        ConfigurationError: it cannot be a name; `name` is the setting it came from.
     """
     return checked_name(
         name, consumer_group, f"a consumer group of the hub, such as {DEFAULT_CONSUMER_GROUP}"
@@ -116,16 +116,16 @@ def checked_group(name: str, consumer_group: object) -> str:
 
 
 def checked_name(name: str, value: object, expected: str) -> str:
-    """A name that stands in every message about the hub, as it was given.
+    """Return a name that may be shown in messages about the hub, unchanged.
 
     Args:
-        name: which setting this is.
-        value: what it holds.
-        expected: what it should.
+        name: the setting it came from.
+        value: the value of the setting.
+        expected: description of a valid value.
 
     Raises:
         ConfigurationError: it is not a non-empty string, or it holds a secret, such as a
-            connection string that belongs into another setting.
+            connection string that belongs in another setting.
     """
     if isinstance(value, str) and value.strip() and not holds_secret(value):
         return value

@@ -1,4 +1,4 @@
-"""A range of one partition as Arrow batches: exactly these events, or an error."""
+"""Range of one partition as Arrow batches: exactly these events, or an error."""
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
@@ -17,7 +17,7 @@ except ImportError as error:
     raise MissingDriverError.of_extra("receiving Arrow batches", "arrow") from error
 
 BYTES_PER_BATCH = 16 * 2**20
-"""A batch is given out when its bodies have reached this, however few its rows."""
+"""Bytes of bodies at which a batch is complete, however few its rows."""
 
 DEFAULT_SETTINGS = ReadSettings()
 
@@ -25,15 +25,15 @@ DEFAULT_SETTINGS = ReadSettings()
 def read_range(
     address: Address, wanted: OffsetRange, settings: ReadSettings = DEFAULT_SETTINGS
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Read a range, in order, each event once, in batches of the columns in `columns.SCHEMA`.
+    """Read a range in order, each event once, in batches of the columns in `columns.SCHEMA`.
 
-    Sequence numbers that were removed by compaction are passed over. The generator closes its
-    receiver when it ends or is closed.
+    Sequence numbers removed by compaction are skipped. The generator closes its receiver when it
+    ends or is closed.
 
     Raises:
         DataLossError: events of the range have expired, or the hub ends before it.
         ConfigurationError: the hub or consumer group does not exist, or access is refused.
-        HubUnavailableError: the hub has the events, yet delivers none of them, or the client gave
+        HubUnavailableError: the hub has the events, but delivers none of them, or the client gave
             up after its own retries.
     """
     with closing(RangeReader(address, wanted, settings).parts()) as parts:
@@ -42,7 +42,7 @@ def read_range(
 
 
 def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Columns]:
-    """The same events, so many at a time, or fewer whose bodies reach `size` (bytes)."""
+    """Yield the same events in parts of `rows` rows, or fewer if bodies reach `size` (bytes)."""
     held = Columns()
     for part in parts:
         held.extend(part)
@@ -54,7 +54,7 @@ def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Colum
 
 
 def full_at(held: Columns, rows: int, size: int) -> int | None:
-    """How many rows make a full batch; None while there are too few."""
+    """Return how many rows complete a batch; None while there are too few."""
     if held.size >= size:
         reached = accumulate(len(body) for body in held.bodies)
         return min(rows, 1 + next(place for place, sum_ in enumerate(reached) if sum_ >= size))

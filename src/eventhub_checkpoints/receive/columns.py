@@ -1,4 +1,4 @@
-"""The nine columns of the JVM connector in Arrow, so that a job can change its source."""
+"""Arrow schema of the JVM connector's nine columns, so that a job can change its source."""
 
 from collections.abc import Sequence
 
@@ -26,11 +26,11 @@ SCHEMA = pa.schema(
         ("systemProperties", STRING_MAP),
     ]
 )
-"""Equal to what Spark 4 derives from the source's columns; it compares exactly."""
+"""Equal to the schema that Spark 4 derives from the source's columns; it compares exactly."""
 
 
 def record_batch(partition_id: str, columns: Columns) -> pa.RecordBatch:
-    """One Arrow batch with a row per event of a partition."""
+    """Return an Arrow batch with one row per event of a partition."""
     arrays = [
         pa.array(columns.bodies, pa.binary()),
         pa.repeat(pa.scalar(partition_id, pa.string()), len(columns)),
@@ -46,12 +46,12 @@ def record_batch(partition_id: str, columns: Columns) -> pa.RecordBatch:
 
 
 def text_array(texts: Sequence[Text | None]) -> pa.StringArray:
-    """Texts in Arrow."""
-    # Twice as fast as to ask for text, which makes a Python text of UTF-8 first.
+    """Return strings as an Arrow array."""
+    # Twice as fast as passing strings, which would first decode UTF-8 to Python strings.
     return pa.array(texts, pa.binary()).cast(pa.string())
 
 
 def map_array(maps: TextMaps) -> pa.MapArray:
-    """Maps in Arrow."""
+    """Return maps as an Arrow array."""
     keys, values = text_array(maps.keys), text_array(maps.values)
     return pa.MapArray.from_arrays(pa.array(maps.ends, pa.int32()), keys, values)

@@ -1,4 +1,4 @@
-"""Credentials by their name: an option is a text, and so is what a Spark task is sent."""
+"""Credentials by name: an option is a string, and so is what is sent to a Spark task."""
 
 import importlib
 from functools import cache
@@ -27,10 +27,10 @@ Credential = TokenCredential | AzureSasCredential | AzureNamedKeyCredential
 
 @cache
 def credential_of(text: str) -> Credential:
-    """The credential that a text stands for; the same one for as long as the process lives.
+    """Return the credential that a string denotes, the same object throughout the process.
 
-    A class of azure-identity is made without arguments and keeps its tokens, so a worker asks
-    for a token once, not once a task.
+    A class of azure-identity is created without arguments and caches its tokens, so a worker
+    requests a token once, not once per task.
 
     Args:
         text: the name of such a class; a whole `SharedAccessSignature sr=...`; or
@@ -54,10 +54,10 @@ def credential_of(text: str) -> Credential:
 
 
 def checked_credential(credential: Any) -> Credential:
-    """Return a ready credential that the client can use.
+    """Return a credential object after checking that the client can use it.
 
     Raises:
-        ConfigurationError: it is none, or one of azure.identity.aio. Only its type is shown.
+        ConfigurationError: it is not, or it is from azure.identity.aio. Only its type is shown.
     """
     is_key = isinstance(credential, AzureSasCredential | AzureNamedKeyCredential)
     get_token = getattr(credential, "get_token", None)
@@ -73,7 +73,7 @@ def checked_credential(credential: Any) -> Credential:
 
 
 def named_key(text: str) -> AzureNamedKeyCredential:
-    """Name and key of a shared access policy.
+    """Return a credential from name and key of a shared access policy.
 
     Raises:
         ConfigurationError: one of them is missing.
@@ -90,13 +90,13 @@ def named_key(text: str) -> AzureNamedKeyCredential:
 
 
 def identity_class(name: str) -> Any:
-    """A class of azure-identity whose name ends in `Credential`.
+    """Return the class of azure-identity with this name, which ends in `Credential`.
 
     Raises:
         ConfigurationError: that package is missing, or has no such class.
     """
     if not (name.isidentifier() and name.endswith("Credential")):
-        # Not shown: somebody may have put a secret here.
+        # Not shown: the value may be a secret put here by mistake.
         raise ConfigurationError(f"the credential is no name; {EXPECTED}")
     try:
         module = importlib.import_module("azure.identity")

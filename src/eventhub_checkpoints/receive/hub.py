@@ -1,4 +1,4 @@
-"""What a hub says about its partitions: what is retained, where the end is."""
+"""Queries to a hub about its partitions: what is retained, where the end is."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def list_partitions(address: Address, *, timeout: float = OPERATION_TIMEOUT) -> list[str]:
-    """The ids of all partitions of the hub, in numeric order.
+    """Return the ids of all partitions of the hub, in numeric order.
 
     Raises:
         ConfigurationError: the namespace has no such hub, or refuses access.
@@ -34,13 +34,13 @@ def partition_properties(
     expected: Iterable[str] = (),
     timeout: float = OPERATION_TIMEOUT,
 ) -> dict[str, PartitionProperties]:
-    """What each partition holds, asked for all of them at once.
+    """Return the properties of partitions, queried concurrently.
 
     Args:
         address: the hub.
         partition_ids: which ones; default: all.
-        expected: which ones the hub probably has, where all are wanted: they are asked for while
-            the hub is asked which it has, and that halves the time.
+        expected: ids that the hub probably has, if all are wanted. They are queried at the same
+            time as the list of partitions, which halves the time.
         timeout: seconds for everything together.
 
     Raises:
@@ -64,14 +64,14 @@ def partition_properties(
 def _list_and_ask(
     address: Address, expected: Iterable[str], timeout: float
 ) -> tuple[list[str], dict[str, PartitionProperties]]:
-    """The partitions of the hub, and what those of the expected ones hold that gave an answer."""
+    """Return the hub's partitions, and the properties of the expected ones that answered."""
     found: dict[str, PartitionProperties] = {}
 
     def ask(name: str) -> list[str]:
         if name == str(address):
             return address.ask_partition_ids()
-        # A hub that was created again may have fewer: that shows in the list, and the client's
-        # own attempts would take 13 s. What fails for another reason is asked for again.
+        # A re-created hub may have fewer: the list shows that, while the client's own attempts
+        # would take 13 s. Partitions that fail for another reason are queried again.
         with suppress(HubUnavailableError, ConfigurationError):
             found[name] = address.try_properties(name)
         return []
@@ -83,11 +83,11 @@ def _list_and_ask(
 def first_event(
     address: Address, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
 ) -> int:
-    """The sequence number of the first event at an offset or time, learnt by receiving it.
+    """Return the sequence number of the first event at a position, found by receiving it.
 
     Raises:
-        HubUnavailableError: no event came within `timeout` (s). The client does not tell when
-            the hub refuses a position; it asks again and again.
+        HubUnavailableError: no event arrived within `timeout` (s). The client does not report
+            that the hub refuses a position; it keeps retrying.
     """
     number = address.ask_first(partition_id, start, inclusive, timeout)
     if number is None:
@@ -101,10 +101,10 @@ def first_event(
 
 
 def run_in_daemons(work: Callable[[], None], count: int, timeout: float) -> None:
-    """Do the work in so many threads, and wait no longer than `timeout` (s) for all of them.
+    """Run the function in `count` threads; wait at most `timeout` (s) for all of them.
 
     The client has no time limit on a management call, so the threads are daemons: one that
-    hangs is left behind and keeps nobody from ending.
+    hangs is abandoned and does not block the program's exit.
     """
     threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
     deadline = time.monotonic() + timeout
@@ -121,10 +121,10 @@ def ask_each(
     *,
     told: Callable[[str], str] = str,
 ) -> dict[str, T]:
-    """Ask one question per name, at most `QUESTIONS_AT_ONCE` at a time, in the order of names.
+    """Run one query per name, at most `QUESTIONS_AT_ONCE` at a time, in the order of names.
 
     Args:
-        told: how an error speaks of the names, joined by commas, that gave no answer.
+        told: how error messages refer to the unanswered names, joined by commas.
 
     Raises:
         HubUnavailableError: not every answer came within `timeout` (s).
@@ -135,7 +135,7 @@ def ask_each(
     errors: list[Exception] = []
 
     def work() -> None:
-        # list.pop is atomic: no name is asked twice, and an error leaves the rest unasked.
+        # list.pop is atomic: no name is queried twice, and an error leaves the rest unqueried.
         while not errors:
             try:
                 name = waiting.pop()

@@ -1,4 +1,4 @@
-"""Reading several ranges at once in bounded memory, until another thread stops it."""
+"""Concurrent reading of several ranges in bounded memory, which another thread can stop."""
 
 import threading
 import time
@@ -15,15 +15,15 @@ from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.stream import Stream, StreamWrapper
 
 STOP_CHECK = 0.1
-"""How often (s) a silent stream looks whether anybody still reads."""
+"""Interval (s) at which a silent stream checks whether it was stopped."""
 
 
 class StoppedError(Exception):
-    """Nobody reads any more; it ends a thread and is shown to nobody."""
+    """Reading was stopped; ends a thread and is never shown."""
 
 
 class StoppableAddress(Address):
-    """An address whose streams raise `StoppedError` soon after `stopped` was set."""
+    """Address whose streams raise `StoppedError` soon after `stopped` was set."""
 
     def __init__(self, address: Address, stopped: threading.Event) -> None:
         self.fully_qualified_namespace = address.fully_qualified_namespace
@@ -59,17 +59,17 @@ class StoppableAddress(Address):
 
 
 class StoppableStream(StreamWrapper):
-    """A stream that looks now and then whether anybody still reads."""
+    """Stream that checks regularly whether reading was stopped."""
 
     def __init__(self, stream: Stream, stopped: threading.Event) -> None:
         super().__init__(stream)
         self._stopped = stopped
 
     def next(self, timeout: float) -> Columns | None:
-        """As of any stream.
+        """Return the next events as any stream.
 
         Raises:
-            StoppedError: nobody reads any more.
+            StoppedError: reading was stopped.
         """
         deadline = time.monotonic() + timeout
         while not self._stopped.is_set():
@@ -85,20 +85,20 @@ if TYPE_CHECKING:
 
 
 def no_news() -> None:
-    """Nobody has to be told: whoever reads waits in `next`."""
+    """Do nothing: the consumer waits in `next`."""
 
 
 class SideBySide:
-    """Some ranges of a hub, read so many at a time; the batches of each come in their order.
+    """Ranges of a hub, a few read at a time; the batches of each range come in order.
 
-    A thread that has read its range begins the next one that nobody reads. One that is ahead of
-    the reader waits: at most `at_once` batches lie in the inbox, and each thread holds one more.
+    A thread that has finished its range starts the next unread one. A thread ahead of the
+    consumer waits: at most `at_once` batches are in the inbox, and each thread holds one more.
 
     Args:
         address: the hub.
         ranges: at most one per partition.
         settings: how each of them is read.
-        at_once: so many threads, and receivers.
+        at_once: number of threads, and of receivers.
         on_news: called by a thread whenever `next` would no longer wait; must not block.
     """
 
@@ -119,7 +119,7 @@ class SideBySide:
         self._error: Exception | None = None
         self._changed = threading.Condition()
         self._at_once = self._running = min(at_once, len(ranges))
-        # Daemon: a question that the client never answers must not keep a program from ending.
+        # Daemon: a query that the client never answers must not block the program's exit.
         names = [f"read-batches-{number}" for number in range(self._at_once)]
         self._threads = [threading.Thread(target=self._run, name=n, daemon=True) for n in names]
         for thread in self._threads:
@@ -127,14 +127,14 @@ class SideBySide:
 
     @property
     def is_ready(self) -> bool:
-        """Whether `next` has an answer at once."""
+        """Return whether `next` would return at once."""
         return bool(self._inbox) or self._error is not None or self._running == 0
 
     def next(self) -> "pa.RecordBatch | None":
-        """The next batch of any range; None after the last one, or once it was stopped.
+        """Return the next batch of any range; None after the last one, or once stopped.
 
         Raises:
-            Exception: what one of the ranges raised, after the batches that came before it.
+            Exception: the error of one of the ranges, after the batches that came before it.
         """
         with self._changed:
             self._changed.wait_for(lambda: self.is_ready)
@@ -148,7 +148,7 @@ class SideBySide:
         return None
 
     def stop(self) -> None:
-        """Have all threads end soon, and throw away what was not taken."""
+        """Tell all threads to end soon, and discard the batches not taken."""
         with self._changed:
             self._stopped.set()
             self._inbox.clear()
@@ -156,7 +156,7 @@ class SideBySide:
             self._changed.notify_all()
 
     def join(self, timeout: float) -> None:
-        """Wait until all threads have ended, at most so many seconds for each."""
+        """Wait until all threads have ended, at most `timeout` seconds for each."""
         for thread in self._threads:
             thread.join(timeout)
 
@@ -195,7 +195,7 @@ class SideBySide:
         self._on_news()
 
     def _fail(self, error: Exception) -> None:
-        """Keep the first error for `next`; what is in the inbox is handed out before."""
+        """Keep the first error for `next`; batches in the inbox are handed out before it."""
         with self._changed:
             if not self._stopped.is_set():
                 self._error = error

@@ -1,7 +1,7 @@
-"""Where the reading of one partition begins or ends.
+"""Start and end positions in a partition.
 
 One rule decides everything here: a position is the *first event to read*. The Event Hubs
-client speaks of the last event seen, so a checkpoint at N begins at N + 1.
+client counts from the last event seen, so a checkpoint at N begins at N + 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 START_OF_STREAM = "-1"
 END_OF_STREAM = "@latest"
-"""The two texts that Event Hubs itself reads as offsets."""
+"""The two strings that Event Hubs itself reads as offsets."""
 
 
 POSITIONS = "'earliest', 'latest', a datetime with a time zone or an EventPosition"
@@ -23,14 +23,14 @@ POSITIONS = "'earliest', 'latest', a datetime with a time zone or an EventPositi
 
 @dataclass(frozen=True, slots=True)
 class EventPosition:
-    """One place in a partition, made by one of the five constructors below.
+    """Position in a partition, made by one of the five constructors below.
 
     Exactly one of the three fields is set. Equal positions are equal values: "after 99" and
     "100 inclusive" are the same `EventPosition`.
 
     Attributes:
         sequence_number: of the first event to read.
-        offset: opaque text; `"-1"` is the start of the stream and `"@latest"` its end.
+        offset: opaque string; `"-1"` is the start of the stream and `"@latest"` its end.
         enqueued_time: the first event to read was enqueued then or later; UTC, milliseconds.
         inclusive: whether the event at `offset` itself is read.
     """
@@ -63,7 +63,7 @@ class EventPosition:
             inclusive: read that event too. False at N begins at N + 1.
 
         Raises:
-            ConfigurationError: the number is no int from 0 to 2**63 - 1.
+            ConfigurationError: the number is not an int from 0 to 2**63 - 1.
         """
         number = whole_number(sequence_number)
         first = -1 if number is None else number + (not inclusive)
@@ -81,7 +81,7 @@ class EventPosition:
         connector waits for a next event when this one is the last.
 
         Raises:
-            ConfigurationError: the offset is no text, or empty.
+            ConfigurationError: the offset is not a string, or empty.
         """
         if not isinstance(offset, str) or not offset:
             raise ConfigurationError(f"offset is {quoted(offset)}; expected a non-empty string")
@@ -95,10 +95,10 @@ class EventPosition:
     def from_enqueued_time(cls, enqueued_time: datetime) -> Self:
         """Begin at the first event that was enqueued at this time or later.
 
-        Event Hubs keeps milliseconds, so microseconds are cut off: at most one event too many.
+        Event Hubs keeps milliseconds, so microseconds are truncated: at most one event too many.
 
         Raises:
-            ConfigurationError: it is no datetime, or has no time zone.
+            ConfigurationError: it is not a datetime, or has no time zone.
         """
         if not isinstance(enqueued_time, datetime) or enqueued_time.utcoffset() is None:
             raise ConfigurationError(
@@ -111,22 +111,22 @@ class EventPosition:
 
     @classmethod
     def from_start_of_stream(cls) -> Self:
-        """Begin at the first event that the hub still has."""
+        """Begin at the first event still retained."""
         return cls(offset=START_OF_STREAM)
 
     @classmethod
     def from_end_of_stream(cls) -> Self:
-        """Begin at the next event that is enqueued."""
+        """Begin at the next event to be enqueued."""
         return cls(offset=END_OF_STREAM, inclusive=False)
 
     @property
     def is_start_of_stream(self) -> bool:
-        """Whether this is the first event that the hub still has."""
+        """Return whether this is the first event still retained."""
         return self.offset == START_OF_STREAM
 
     @property
     def is_end_of_stream(self) -> bool:
-        """Whether this is the next event that is enqueued."""
+        """Return whether this is the next event to be enqueued."""
         return self.offset == END_OF_STREAM
 
     def __str__(self) -> str:
@@ -140,21 +140,21 @@ class EventPosition:
 
 
 def is_sequence_number(value: object) -> bool:
-    """Whether an event can have this number."""
+    """Return whether an event can have this sequence number."""
     number = whole_number(value)
     return number is not None and 0 <= number <= MOST_INT64
 
 
 def is_partition_id(key: object) -> bool:
-    """Whether this is a partition id as Event Hubs writes them."""
+    """Return whether this is a partition id as Event Hubs writes it."""
     return isinstance(key, str) and key.isascii() and key.isdigit()
 
 
 def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
-    """Partition ids as the SDK writes them, in numeric order.
+    """Return partition ids as the SDK writes them, in numeric order.
 
     Raises:
-        ConfigurationError: they are no iterable, there is none, or one is no number (the
+        ConfigurationError: they are not an iterable, it is empty, or one is not a number (the
             connector needs numbers).
     """
     several = isinstance(partition_ids, Iterable) and not isinstance(partition_ids, str | bytes)
@@ -171,16 +171,16 @@ def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
 
 
 def is_utc(value: object) -> bool:
-    """Whether this is a time in the only zone that positions are written in."""
+    """Return whether this is a time in UTC, the only zone in which positions are written."""
     return isinstance(value, datetime) and value.utcoffset() == timedelta(0)
 
 
 def position_of(value: Any, expected: str = POSITIONS) -> EventPosition:
-    """The position that a user's word means.
+    """Return the position that a user's value denotes.
 
     Args:
         value: `"earliest"`, `"latest"`, a datetime with a time zone, or an `EventPosition`.
-        expected: what may stand where the value was given, for errors.
+        expected: description of the valid values, for errors.
 
     Raises:
         ConfigurationError: it is none of these.
@@ -197,7 +197,7 @@ def position_of(value: Any, expected: str = POSITIONS) -> EventPosition:
 
 
 def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:
-    """The position behind a checkpoint; by its offset only where there is no number.
+    """Return the position behind a checkpoint; by its offset only if it has no number.
 
     Raises:
         ConfigurationError: it has neither.

@@ -1,4 +1,4 @@
-"""What is read, and how."""
+"""Ranges of events, and the settings for reading them."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -17,10 +17,10 @@ ReceivePath = Literal["auto", "fast", "public"]
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """The events of one partition from a sequence number until, not including, another.
+    """Events of one partition from a sequence number up to, not including, another.
 
     Raises:
-        ConfigurationError: it ends before it begins, or one of the three is none.
+        ConfigurationError: it ends before it begins, or one of the three values is invalid.
     """
 
     partition_id: str
@@ -44,29 +44,29 @@ class OffsetRange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to read."""
+        """Return whether the range is empty."""
         return self.from_sequence_number == self.until_sequence_number
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """How a range is read.
+    """Settings for reading a range.
 
     Attributes:
-        receive_path: `fast` reads the frames of the client's connection by itself, `public` takes
-            the client's events, `auto` is the first of them that works.
-        rows_per_batch: an Arrow batch has at most this many rows.
+        receive_path: `fast` decodes the frames of the client's connection, `public` uses the
+            client's events, `auto` uses `fast` where it works, else `public`.
+        rows_per_batch: maximum number of rows of an Arrow batch.
         prefetch: events that the service may send ahead. On the public path the memory of a task
             is bounded by four times as many events and one batch of `rows_per_batch` rows or
             16 MiB of bodies: at 1000 events of 1 KiB some 4 MiB, of 1 MiB some 4 GiB, so lower it
-            for large ones. The fast path asks for up to twenty times as many, and keeps what it
+            for large ones. The fast path requests up to twenty times as many, and keeps what it
             reads for a batch and the batch: the rest waits in the sockets.
-        receiver_timeout: seconds without an event before the hub is asked why.
-        operation_timeout: seconds for that question.
-        fail_on_data_loss: False goes on after a warning where events have expired.
+        receiver_timeout: seconds without an event before the hub is queried for the reason.
+        operation_timeout: seconds for that query.
+        fail_on_data_loss: False continues after a warning where events have expired.
 
     Raises:
-        ConfigurationError: one of them cannot work.
+        ConfigurationError: one of them is invalid.
     """
 
     rows_per_batch: int = ROWS_PER_BATCH

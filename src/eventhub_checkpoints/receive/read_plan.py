@@ -1,4 +1,4 @@
-"""What to read: from positions and checkpoints to ranges that the hub still has."""
+"""Plan of a read: from positions and checkpoints to ranges that the hub retains."""
 
 import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -32,13 +32,13 @@ _LOGGER = logging.getLogger(__name__)
 def retained(
     address: Address, settings: ReadSettings, found: PartitionProperties, start: int, end: int
 ) -> OffsetRange:
-    """The range, held against what the partition has.
+    """Return the range, adjusted to what the partition retains.
 
     With `failOnDataLoss=false` a start that the hub does not have moves to the first retained
-    event, and an end behind the last one to the last one, each with a warning.
+    event, and an end behind the last event moves to the last one, each with a warning.
 
     Raises:
-        DataLossError: the hub does not have the range, and that is a failure.
+        DataLossError: the hub does not have the range, and data loss is an error.
         ConfigurationError: the range ends before it begins.
     """
     first, following = found.first_sequence_number, found.next_sequence_number
@@ -55,7 +55,7 @@ def retained(
 
 
 def report(loss: DataLossError, settings: ReadSettings) -> None:
-    """Fail, or say it and go on, as the job has chosen."""
+    """Raise data loss, or log it and continue, as the settings say."""
     if settings.fail_on_data_loss:
         raise loss
     _LOGGER.warning("%s", loss)
@@ -65,7 +65,7 @@ GO_ON = "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=Fals
 
 
 def expired(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
-    """The wanted event was dropped by the hub's retention."""
+    """Return the error for an event dropped by the hub's retention."""
     return DataLossError(
         found.partition_id,
         wanted,
@@ -78,7 +78,7 @@ def expired(address: Address, wanted: int, found: PartitionProperties) -> DataLo
 
 
 def ahead_of_end(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
-    """The wanted position lies behind the hub's last event: the hub was probably re-created."""
+    """Return the error for a position behind the last event: the hub was probably re-created."""
     return DataLossError(
         found.partition_id,
         wanted,
@@ -94,7 +94,7 @@ def ahead_of_end(address: Address, wanted: int, found: PartitionProperties) -> D
 def partition_gone(
     address: Address, partition_id: str, wanted: int, found: Iterable[str]
 ) -> DataLossError:
-    """The hub has no such partition any more: it was created again with fewer."""
+    """Return the error for a missing partition: the hub was re-created with fewer."""
     return DataLossError(
         partition_id,
         wanted,
@@ -111,10 +111,10 @@ def resolve(
     found: Mapping[str, PartitionProperties],
     timeout: float,
 ) -> dict[str, int]:
-    """Each position as the sequence number of the first event to read.
+    """Return each position as the sequence number of the first event to read.
 
     Raises:
-        HubUnavailableError: an offset or time had to be looked up, and no event came in time.
+        HubUnavailableError: an offset or time had to be looked up, and no event arrived in time.
     """
     known = {one: at_hand(positions[one], found[one]) for one in positions}
     asked = look_up_each(address, positions, unresolved(known), timeout)
@@ -122,7 +122,7 @@ def resolve(
 
 
 def unresolved(known: Mapping[str, int | None]) -> list[str]:
-    """The partitions without a number."""
+    """Return the partitions without a number."""
     return [partition for partition, number in known.items() if number is None]
 
 
@@ -132,7 +132,7 @@ def look_up_each(
     partitions: Iterable[str],
     timeout: float,
 ) -> dict[str, int]:
-    """The numbers of the events that the hub delivers first at these positions."""
+    """Return the sequence numbers of the first events that the hub delivers at the positions."""
 
     def look_up(one: str) -> int:
         position = positions[one]
@@ -145,9 +145,9 @@ def look_up_each(
 
 
 def at_hand(position: EventPosition, found: PartitionProperties) -> int | None:
-    """The sequence number where the partition's properties are enough to tell; else None.
+    """Return the sequence number if the partition's properties are enough to know it; else None.
 
-    What lies behind the last event must be told here: a receiver would wait for it for ever.
+    Positions behind the last event must be resolved here: a receiver would wait for ever.
     """
     if position.sequence_number is not None:
         return position.sequence_number
@@ -165,18 +165,18 @@ def at_hand(position: EventPosition, found: PartitionProperties) -> int | None:
 
 
 Missing = Literal["start", "error"]
-"""What becomes of a partition without a checkpoint: it begins at the start position, or is an
+"""How to treat a partition without a checkpoint: it begins at the start position, or is an
 error."""
 
 SHOWN, SHOWN_LENGTH = 10, 300
-"""At most so many scopes are listed in a message, each with so many characters."""
+"""Maximum number of scopes listed in a message, and of characters of each."""
 
 
 def checked_missing(name: str, value: object) -> Missing:
-    """The value itself.
+    """Return the value itself.
 
     Raises:
-        ConfigurationError: it is not one of the two; `name` says which setting that was.
+        ConfigurationError: it is not one of the two; `name` is the setting it came from.
     """
     choices: tuple[Missing, ...] = get_args(Missing)
     for choice in choices:
@@ -186,11 +186,11 @@ def checked_missing(name: str, value: object) -> Missing:
 
 
 def without_checkpoints(scope: Scope, held: Sequence[Scope] | None) -> str:
-    """Say that a store has no checkpoint of a scope, and which scopes it has.
+    """Return a message that a store has no checkpoint of a scope, and which scopes it has.
 
     Args:
-        scope: the one that was read.
-        held: those in the store; None where it cannot list them.
+        scope: the scope that was read.
+        held: the scopes in the store; None where it cannot list them.
     """
     sentence = f"the store has no checkpoint of {quoted(str(scope), SHOWN_LENGTH)}"
     if held is None:
@@ -206,12 +206,12 @@ def without_checkpoints(scope: Scope, held: Sequence[Scope] | None) -> str:
 def require_checkpoints(
     scope: Scope, stored: Container[str], found: Mapping[str, PartitionProperties]
 ) -> None:
-    """Refuse partitions without a checkpoint; one that never had an event needs none.
+    """Refuse partitions without a checkpoint, except those that never had an event.
 
     Args:
         scope: whose checkpoints.
         stored: partitions that have one.
-        found: what the partitions that are read hold.
+        found: properties of the partitions being read.
 
     Raises:
         ConfigurationError: there are such partitions.
@@ -228,13 +228,13 @@ def require_checkpoints(
 
 Where = str | int | datetime | EventPosition
 """`"earliest"`, `"latest"`, a time, an `EventPosition`, or the sequence number of an event: the
-first that is read, or as an end the first that is not."""
+first one read, or as an end the first one not read."""
 
 EXPECTED = f"a sequence number, {POSITIONS}, or a dict of these by partition id"
 
 
 class Place(NamedTuple):
-    """An event of a partition, and how a checkpoint tells it."""
+    """Sequence number and offset of an event, as in a checkpoint."""
 
     sequence_number: int
     offset: str | None
@@ -242,11 +242,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """One position for every partition, or one for each.
+    """One position for all partitions, or one for each.
 
     Attributes:
         name: of the argument, for errors.
-        positions: by partition id; None where `everywhere` is the one for all.
+        positions: by partition id; None where `everywhere` applies to all.
     """
 
     name: str
@@ -255,10 +255,10 @@ class Places:
 
     @classmethod
     def checked(cls, name: str, given: Where | Mapping[str, Where]) -> Self:
-        """Read what a user has given.
+        """Parse a user's value.
 
         Raises:
-            ConfigurationError: it is no position, or a time without a zone.
+            ConfigurationError: it is not a position, or a time without a zone.
         """
         if not isinstance(given, Mapping):
             return cls(name, place_of(name, given))
@@ -266,7 +266,7 @@ class Places:
         return cls(name, None, {one: texts[one] for one in checked_partitions(texts)})
 
     def require(self, partition_ids: Iterable[str]) -> None:
-        """Refuse a position of a partition that is not read; it may be misspelt."""
+        """Refuse a position of a partition that is not read; its id may be misspelt."""
         if unread := (self.positions or {}).keys() - set(partition_ids):
             raise ConfigurationError(
                 f"{self.name} names partition {', '.join(sorted(unread, key=int))}, which is not "
@@ -274,10 +274,10 @@ class Places:
             )
 
     def of(self, partition_id: str) -> EventPosition:
-        """The position of one partition.
+        """Return the position of one partition.
 
         Raises:
-            ConfigurationError: positions were given, and none of this partition.
+            ConfigurationError: there are positions by partition, but none for this one.
         """
         if self.everywhere is not None:
             return self.everywhere
@@ -291,7 +291,7 @@ class Places:
 
 
 def place_of(name: str, given: Where) -> EventPosition:
-    """The position that one value means; raises as `position_of`."""
+    """Return the position that one value denotes; raises as `position_of`."""
     number = whole_number(given)
     if number is not None:
         return EventPosition.from_sequence_number(number, inclusive=True)
@@ -299,12 +299,12 @@ def place_of(name: str, given: Where) -> EventPosition:
 
 
 class Plan(NamedTuple):
-    """What is read.
+    """Ranges to read.
 
     Attributes:
         ranges: of the partitions that have anything to read.
-        passed: the last events before partitions that begin at the end, as `start` says: whoever
-            begins there has done with them.
+        passed: the last event of each partition that begins at its end, as `start` says; it counts
+            as handed out.
     """
 
     ranges: list[OffsetRange]
@@ -313,12 +313,12 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which partitions, from where, until where.
+    """Partitions to read, with start and end.
 
     Attributes:
-        partition_ids: None: all that the hub has.
-        start: where a partition begins that has no checkpoint.
-        until: the first event of each that is not read.
+        partition_ids: None for all partitions of the hub.
+        start: where a partition without a checkpoint begins.
+        until: the first event of each partition that is not read.
     """
 
     partition_ids: list[str] | None
@@ -332,17 +332,17 @@ class Wanted:
         settings: ReadSettings,
         needed: Scope | None = None,
     ) -> Plan:
-        """Ask the hub for everything that moves, once.
+        """Resolve everything that changes over time, by querying the hub once.
 
         Args:
             address: the hub.
-            stored: checkpoints by partition id, which win over `start`.
-            settings: how the ranges are going to be read.
-            needed: the scope whose checkpoints every partition must have; None: none must.
+            stored: checkpoints by partition id; they take precedence over `start`.
+            settings: how the ranges will be read.
+            needed: the scope in which every partition must have a checkpoint; None if none must.
 
         Raises:
-            ConfigurationError: the hub, or a partition, is not there, a checkpoint that is needed
-                is missing, or a range ends before it begins.
+            ConfigurationError: the hub or a partition does not exist, a required checkpoint is
+                missing, or a range ends before it begins.
             DataLossError: a range begins before the first retained event or behind the end, or a
                 partition that has a checkpoint is gone.
             HubUnavailableError: the hub did not answer in time.
@@ -361,7 +361,7 @@ class Wanted:
         untils = resolve(address, ends, found, timeout)
         for one in stored.keys() & found.keys():
             if starts[one] <= found[one].next_sequence_number:
-                # A checkpoint behind `until` is no mistake: all that was wanted is done.
+                # A checkpoint behind `until` is not a mistake: the wanted range was read already.
                 untils[one] = max(starts[one], untils[one])
         require_order(starts, untils, found)
         ranges = [
@@ -372,7 +372,7 @@ class Wanted:
     def _found(
         self, address: Address, expected: Iterable[str], timeout: float
     ) -> Mapping[str, PartitionProperties]:
-        """What the partitions hold that are read, in numeric order."""
+        """Return the properties of the partitions to read, in numeric order."""
         if self.partition_ids is None:
             found = partition_properties(address, expected=expected, timeout=timeout)
         else:
@@ -393,7 +393,7 @@ def report_gone(
     found: Mapping[str, PartitionProperties],
     settings: ReadSettings,
 ) -> None:
-    """Report every partition that has a checkpoint and is not there."""
+    """Report every partition that has a checkpoint and no longer exists."""
     for one in sorted(stored.keys() - found.keys()):
         number = stored[one].get("sequence_number") or 0
         report(partition_gone(address, one, number + 1, found), settings)
@@ -404,7 +404,7 @@ def require_order(
     untils: Mapping[str, int],
     found: Mapping[str, PartitionProperties],
 ) -> None:
-    """Refuse a range that ends before it begins; one that begins behind the end is `retained`'s."""
+    """Refuse a range that ends before it begins; `retained` handles one behind the hub's end."""
     for one, properties in found.items():
         if untils[one] < starts[one] <= properties.next_sequence_number:
             raise ConfigurationError(
@@ -416,7 +416,7 @@ def require_order(
 def passed(
     begins: Mapping[str, EventPosition], found: Mapping[str, PartitionProperties]
 ) -> dict[str, Place]:
-    """The last event of each partition that begins at its end and has had one."""
+    """Return the last event of each partition whose start is its end and that has had one."""
     return {
         one: Place(found[one].next_sequence_number - 1, found[one].last_enqueued_offset or None)
         for one, begin in begins.items()
@@ -429,10 +429,10 @@ def wanted_of(
     start: Where | Mapping[str, Where],
     until: Where | Mapping[str, Where],
 ) -> Wanted:
-    """What a user has asked for, checked as far as that needs no hub.
+    """Return the user's values as `Wanted`, checked as far as possible without a hub.
 
     Raises:
-        ConfigurationError: a position or a partition id is none.
+        ConfigurationError: a position or a partition id is invalid.
     """
     partitions = None if partition_ids is None else checked_partitions(partition_ids)
     return Wanted(partitions, Places.checked("start", start), Places.checked("until", until))

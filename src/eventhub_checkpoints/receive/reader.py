@@ -1,4 +1,4 @@
-"""The state of reading one range: what is left, and whether anything of it is missing."""
+"""Reading of one range, with detection of missing events."""
 
 import logging
 import time
@@ -16,15 +16,15 @@ from eventhub_checkpoints.receive.stream import Stream
 _LOGGER = logging.getLogger(__name__)
 
 GAP_CHECK_EVERY = 1.0
-"""Seconds between two questions about gaps: a compacted hub has thousands."""
+"""Seconds between two checks of gaps: a compacted hub has thousands."""
 
 
 class RangeReader:
-    """What is left of one range, and whether anything of it is missing.
+    """Reader of one range, which tracks what is left and whether any events are missing.
 
     Rule 1: an event below `next` was seen before (a reconnect repeats events) and is dropped.
     Rule 2: a jump over `next` is a gap. It is compaction unless the hub's first event lies
-    behind the gap's begin: then the events had expired before they could be read.
+    behind the start of the gap: then the events had expired before they could be read.
     """
 
     def __init__(self, address: Address, wanted: OffsetRange, settings: ReadSettings) -> None:
@@ -40,15 +40,15 @@ class RangeReader:
 
     @property
     def is_done(self) -> bool:
-        """Whether the range has been read to its end."""
+        """Return whether the range has been read to its end."""
         return self.next >= self.until
 
     def parts(self) -> Generator[Columns, None, None]:
-        """The events of the range, as they come.
+        """Yield the events of the range as they arrive.
 
-        A receiver that stays silent is replaced once before its silence is believed: a
-        connection can die without a word. A position or a consumer group that the hub does not
-        have is silence too, for the client asks again and again and tells nobody.
+        A silent receiver is replaced once before its silence counts: a connection can die
+        without an error. A position or a consumer group that the hub does not have also causes
+        silence, as the client keeps retrying and does not report it.
         """
         silent = False
         while not self.is_done:
@@ -92,7 +92,7 @@ class RangeReader:
         return kept
 
     def _sorted_out(self, numbers: Sequence[int]) -> list[int]:
-        """The places of those to keep by rules 1 and 2, and nothing from `until` on."""
+        """Return the indexes of events to keep by rules 1 and 2, and before `until`."""
         kept: list[int] = []
         for place, number in enumerate(numbers):
             if number < self.next:
@@ -106,7 +106,7 @@ class RangeReader:
         return kept
 
     def _pass_over(self, reached: int) -> None:
-        """Go on behind numbers that no event has, by rule 2."""
+        """Skip sequence numbers that no event has, by rule 2."""
         if self.next < min(reached, self.until):
             if self._gap is None:
                 self._gap = self.next
@@ -122,23 +122,23 @@ class RangeReader:
             self._lost(expired(self.address, begin, found))
 
     def _explain_silence(self, believed: bool) -> None:
-        """Ask the hub why nothing comes, and move over what retention has removed.
+        """Query the hub for the reason of the silence, and skip events removed by retention.
 
         Silence is never taken for compaction. A receiver has no upper bound, and compaction
-        keeps a partition's newest event, so one that is let in gets an event at or after `next`.
-        (A newest event that was a tombstone does expire; failing there until a next event comes
-        is the price, for it cannot be told from a receiver that is refused.)
+        keeps a partition's newest event, so an admitted receiver gets an event at or after `next`.
+        (A newest event that was a tombstone does expire. Failing then until a next event arrives
+        is the price, as this looks the same as a refused receiver.)
 
         Raises:
             DataLossError: the missing events are gone.
-            HubUnavailableError: they are there, and a second receiver got nothing either.
+            HubUnavailableError: they exist, and a second receiver got nothing either.
         """
         found = self._properties()
         if not self._moved_by_loss(found) and believed:
             raise self._unexplained(found)
 
     def _unexplained(self, found: PartitionProperties) -> HubUnavailableError:
-        """The hub holds later events and delivers none: from the first on, or no more."""
+        """Return the error for events that the hub holds but never, or no longer, delivers."""
         newest = found.next_sequence_number - 1
         partition = f"partition {self.partition_id} of {self.address}"
         seconds = self.settings.receiver_timeout
@@ -160,7 +160,7 @@ class RangeReader:
         )
 
     def _moved_by_loss(self, found: PartitionProperties) -> bool:
-        """Whether the hub lacks what is left, and the range was cut to what it has."""
+        """Return whether the hub lacks the rest of the range; cut the range to what it has."""
         if self.next < found.first_sequence_number:
             self._lost(expired(self.address, self.next, found))
             self.next = min(found.first_sequence_number, self.until)
@@ -183,16 +183,16 @@ class RangeReader:
 
 
 def repeats(found: Columns | None, begin: int) -> bool:
-    """Whether there are events, and all of them are before one that is wanted.
+    """Return whether there are events, and all of them are before the first wanted one.
 
-    A client that cannot decode an event opens its receiver anew again and again, and repeats
-    those before it each time.
+    A client that cannot decode an event reopens its receiver again and again, and repeats the
+    events before it each time.
     """
     return bool(found) and found is not None and max(found.numbers) < begin
 
 
 def stretches(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Begin and end of each stretch of places that follow one another."""
+    """Yield begin and end of each run of consecutive indexes."""
     breaks = [at for at in range(1, len(places)) if places[at] != places[at - 1] + 1]
     for begin, end in pairwise([0, *breaks, len(places)] if places else []):
         yield places[begin], places[end - 1] + 1

@@ -1,4 +1,4 @@
-"""One partition's events, pulled."""
+"""Pull interface to the events of one partition."""
 
 from abc import ABC, abstractmethod
 from typing import Self
@@ -7,30 +7,30 @@ from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
 
 
 class Stream(ABC):
-    """The events of one partition from a position on, in columns, until it is closed.
+    """Events of one partition from a position on, in columns, until it is closed.
 
     No transport gives it an owner level: retries and speculative tasks may read the same events
-    side by side, and nobody is put off the partition. After a reconnect it may repeat events;
-    the caller drops by sequence number.
-
+    concurrently, and no other reader is disconnected. After a reconnect it may repeat events; the
+    caller drops them by sequence number.
     """
 
     @property
     def reached(self) -> int:
-        """What is not given of the events before this sequence number does not exist.
+        """Sequence number before which no event is missing from those returned.
 
-        0 where the transport does not tell.
+        Numbers below it that were not returned do not exist. 0 where the transport does not report
+        it.
         """
         return 0
 
     @property
     def is_over(self) -> bool:
-        """Whether the transport has told that no more will come; it may take that back."""
+        """Return whether the transport reported that no more events follow; this may be revoked."""
         return False
 
     @property
     def trouble(self) -> str:
-        """Why nothing comes, as far as the transport knows; empty where it does not."""
+        """Return why no events arrive, as far as the transport knows; else an empty string."""
         return ""
 
     def __enter__(self) -> Self:
@@ -41,10 +41,10 @@ class Stream(ABC):
 
     @abstractmethod
     def next(self, timeout: float) -> Columns | None:
-        """The next events in the order of the partition; None after `timeout` (s) without any.
+        """Return the next events in partition order; None after `timeout` (s) without any.
 
-        They may be no rows at all where `reached` has gone on without. None comes at once from
-        one that is over.
+        The columns may be empty where `reached` has advanced without events. A stream that is over
+        returns None immediately.
 
         Raises:
             ConfigurationError: the hub or consumer group does not exist, or access is refused.
@@ -57,7 +57,7 @@ class Stream(ABC):
 
 
 class StreamWrapper(Stream):
-    """A stream that changes how another one is read; the other is closed with it."""
+    """Stream that changes how another stream is read; both are closed together."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream

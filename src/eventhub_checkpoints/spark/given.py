@@ -1,4 +1,4 @@
-"""What users give to more than one part of this layer, checked."""
+"""Checks of arguments that several Spark modules share."""
 
 from collections.abc import Sequence
 from inspect import iscoroutinefunction
@@ -8,34 +8,34 @@ from eventhub_checkpoints.records import Scope
 
 
 def require_kind(name: str, given: object, holds: bool, expected: str) -> None:
-    """Refuse an argument of another kind.
+    """Refuse an argument of a wrong type.
 
     Raises:
-        ConfigurationError: it does not hold. Only its type is shown, for a connection string that
-            was put here must not be.
+        ConfigurationError: `holds` is false. The message shows the type only, because the value may
+            be a connection string.
     """
     if not holds:
         raise ConfigurationError(f"{name} is of type {type(given).__name__}; expected {expected}")
 
 
 def checked_scope(scope: object) -> Scope:
-    """The scope itself; raises as `require_kind`."""
+    """Return the scope; raises as `require_kind`."""
     require_kind("scope", scope, isinstance(scope, Scope), "a Scope")
     assert isinstance(scope, Scope)
     return scope
 
 
 def require_hub_name(name: object) -> None:
-    """Refuse what cannot be a hub's name; raises as `require_kind`."""
+    """Refuse a value that cannot be a hub's name; raises as `require_kind`."""
     is_name = isinstance(name, str) and name != ""
     require_kind("eventhub_name", name, is_name, "the hub's name, which is not empty")
 
 
 def column_names(frame: object) -> Sequence[str]:
-    """The columns of a DataFrame, which is of one class in Spark and of another in Connect.
+    """Return the column names of a DataFrame, whose class differs between Spark and Spark Connect.
 
     Raises:
-        ConfigurationError: it is no DataFrame.
+        ConfigurationError: it is not a DataFrame.
     """
     names = getattr(frame, "columns", None)
     require_kind("frame", frame, isinstance(names, list), "a DataFrame")
@@ -43,6 +43,6 @@ def column_names(frame: object) -> Sequence[str]:
 
 
 def answers_at_once(given: object, method: str) -> bool:
-    """Whether it has a method of the synchronous kind: a store or client of aio has another."""
+    """Return whether an object has a synchronous method of this name, unlike aio classes."""
     found = getattr(given, method, None)
     return callable(found) and not iscoroutinefunction(found)

@@ -1,4 +1,4 @@
-"""Stores by a mapping with the keys of iothub-react."""
+"""Configuration of stores by a mapping with the keys of iothub-react."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -65,15 +65,15 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opening:
-    """What to open, and how; without a `repr`, for it holds secrets.
+    """Store to open, with its arguments; without a `repr`, because it holds secrets.
 
     Attributes:
-        url: of one of our stores; `""` for a custom one.
-        class_path: `package.module.Class` of a custom store; `""` for one of ours.
-        credential: for the backend.
+        url: URL of a built-in store; `""` for a custom one.
+        class_path: `package.module.Class` of a custom store; `""` for a built-in one.
+        credential: credential for the backend.
         settings: keyword arguments of the store.
-        creates: whether it creates what is missing.
-        notes: what to tell the user.
+        creates: whether the store creates what is missing.
+        notes: messages for the user.
     """
 
     url: str = ""
@@ -88,8 +88,8 @@ class Backend(NamedTuple):
     """A kind of store.
 
     Attributes:
-        opening: the store that a whole checked configuration names.
-        settings: what it can be told besides what every store can; None: anything.
+        opening: returns the store that a checked configuration names.
+        settings: settings accepted in addition to those of every store; None: any.
     """
 
     opening: Callable[[Table], Opening]
@@ -97,12 +97,12 @@ class Backend(NamedTuple):
 
 
 def memory(table: Table) -> Opening:
-    """Rows of its own, or those of a name."""
+    """Return a memory store, with private rows or those of a name."""
     return Opening(f"memory:{table.get('namespace', '')}")
 
 
 def azureblob(table: Table) -> Opening:
-    """A container."""
+    """Return a store in a blob container."""
     part = table.get("azureblob", {})
     if "namespace" not in table:
         raise missing("namespace", "the name of the container")
@@ -120,7 +120,7 @@ def azureblob(table: Table) -> Opening:
 
 
 def cassandra(table: Table) -> Opening:
-    """A keyspace."""
+    """Return a store in a Cassandra keyspace."""
     part = table.get("cassandra", {})
     if "cluster" not in part:
         raise missing("cassandra.cluster", HOSTS)
@@ -138,17 +138,17 @@ def cassandra(table: Table) -> Opening:
 
 
 def sql(table: Table) -> Opening:
-    """Tables in a database."""
+    """Return a store in a SQL database."""
     return by_url(table, "sql", SQL_URL, ("schema", "entra"))
 
 
 def redis(table: Table) -> Opening:
-    """Keys on a server."""
+    """Return a store on a Redis server."""
     return by_url(table, "redis", REDIS_URL, ("entra",))
 
 
 def by_url(table: Table, name: str, expected: str, settings: tuple[str, ...]) -> Opening:
-    """A store that its table names by URL."""
+    """Return a store whose table contains its URL."""
     part = table.get(name, {})
     if "url" not in part:
         raise missing(f"{name}.url", expected)
@@ -159,7 +159,7 @@ def by_url(table: Table, name: str, expected: str, settings: tuple[str, ...]) ->
 
 
 def custom(class_path: str) -> Backend:
-    """A store of somebody else's, by the path of its class."""
+    """Return the backend for a custom store, by the path of its class."""
 
     def opening(table: Table) -> Opening:
         given = {"namespace": table["namespace"]} if "namespace" in table else {}
@@ -190,17 +190,17 @@ TOP: Keys = {
 }
 BOTH_TIMEOUTS = ("operation_timeout", "write_timeout")
 SECTIONS = ("iothub-react", "checkpointing", "storage")
-"""The tables of iothub-react around the store's, and the store's own, which is the last."""
+"""Tables of iothub-react that enclose the store's; the last is the store's own."""
 POLICY = ("frequency", "countThreshold", "timeThreshold")
 
 
 def read_configuration(
     mapping: Mapping[str, Any], credential: Any, keywords: Mapping[str, Any]
 ) -> Opening:
-    """The store that a mapping names, with what its caller gave besides.
+    """Return the store that a mapping names, with the caller's additional arguments.
 
     Raises:
-        ConfigurationError: a key is not known, a value cannot be, or something is said twice.
+        ConfigurationError: a key is unknown, a value is invalid, or a setting is repeated.
     """
     refuse_what_is_not_the_stores(mapping)
     table = checked_table("", mapping, TOP)
@@ -220,10 +220,10 @@ def read_configuration(
 
 
 def refuse_what_is_not_the_stores(mapping: Mapping[str, Any]) -> None:
-    """Say which table to pass, and where the parts of iothub-react's around it belong.
+    """Refuse keys of other parts of iothub-react's configuration, and tables around the store's.
 
     Raises:
-        ConfigurationError: there is one.
+        ConfigurationError: there is one; the message names the table to pass.
     """
     for depth, name in enumerate(SECTIONS):
         if name in mapping:
@@ -236,13 +236,13 @@ def refuse_what_is_not_the_stores(mapping: Mapping[str, Any]) -> None:
 
 
 def too_much(path: Sequence[str]) -> ConfigurationError:
-    """Says which table is the store's, by the keys that lead to it."""
+    """Return the error that names the store's table by the keys that lead to it."""
     steps = "".join(f"[{quoted(step)}]" for step in path)
     return ConfigurationError(f"{path[0]} is around the store's table: pass mapping{steps}")
 
 
 def path_of_a_store(mapping: Mapping[str, Any]) -> list[str]:
-    """The keys down to the first table within that names a backend; none where there is none."""
+    """Return the keys to the first nested table that names a backend; empty if there is none."""
     for name, value in mapping.items():
         if isinstance(value, Mapping) and "backendType" in value:
             return [name]
@@ -252,10 +252,10 @@ def path_of_a_store(mapping: Mapping[str, Any]) -> list[str]:
 
 
 def backend_of(table: Table) -> Backend:
-    """The kind of store that `backendType` names, in letters of either case.
+    """Return the backend that `backendType` names, regardless of case.
 
     Raises:
-        ConfigurationError: it is not there, or neither one of ours nor the path of a class.
+        ConfigurationError: it is missing, or neither a built-in type nor the path of a class.
     """
     if "backendType" not in table:
         raise missing("backendType", expected_types(""))
@@ -270,15 +270,15 @@ def backend_of(table: Table) -> Backend:
 
 
 def expected_types(named: str) -> str:
-    """What `backendType` may be, the nearest first."""
+    """Return the accepted values of `backendType`, closest first."""
     return f"{', '.join(nearest_first(named, BACKENDS))} or the path package.module.Class"
 
 
 def settings_of(table: Table, backend: Backend) -> dict[str, Any]:
-    """The keyword arguments that `rwTimeout` and the table `settings` stand for.
+    """Return the keyword arguments from `rwTimeout` and the table `settings`.
 
     Raises:
-        ConfigurationError: the backend has no such setting, or one is given twice.
+        ConfigurationError: the backend has no such setting, or one is repeated.
     """
     given = table.get("settings", {})
     if backend.settings is not None:
@@ -289,10 +289,10 @@ def settings_of(table: Table, backend: Backend) -> dict[str, Any]:
 
 
 def united(first: Mapping[str, Any], second: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The keyword arguments of both.
+    """Merge two sets of keyword arguments.
 
     Raises:
-        ConfigurationError: one is in both, and not the same.
+        ConfigurationError: an argument has different values in the two.
     """
     for name in first.keys() & second.keys():
         if first[name] != second[name]:

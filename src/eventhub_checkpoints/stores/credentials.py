@@ -1,4 +1,4 @@
-"""Secrets as a store is given them: a text, a callable, or a credential of azure-identity."""
+"""Credentials of a store: a string, a callable, or a credential of azure-identity."""
 
 import importlib
 from collections.abc import Awaitable, Callable
@@ -16,16 +16,17 @@ REDIS_TOKENS = "https://redis.azure.com/.default"
 PASSWORD_TWICE = "the URL has a password, and credential or entra gives another: keep one of them"
 
 Secret = Callable[[], Any]
-"""Gives the password for one connection that is about to be made; a store of the async colour
-takes one that gives an awaitable, too. A token that is short-lived is therefore always fresh."""
+"""Returns the password for a new connection; for an async store, it may return an awaitable. It is
+called at each connect, so that a short-lived token is always valid.
+"""
 
 
 def secret_source(credential: Any, token_scope: str) -> Secret | None:
-    """What gives the password at each connect; None where there is no credential.
+    """Return a callable for the password at each connect; None if there is no credential.
 
     Args:
-        credential: a text, a callable without arguments, or anything with `get_token`.
-        token_scope: what a token is asked for.
+        credential: a string, a callable without arguments, or an object with `get_token`.
+        token_scope: the scope of the tokens.
 
     Raises:
         ConfigurationError: it is none of these.
@@ -37,7 +38,7 @@ def secret_source(credential: Any, token_scope: str) -> Secret | None:
     if hasattr(credential, "get_token"):
         return partial(token_text, credential, token_scope)
     if callable(credential):
-        return credential  # type: ignore[no-any-return]  # whatever it gives is the driver's
+        return credential  # type: ignore[no-any-return]  # its result goes to the driver unchecked
     raise ConfigurationError(
         f"credential is of type {type(credential).__name__}; expected a text, a callable that "
         "gives one, or a credential of azure-identity"
@@ -45,26 +46,26 @@ def secret_source(credential: Any, token_scope: str) -> Secret | None:
 
 
 def token_text(credential: Any, token_scope: str) -> str | Awaitable[str]:
-    """The token's text; awaitable where the credential is of the async colour."""
+    """Return the token's string, or an awaitable of it if the credential is asynchronous."""
     answer = credential.get_token(token_scope)
     return awaited_text(answer) if isawaitable(answer) else str(answer.token)
 
 
 async def awaited_text(answer: Awaitable[Any]) -> str:
-    """The text of a token that is on its way."""
+    """Await a token and return its string."""
     return str((await answer).token)
 
 
 def at_once(secret: Any) -> Any:
-    """A secret that is there already.
+    """Return a secret that needs no `await`.
 
     Raises:
-        ConfigurationError: it would have to be awaited.
+        ConfigurationError: the secret is an awaitable.
     """
     if not isawaitable(secret):
         return secret
     if iscoroutine(secret):
-        secret.close()  # it would warn that nobody waited for it
+        secret.close()  # avoids the warning that it was never awaited
     raise ConfigurationError(
         "credential gives an awaitable; a synchronous store takes one of azure.identity, "
         "not of azure.identity.aio"
@@ -72,11 +73,11 @@ def at_once(secret: Any) -> Any:
 
 
 def default_credential(module: str, otherwise: str) -> Any:
-    """Azure Identity's default credential, of its sync or async module.
+    """Return azure-identity's default credential, of its sync or async module.
 
     Args:
         module: `azure.identity` or `azure.identity.aio`.
-        otherwise: the whole message where that package is not installed; it lists other ways.
+        otherwise: the whole message if that package is not installed; it lists alternatives.
 
     Raises:
         ConfigurationError: see `otherwise`.

@@ -1,4 +1,4 @@
-"""What a backend's hooks take and return, and times on the backend's clock."""
+"""Argument and result types of a backend's hooks, and conversion of the backend's times."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ Row = TypeVar("Row")
 
 
 class Seen(Enum):
-    """What is known of the stored checkpoint where it is not a version."""
+    """State of the stored checkpoint, where it is not known by its version."""
 
     ABSENT = "absent"
     UNKNOWN = "unknown"
@@ -19,12 +19,13 @@ class Seen(Enum):
 
 
 ABSENT = Seen.ABSENT
-"""No row may exist: create it, or answer with the one that is there."""
+"""No row may exist: create it, or return the existing one."""
 UNKNOWN = Seen.UNKNOWN
-"""Nothing is known. Treating it as `ABSENT` is always right; a backend that can compare in the
-same step may also write over a row whose sequence number is not higher."""
+"""Nothing is known. Treating it as `ABSENT` is always correct; a backend that can compare in the
+same step may also overwrite a row whose sequence number is not higher.
+"""
 FORCE = Seen.FORCE
-"""Write whatever is stored."""
+"""Overwrite whatever is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class Listing(Generic[Row]):
     """All rows of a scope.
 
     Attributes:
-        rows: what could be read, in any order.
-        server_now: the backend's clock when it answered, in the unit and on the clock of
-            `last_modified_time`; None where the backend's clock is this process's own.
+        rows: the rows that could be read, in any order.
+        server_now: the backend's time when it answered, in the unit and on the clock of
+            `last_modified_time`; None if the backend uses this process's clock.
         skipped: one sentence for each row that could not be read.
     """
 
@@ -44,19 +45,19 @@ class Listing(Generic[Row]):
 
 
 class Won(NamedTuple):
-    """The claim was confirmed; `row` is what is stored now."""
+    """The claim was confirmed; `row` is the stored row."""
 
     row: Ownership
 
 
 class Remembered(Won):
-    """A win that the base class has noted already; no backend answers with it."""
+    """A win that the base class has already recorded; no backend returns it."""
 
     __slots__ = ()
 
 
 class Lost(NamedTuple):
-    """Somebody else came first; `stored` is their row where the backend knows it for free."""
+    """Another claim won; `stored` is its row if the backend gets it without another request."""
 
     stored: Ownership | None = None
 
@@ -74,10 +75,10 @@ class Conflict(NamedTuple):
 
 
 def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[Ownership]:
-    """The rows, each as old on this process's clock as it is on the backend's.
+    """Return the rows with the ages that they have on the backend's clock.
 
-    The client compares `last_modified_time` with its own clock, so a clock that is off would
-    make it steal partitions that are in work. An age is never negative.
+    The client compares `last_modified_time` with its own clock, so clock skew would make it steal
+    partitions that are being processed. An age is never negative.
     """
     server_now = local_now if listing.server_now is None else listing.server_now
     return [

@@ -1,7 +1,7 @@
-"""What one store knows of each partition.
+"""State that one store keeps for each partition.
 
-`Lease` is the lease of an ownership (G2), `CheckpointGuard` guards a checkpoint against going back
-(G3), and `PartitionStates` has both for every partition that the store was asked about.
+`Lease` is the lease of an ownership (G2), `CheckpointGuard` protects a checkpoint against going
+back (G3), and `PartitionStates` holds both for every partition that the store has dealt with.
 """
 
 from collections import Counter
@@ -20,13 +20,13 @@ class Lease:
     """A claim from the time it was won until it is lost or released.
 
     Attributes:
-        owner_id: who holds the partition through this store; `""` when nobody does.
-        taken: whether the list that follows the taking is still to come.
+        owner_id: owner that holds the partition through this store; `""` if none.
+        taken: whether the partition was newly claimed, and its first list since then is pending.
         ever: whether this store has ever held the partition.
         confirmed: the row as the server last confirmed it, its time on this process's clock.
-        winner: who won `etags`.
-        etags: those won in one unbroken row of claims, the newest last. A release that comes
-            late may use the newest, but must not undo a newer claim of the same client.
+        winner: owner that won `etags`.
+        etags: etags won in an unbroken series of claims, the newest last. A late release may use
+            the newest, but must not undo a newer claim of the same client.
     """
 
     owner_id: str = RELEASED
@@ -37,7 +37,7 @@ class Lease:
     etags: tuple[str, ...] = ()
 
     def won(self, row: Ownership, previous_etag: str | None) -> "Lease":
-        """A claim, a renewal or a release over `previous_etag` was confirmed."""
+        """Return the lease after a confirmed claim, renewal or release over `previous_etag`."""
         if row.owner_id == RELEASED:
             return Lease(ever=self.ever, confirmed=row)
         goes_on = row.owner_id == self.winner and previous_etag in self.etags
@@ -51,31 +51,31 @@ class Lease:
         )
 
     def settled(self) -> "Lease":
-        """The list that follows the taking has come."""
+        """Return the lease after the first list that follows a new claim."""
         return replace(self, taken=False)
 
     def lost(self) -> "Lease":
-        """The partition is no longer this store's."""
+        """Return the lease after the partition was lost."""
         return replace(self, owner_id=RELEASED, taken=False, confirmed=None)
 
     def listed(self, row: Ownership | None) -> "Lease":
-        """A list of ownerships showed the partition's row, or that there is none."""
+        """Return the lease after a list of ownerships; `row` is None if there is none."""
         if row is None or row.owner_id != self.owner_id:
             return replace(self.lost(), confirmed=row)
         return replace(self, confirmed=row)
 
     def has_won(self, etag: str | None) -> bool:
-        """Whether the etag is one of this claim's."""
+        """Return whether the etag was won in this series of claims."""
         return etag in self.etags
 
     def newer_etag(self, etag: str | None) -> str | None:
-        """The newest etag of the claim that also won this one; None if this is the newest."""
+        """Return the newest etag of the series that includes this one; None if it is the newest."""
         if etag not in self.etags or self.etags[-1] == etag:
             return None
         return self.etags[-1]
 
     def renewed_by(self, owner_id: str, etag: str | None) -> Ownership | None:
-        """The confirmed row, if a claim by this owner with this etag renews it."""
+        """Return the confirmed row if a claim by this owner with this etag renews it."""
         row = self.confirmed
         if row is None or not owner_id or (row.owner_id, row.etag) != (owner_id, etag):
             return None
@@ -87,13 +87,13 @@ REMEMBERED_WRITES = 8
 
 @dataclass(frozen=True, slots=True)
 class CheckpointGuard:
-    """What one store knows of one partition's stored checkpoint.
+    """Knowledge of one store about one partition's stored checkpoint.
 
     Attributes:
-        base: the version to write over; `ABSENT` and `UNKNOWN` are bases too.
-        floor: the highest sequence number met in a row of another writer.
-        unanswered: own writes whose outcome is not known. Those of a backend that makes its own
-            versions have none, and are recognised by their position.
+        base: the version to replace, or `ABSENT` or `UNKNOWN`.
+        floor: the highest sequence number seen in a row of another writer.
+        unanswered: the store's writes whose outcome is unknown. If the backend chooses versions,
+            they have none, and are recognised by their position.
         reached: the sequence number of the base's row; for the log, no decision depends on it.
     """
 
@@ -103,16 +103,16 @@ class CheckpointGuard:
     reached: int | None = field(default=None, compare=False)
 
     def refuses(self, sequence_number: int) -> bool:
-        """Whether a write of this sequence number would go back."""
+        """Return whether a write of this sequence number would go back."""
         return self.floor is not None and sequence_number < self.floor
 
     def adopted(self, row: Checkpoint | None) -> "CheckpointGuard":
-        """A list decides anew where the partition stands."""
+        """Return the state reset to the listed row, without a floor."""
         base = row.version if row else Seen.ABSENT
         return replace(self, base=base, floor=None, reached=row.sequence_number if row else None)
 
     def shown(self, row: Checkpoint | None) -> "CheckpointGuard":
-        """A list or a conflict showed what is stored."""
+        """Return the state after a list or a conflict showed the stored row."""
         if row is None or row.version == self.base:
             return self
         if self.wrote(row):
@@ -121,11 +121,11 @@ class CheckpointGuard:
         return replace(self, floor=highest([self.floor, row.sequence_number]))
 
     def wrote(self, row: Checkpoint) -> bool:
-        """Whether the row is an own write whose answer was lost."""
+        """Return whether the row was written by this store, in a write whose answer was lost."""
         return any(is_same_write(write, row) for write in self.unanswered)
 
     def was_rewound(self, row: Checkpoint | None) -> bool:
-        """Whether another writer moved the stored row below the base."""
+        """Return whether another writer moved the stored row below the base."""
         if row is None or row.version == self.base or self.wrote(row):
             return False
         reached, stored = self.reached, row.sequence_number
@@ -134,31 +134,31 @@ class CheckpointGuard:
     def written(
         self, version: str, forced: bool, sequence_number: int | None = None
     ) -> "CheckpointGuard":
-        """A write was confirmed; a forced one also clears the floor."""
+        """Return the state after a confirmed write; a forced one also clears the floor."""
         floor = None if forced else self.floor
         return CheckpointGuard(version, floor, reached=sequence_number)
 
     def unsure(self, checkpoint: Checkpoint) -> "CheckpointGuard":
-        """A write ended without an answer."""
+        """Return the state after a write that ended without an answer."""
         if checkpoint in self.unanswered:
             return self
         return replace(self, unanswered=(*self.unanswered, checkpoint)[-REMEMBERED_WRITES:])
 
 
 def is_same_write(write: Checkpoint, row: Checkpoint) -> bool:
-    """Whether the stored row is what this write wanted to store."""
+    """Return whether the stored row is the one that this write was to store."""
     if write.version:
         return write.version == row.version
     return (write.offset, write.sequence_number) == (row.offset, row.sequence_number)
 
 
 def highest(numbers: Sequence[int | None]) -> int | None:
-    """The highest of the numbers that are known."""
+    """Return the highest of the known numbers."""
     return max((number for number in numbers if number is not None), default=None)
 
 
 class Mark(NamedTuple):
-    """How often a partition had changed when a list began."""
+    """Change counts of a partition when a list began."""
 
     writes: int = 0
     claims: int = 0
@@ -166,25 +166,25 @@ class Mark(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """The marks of a scope's partitions when a list began; `others` is that of all unknown."""
+    """Change counts of a scope's partitions when a list began; `others` is for unknown ones."""
 
     known: dict[str, Mark]
     others: Mark
 
     def of(self, partition_id: str) -> Mark:
-        """The mark of one partition."""
+        """Return the change counts of one partition."""
         return self.known.get(partition_id, self.others)
 
 
 @dataclass(slots=True)
 class PartitionState:
-    """One partition: its claim, its checkpoint, and how often each has changed.
+    """State of one partition: its lease, its checkpoint, and their change counts.
 
     Attributes:
-        writes, claims, adoptions: how often each has changed.
-        taken_at: which of the claims has taken the partition.
-        writing: whether a write of this store is under way. A list may show it before its answer
-            is here, and must not take it for somebody else's.
+        writes, claims, adoptions: number of changes of each kind.
+        taken_at: value of `claims` when the partition was newly claimed.
+        writing: whether a write of this store is in progress. A list may show it before its answer
+            arrives, and must not attribute it to another writer.
     """
 
     track: CheckpointGuard = field(default_factory=CheckpointGuard)
@@ -197,21 +197,21 @@ class PartitionState:
 
     @property
     def mark(self) -> Mark:
-        """How often it has changed until now."""
+        """Return the current change counts."""
         return Mark(self.writes, self.claims, self.adoptions)
 
     def write(self, track: CheckpointGuard) -> None:
-        """Note what a write of this store has taught."""
+        """Record the result of a write of this store."""
         self.track = track
         self.writes += 1
 
     def adopt(self, row: Checkpoint | None) -> None:
-        """Stand anew where a list has shown the partition."""
+        """Reset the checkpoint's state to the listed row."""
         self.track = self.track.adopted(row)
         self.adoptions += 1
 
     def claim(self, hold: Lease) -> None:
-        """Note what a claim of this store has taught."""
+        """Record the result of a claim of this store."""
         self.claims += 1
         if hold.owner_id and hold.owner_id != self.hold.owner_id:
             self.taken_at = self.claims
@@ -219,14 +219,14 @@ class PartitionState:
 
 
 class PartitionStates:
-    """The partitions of every scope; not safe for threads, the shell guards it."""
+    """States of the partitions of every scope; not thread-safe, the base class holds a lock."""
 
     def __init__(self) -> None:
         self._scopes: dict[Scope, dict[str, PartitionState]] = {}
         self._lists: Counter[Scope] = Counter()
 
     def partition(self, scope: Scope, partition_id: str) -> PartitionState:
-        """What is known of one partition; "no row" once a list has not shown it."""
+        """Return the state of one partition; `ABSENT` if a list did not show it."""
         partitions = self._scopes.setdefault(scope, {})
         known = partitions.get(partition_id)
         if known is None:
@@ -236,17 +236,17 @@ class PartitionStates:
         return known
 
     def begin_list(self, scope: Scope) -> Marks:
-        """To be called before a list is asked for."""
+        """Return the change counts; call this before a list is requested."""
         partitions = self._scopes.get(scope, {})
         known = {key: partition.mark for key, partition in partitions.items()}
         return Marks(known, self._unknown(scope))
 
     def _unknown(self, scope: Scope) -> Mark:
-        """The mark of a partition that no list has shown: each has shown that it has no row."""
+        """Return the counts of an unknown partition, which every list has shown to have no row."""
         return Mark(adoptions=self._lists[scope])
 
     def checkpoints_listed(self, scope: Scope, rows: Iterable[Checkpoint], began: Marks) -> None:
-        """Learn from a list of checkpoints."""
+        """Apply a list of checkpoints."""
         shown = {row.partition_id: row for row in rows}
         for partition_id in shown.keys() | self._scopes.get(scope, {}).keys():
             known = self.partition(scope, partition_id)
@@ -268,7 +268,7 @@ class PartitionStates:
             known.track = known.track.shown(row)
 
     def ownerships_listed(self, scope: Scope, rows: Iterable[Ownership], began: Marks) -> None:
-        """Learn from a list of ownerships; times are on this process's clock."""
+        """Apply a list of ownerships; times are on this process's clock."""
         shown = {row.partition_id: row for row in rows}
         for partition_id in shown.keys() | self._scopes.get(scope, {}).keys():
             known = self.partition(scope, partition_id)
@@ -276,7 +276,7 @@ class PartitionStates:
                 known.hold = known.hold.listed(shown.get(partition_id))
 
     def forget(self, scope: Scope, partition_id: str | None) -> None:
-        """Know nothing of a partition, or of a whole scope, whose rows were removed on purpose."""
+        """Reset the state of a partition, or a whole scope, whose rows were deleted on purpose."""
         partitions = self._scopes.get(scope, {})
         for key in [partition_id] if partition_id is not None else [*partitions]:
             if known := partitions.get(key):
@@ -284,7 +284,7 @@ class PartitionStates:
                 known.write(CheckpointGuard())
 
     def proposed(self, scope: Scope, partition_ids: Collection[str]) -> None:
-        """A batch of claims that no longer proposes a partition has given it up."""
+        """Drop the leases of partitions that a batch of claims no longer proposes."""
         for partition_id, known in self._scopes.get(scope, {}).items():
             if partition_id not in partition_ids and known.hold.owner_id:
                 known.claim(known.hold.lost())

@@ -1,4 +1,4 @@
-"""A driver's client, in programs that fork and that move on to another event loop."""
+"""Driver clients in programs that fork or change their event loop."""
 
 import os
 from collections.abc import Callable
@@ -11,7 +11,7 @@ class PerProcessClient(Generic[Client]):
     """One client for each process and event loop.
 
     Args:
-        make: gives the client; called again in a forked child, which must not use the parent's
+        make: creates the client; called again in a forked child, which must not use the parent's
             connections, and in another event loop.
     """
 
@@ -23,8 +23,8 @@ class PerProcessClient(Generic[Client]):
     def begin_anew(self) -> None:
         """Use a new client.
 
-        The parent process's client is kept: a forked child that let go of it would take its
-        connections out of the parent's event loop, whose epoll instance the two share.
+        The parent process's client is kept: if a forked child dropped it, its connections would be
+        removed from the parent's event loop, whose epoll instance the two share.
         """
         if not self.is_of_this_process:
             self._inherited.append(self.now)
@@ -32,7 +32,7 @@ class PerProcessClient(Generic[Client]):
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether the client was made here, and not before a fork."""
+        """Return whether the client was created in this process, and not before a fork."""
         return self._process_id == os.getpid()
 
     def _begin(self) -> None:

@@ -1,7 +1,8 @@
-"""What the records of other writers mean.
+"""Parsing of records as each SDK writes them.
 
-Every SDK writes the same few facts with small differences: keys in another case, no offset, a
-word in its place, a sequence number as text. One row that cannot be read harms no other.
+The SDKs write the same fields with small differences: keys in another case, no offset, a
+placeholder instead of one, a sequence number as a string. A row that cannot be read does not affect
+any other.
 
 Source: run against the newest official stores; `docs/wire-format.md` has the tables.
 """
@@ -13,36 +14,36 @@ from eventhub_checkpoints._shared.fields import LEAST_INT64, MOST_INT64
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
 
 NO_OFFSET = frozenset({"", "no offset", "None"})
-"""Texts that stand where no offset was known: .NET 5.11 wrote the first two, Python the third."""
+"""Placeholders for an unknown offset: .NET 5.11 wrote the first two, Python the third."""
 NO_OWNER = frozenset({"", "null"})
-"""The second is what the JavaScript store writes for an owner that is null."""
+"""The second is what the JavaScript store writes for a null owner."""
 
 Fields = Mapping[str, str | None]
 
 
 class StoredPosition(NamedTuple):
-    """A position as some writer stored it; at least one of the two is known."""
+    """A position as some writer stored it; at least one of the two fields is known."""
 
     offset: str
     sequence_number: int | None
 
 
 def is_row(partition_id: str, fields: Fields) -> bool:
-    """Whether it is a partition's row at all.
+    """Return whether the name and fields are those of a partition's row.
 
-    A list also shows what lies deeper, and the folders of a hierarchical namespace.
+    A list also contains deeper levels, and the folders of a hierarchical namespace.
     """
     return bool(partition_id) and "/" not in partition_id and "hdi_isfolder" not in fields
 
 
 def owner_of(fields: Fields) -> str:
-    """The owner id of an ownership row; a row without one is released."""
+    """Return the owner id of an ownership row; a row without one is released."""
     owner_id = field(fields, "ownerid")
     return RELEASED if owner_id in NO_OWNER else owner_id
 
 
 def position_of(fields: Fields) -> StoredPosition | None:
-    """The position of a checkpoint row; None if the row has neither offset nor number."""
+    """Return the position of a checkpoint row; None if it has neither offset nor number."""
     offset = field(fields, "offset")
     position = StoredPosition(
         "" if offset in NO_OFFSET else offset, decimal_int64(field(fields, "sequencenumber"))
@@ -51,19 +52,19 @@ def position_of(fields: Fields) -> StoredPosition | None:
 
 
 def checkpoint_of(scope: Scope, partition_id: str, fields: Fields, version: str) -> Checkpoint:
-    """The checkpoint that a row holds, without a position where it holds none."""
+    """Return the checkpoint that a row holds, without a position if it has none."""
     offset, sequence_number = position_of(fields) or StoredPosition("", None)
     return Checkpoint(scope, partition_id, offset, sequence_number, version)
 
 
 def position_fields(offset: str | None, sequence_number: int | None) -> Fields:
-    """The fields of a backend that keeps a position in columns of their own types."""
+    """Return the fields of a backend that stores a position in typed columns."""
     number = None if sequence_number is None else str(sequence_number)
     return {"offset": offset, "sequencenumber": number}
 
 
 def field(fields: Fields, name: str) -> str:
-    """A value by its key, whatever the key's case; `""` if it is not there."""
+    """Return a value by its key, regardless of case; `""` if it is missing."""
     for key, value in fields.items():
         if key.lower().replace("_", "") == name:
             return value or ""
@@ -71,7 +72,7 @@ def field(fields: Fields, name: str) -> str:
 
 
 def decimal_int64(text: str) -> int | None:
-    """The number, or None where the text is none."""
+    """Return the number; None if the string is not a decimal int64."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return None

@@ -1,4 +1,4 @@
-"""Why a server could not be reached, by the error of any driver."""
+"""Causes of connection failures, in the errors of any driver."""
 
 import errno
 import re
@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterator
 
 LINKS = ("__cause__", "inner_exception", "reason", "os_error", "orig")
-"""Where an error keeps the one that it is about; not `__context__`, which may be the caller's own.
+"""Attributes that hold an error's cause; not `__context__`, which may be an error of the caller.
 
 Source: Python; azure-core, `AzureError`; urllib3, `MaxRetryError`; aiohttp, `ClientConnectorError`;
 SQLAlchemy, `DBAPIError`.
@@ -21,7 +21,7 @@ REFUSED = re.compile(
     rf"Connection refused|Errno {errno.ECONNREFUSED}\]|Error {errno.ECONNREFUSED} connecting|"
     r"WinError 10061|0x0000274D"
 )
-"""The words of libpq, redis-py and asyncio, whose errors do not always keep the system's own."""
+"""Messages of libpq, redis-py and asyncio, whose errors do not always keep the OSError."""
 
 
 def why_unreached(error: BaseException) -> str | None:
@@ -35,18 +35,18 @@ def why_unreached(error: BaseException) -> str | None:
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """Whether there is no connection because the server's certificate is not trusted."""
+    """Return whether there is no connection because the server's certificate is not trusted."""
     return any(isinstance(one, ssl.SSLCertVerificationError) for one in linked(error))
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Return the error that a driver's error is about; itself where there is no other."""
+    """Return the innermost cause of a driver's error; the error itself if it has none."""
     *_, last = linked(error)
     return last
 
 
 def linked(error: BaseException, links: tuple[str, ...] = LINKS) -> Iterator[BaseException]:
-    """Yield the error and those behind it, as its attributes name them."""
+    """Yield the error and its causes, as its attributes name them."""
     seen: list[BaseException] = []
     following: object = error
     while isinstance(following, BaseException) and following not in seen:

@@ -1,1 +1,1 @@
-"""What stores, processing and receive have in common, for asyncio (edited)."""
+"""Code shared by stores, processing and receive, for asyncio (edited)."""

@@ -1,4 +1,4 @@
-"""Work beside the caller: looking whether something is due, and what that starts."""
+"""Background task that starts work when it is due."""
 
 import asyncio
 import os
@@ -8,13 +8,13 @@ from contextvars import Context
 from typing import Any
 
 LONGEST_WAIT = 1e6
-"""Seconds; an event loop takes no infinite time."""
+"""Seconds. An event loop does not accept an infinite timeout."""
 
 
 class Signal:
-    """Lets a task of the running event loop wait until something has happened.
+    """Event that a task of the running event loop waits for.
 
-    Any thread may say so.
+    It can be set from any thread.
     """
 
     def __init__(self) -> None:
@@ -23,20 +23,20 @@ class Signal:
         self._is_set = False
 
     def set(self) -> None:
-        """Wake whoever waits."""
-        # Many events may end before the waiting task runs; one of them has to call the loop.
+        """Wake the waiting task."""
+        # Many events can end before the waiting task runs; one call into the loop is enough.
         if not self._is_set:
             self._is_set = True
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed, so nothing is waiting
                 self._loop.call_soon_threadsafe(self._event.set)
 
     def clear(self) -> None:
-        """From now on, wait for the next."""
+        """Reset the signal, so that the next `wait` blocks."""
         self._is_set = False
         self._event.clear()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until it is set, at most so long; whether it was."""
+        """Wait up to `seconds` for the signal; return whether it was set."""
         try:
             async with asyncio.timeout(min(max(seconds, 0), LONGEST_WAIT)):
                 await self._event.wait()
@@ -46,11 +46,11 @@ class Signal:
 
 
 class Background:
-    """A task that looks after something, and the tasks that it starts.
+    """Task that checks for due work, and the tasks that it starts.
 
     Args:
-        look: starts what is due, and gives the seconds after which it is to be called again; it
-            is called earlier after `wake`. It does not raise.
+        look: starts the work that is due and returns the seconds until it must be called again;
+            `wake` calls it earlier. It does not raise.
     """
 
     def __init__(self, look: Callable[[], float]) -> None:
@@ -62,29 +62,29 @@ class Background:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it looks, in this process."""
+        """Return whether the task runs in this process."""
         looking = self._looking
         return looking is not None and not looking.done() and self._process_id == os.getpid()
 
     @property
     def _has_moved(self) -> bool:
-        """Whether another event loop runs now; the one before may be there and never run again."""
+        """Return whether the event loop has changed; the earlier one may never run again."""
         looking = self._looking
         return looking is not None and looking.get_loop() is not asyncio.get_running_loop()
 
     def start(self) -> None:
-        """Look from now on; where it does so already, nothing changes."""
+        """Start the task, unless it already runs."""
         if not self.is_alive or self._has_moved:
             self._process_id, self._signal, self._running = os.getpid(), Signal(), set()
             self._looking = self._task(self._run(self._signal))
 
     def wake(self) -> None:
-        """Look now."""
+        """Check for due work now."""
         if self._signal is not None:
             self._signal.set()
 
     def begin(self, function: Callable[..., Awaitable[None]], *args: object) -> None:
-        """Call a function beside the caller; it does not raise."""
+        """Run a function in a task; it must not raise."""
 
         async def called() -> None:
             await function(*args)
@@ -94,7 +94,7 @@ class Background:
         task.add_done_callback(self._running.discard)
 
     def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        # In a context of its own: the caller's deadline is not that of what outlives the call.
+        # An empty context: the task outlives the call and must not inherit its deadline.
         return asyncio.get_running_loop().create_task(work, context=Context())
 
     async def _run(self, signal: Signal) -> None:
@@ -103,7 +103,7 @@ class Background:
             await signal.wait(self._look())
 
     async def stop(self, seconds: float) -> None:
-        """Look no more, and wait for what was started, at most so long; then it is cut off."""
+        """Stop checking and wait up to `seconds` for running tasks, then cancel them."""
         if self._looking is None or not self.is_alive:
             return
         looking, self._looking = self._looking, None

@@ -1,4 +1,4 @@
-"""Checks that async objects meet async clients and stores; calls functions of either colour."""
+"""Checks that async objects are used with async clients and stores."""
 
 import inspect
 from collections.abc import Callable
@@ -18,27 +18,27 @@ from eventhub_checkpoints._shared.settings import name_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 PREFETCH = 300
-"""Events of one partition that an aio client asks for at a time, as it does by itself."""
+"""Events of one partition that an aio client prefetches; the client's own default."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def own_client_only(method: Method) -> Method:
-    """Refuse a client of `azure.eventhub`, the synchronous one, where it first uses the store."""
+    """Refuse a synchronous client (of `azure.eventhub`) when it first uses the store."""
     return cast("Method", ClientGuard(method, SYNC_CLIENT))
 
 
 class ContextGuard:
-    """Refuse `with`, which Python would with a `TypeError` that names no way out.
+    """Refuse `with`; Python's own `TypeError` does not name an alternative.
 
     Attributes:
-        twin: the name to import for the other colour, where it is not that of the class.
+        twin: name of the synchronous counterpart, if it differs from the name of the class.
     """
 
     __slots__ = ()
     twin: ClassVar[str] = ""
 
-    if not TYPE_CHECKING:  # a type checker still reports that there is no such method
+    if not TYPE_CHECKING:  # type checkers must still report that the method does not exist
 
         def __enter__(self) -> NoReturn:
             raise ConfigurationError(
@@ -47,12 +47,12 @@ class ContextGuard:
             )
 
         def __exit__(self, *_: object) -> NoReturn:
-            """Exist, because Python looks it up before it calls `__enter__`."""
+            """Exist because Python looks it up before it calls `__enter__`."""
             raise NotImplementedError
 
 
 class IterationGuard(ContextGuard):
-    """Refuse `for`, too."""
+    """Refuse `for` as well."""
 
     if not TYPE_CHECKING:
 
@@ -67,17 +67,17 @@ def check_context(value: object, partition_context: object) -> None:
     """Refuse the partition context of a synchronous client.
 
     Raises:
-        ConfigurationError: it is one.
+        ConfigurationError: the context belongs to a synchronous client.
     """
     if isinstance(partition_context, SyncPartitionContext):
         raise wrong_client(value, SYNC_CLIENT)
 
 
 def check_store(store: object) -> None:
-    """Refuse what is no store for an aio client; what it answers would be lost.
+    """Refuse an object that is not a store for an aio client; its results would be lost.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: the object is not an async store.
     """
     update = getattr(store, "update_checkpoint", None)
     if isinstance(store, CheckpointStore) or inspect.iscoroutinefunction(update):
@@ -86,23 +86,24 @@ def check_store(store: object) -> None:
 
 
 async def called(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function of the user's gives, whether it is a coroutine function or a plain one."""
+    """Call a user's function, plain or coroutine, and return its result."""
     result = function(*args)
     return await result if inspect.isawaitable(result) else result
 
 
 def check_plain(name: str, function: object) -> None:
-    """Functions of either kind can be called here."""
+    """Accept functions of either kind; both can be called here."""
 
 
 SYNC_PROCESSOR = "eventhub_checkpoints.processor.PartitionProcessor"
 
 
 def check_handlers(processor: object) -> None:
-    """Refuse a class for the sync client; its own plain methods could be called here.
+    """Refuse a processor class for the sync client; its plain methods could be called here.
 
     Raises:
-        ConfigurationError: what it calls is async here, and nobody would await that.
+        ConfigurationError: it is one. The checkpoint methods that it calls are coroutines here,
+            and would never be awaited.
     """
     kind = processor if isinstance(processor, type) else type(processor)
     if SYNC_PROCESSOR in map(name_of, kind.__mro__):

@@ -1,4 +1,4 @@
-"""What differs between sync and async: waiting, and running calls in parallel."""
+"""Primitives that differ between sync and async: waiting, and running calls in parallel."""
 
 import asyncio
 import os
@@ -18,12 +18,12 @@ Arguments = ParamSpec("Arguments")
 
 
 def place() -> object:
-    """Where this runs: connections and locks belong to one process and one event loop."""
+    """Return the process and event loop to which connections and locks belong."""
     return os.getpid(), asyncio.get_running_loop()
 
 
 class InContext(Generic[Result]):
-    """Awaits something in the same task, but runs its every step in another context."""
+    """Awaits an object in the same task, but runs each of its steps in another context."""
 
     def __init__(self, context: Context, awaitable: Awaitable[Result]) -> None:
         self._context = context
@@ -50,22 +50,22 @@ async def bounded(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Call the function with a deadline; an outer deadline that is nearer stays in force."""
+    """Call the function with a deadline; an earlier outer deadline stays in force."""
     context = bounded_context(seconds)
     return await InContext(context, context.run(function, *args, **kwargs))
 
 
-# An event loop turns Ctrl-C into a cancellation, which comes at an `await` only.
+# An event loop turns Ctrl-C into a cancellation, which is raised only at an `await`.
 uninterrupted = bounded
 
 
 def caller() -> object:
-    """Return the task that calls, for `ended`."""
+    """Return the calling task, for `ended`."""
     return asyncio.current_task()
 
 
 async def ended(one: object, seconds: float) -> None:
-    """Wait until a task has ended, unless it is the one that calls."""
+    """Wait until a task has ended, unless it is the calling task."""
     if not isinstance(one, asyncio.Task) or one is asyncio.current_task():
         return
     if one.get_loop() is asyncio.get_running_loop():
@@ -78,10 +78,10 @@ async def within(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Call the function with a deadline, and cut it off then.
+    """Call the function with a deadline, and cancel it when the deadline passes.
 
     Raises:
-        TimeoutError: it did not end in time, or no time was left to begin.
+        TimeoutError: the function did not end in time, or no time was left to start it.
     """
     seconds = min(seconds, seconds_left())
     if seconds <= 0:
@@ -95,7 +95,7 @@ async def completed(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Call the function, and let it come to its end also where the caller is cancelled."""
+    """Call the function and let it complete even if the caller is cancelled."""
     task = asyncio.get_running_loop().create_task(function(*args, **kwargs))
     try:
         return await asyncio.shield(task)
@@ -107,7 +107,7 @@ async def completed(
 async def for_each(
     function: Callable[[Item], Awaitable[Result]], items: Sequence[Item], limit: int
 ) -> list[Result]:
-    """Call the function for each item, at most `limit` at a time; results in the items' order."""
+    """Call the function for each item, at most `limit` at a time; return results in order."""
     gate = asyncio.Semaphore(limit)
 
     async def one(item: Item) -> Result:
@@ -126,7 +126,7 @@ async def holding(lock: Lock, seconds: float) -> AsyncIterator[None]:
     """Hold the lock.
 
     Raises:
-        TimeoutError: it was not free in time.
+        TimeoutError: the lock was not released in time.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -1,1 +1,1 @@
-"""What stores, processing and receive have in common, for threads (derived)."""
+"""Code shared by stores, processing and receive, for threads (derived)."""

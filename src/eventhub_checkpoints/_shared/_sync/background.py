@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""Work beside the caller: looking whether something is due, and what that starts."""
+"""Background thread that starts work when it is due."""
 
 import os
 import threading
@@ -9,35 +9,36 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 MOST_THREADS = 32
-"""For calls that are under way at once."""
+"""Maximum number of calls that run at once."""
 IDLE_SECONDS = 60.0
-"""After which a thread that has nothing to call ends; a driver may keep connections by thread."""
+"""Seconds after which an idle thread ends; a driver may keep connections per thread."""
 
 
 class Signal:
-    """Lets a thread wait until something has happened."""
+    """Event that a thread waits for."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def set(self) -> None:
-        """Wake whoever waits."""
+        """Wake the waiting thread."""
         if not self._event.is_set():
             self._event.set()
 
     def clear(self) -> None:
-        """From now on, wait for the next."""
+        """Reset the signal, so that the next `wait` blocks."""
         self._event.clear()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it is set, at most so long; whether it was."""
+        """Wait up to `seconds` for the signal; return whether it was set."""
         return self._event.wait(min(max(seconds, 0), threading.TIMEOUT_MAX))
 
 
 class Crew:
-    """Threads for calls. A call that hangs keeps its thread, and no program from ending.
+    """Daemon threads for calls.
 
-    The threads of an executor would: the interpreter waits for them.
+    A call that hangs blocks its thread, but not the exit of the program; an executor's threads
+    would, because the interpreter joins them.
     """
 
     def __init__(self) -> None:
@@ -72,13 +73,13 @@ class Crew:
                 return self._calls.get(timeout=IDLE_SECONDS)
             except Empty:
                 with self._changed:
-                    # A call that was begun meanwhile counts on this thread.
+                    # A call that was submitted in the meantime relies on this thread.
                     if self._unfinished < self._threads:
                         self._threads -= 1
                         return None
 
     def stop(self, seconds: float) -> None:
-        """Wait until every call has ended, at most so long; then let the threads end."""
+        """Wait up to `seconds` until every call has ended, then let the threads end."""
         with self._changed:
             self._changed.wait_for(lambda: not self._unfinished, seconds)
             for _ in range(self._threads):
@@ -87,11 +88,11 @@ class Crew:
 
 
 class Background:
-    """A thread that looks after something, and the threads that it starts.
+    """Thread that checks for due work, and the threads that it starts.
 
     Args:
-        look: starts what is due, and gives the seconds after which it is to be called again; it
-            is called earlier after `wake`. It does not raise.
+        look: starts the work that is due and returns the seconds until it must be called again;
+            `wake` calls it earlier. It does not raise.
     """
 
     def __init__(self, look: Callable[[], float]) -> None:
@@ -103,27 +104,27 @@ class Background:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it looks, in this process."""
+        """Return whether the thread runs in this process."""
         thread = self._thread
         return thread is not None and thread.is_alive() and self._process_id == os.getpid()
 
     def start(self) -> None:
-        """Look from now on; where it does so already, nothing changes."""
+        """Start the thread, unless it already runs."""
         if not self.is_alive:
-            # After a fork, too: a child has none of its parent's threads, and not its locks.
+            # Also after a fork: a child has neither its parent's threads nor usable locks.
             self._process_id, self._signal, self._crew = os.getpid(), Signal(), Crew()
-            # A daemon: a program that ends without `close` has to end all the same.
+            # Daemon: a program must be able to end without calling `close`.
             self._thread = threading.Thread(
                 target=self._run, name="eventhub-checkpoints", daemon=True
             )
             self._thread.start()
 
     def wake(self) -> None:
-        """Look now."""
+        """Check for due work now."""
         self._signal.set()
 
     def begin(self, function: Callable[..., None], *args: object) -> None:
-        """Call a function beside the caller; it does not raise."""
+        """Run a function in a thread; it must not raise."""
         self._crew.begin(partial(function, *args))
 
     def _run(self) -> None:
@@ -133,7 +134,7 @@ class Background:
             signal.wait(self._look())
 
     def stop(self, seconds: float) -> None:
-        """Look no more, and wait for what was started, at most so long."""
+        """Stop checking and wait up to `seconds` for running calls."""
         thread, self._thread = self._thread, None
         if thread is None or self._process_id != os.getpid():
             return

@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""Checks that sync objects meet sync clients and stores, and async objects async ones."""
+"""Checks that sync objects are used with sync clients and stores."""
 
 import inspect
 from collections.abc import Callable
@@ -16,10 +16,11 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 PREFETCH = 20
-"""Events of one partition that a sync client asks for at a time, unless the user says otherwise.
+"""Events of one partition that a sync client prefetches by default.
 
-The client stays with a partition until so many have arrived, or none for `socket_timeout`, before
-it turns to the next: at 50 events a second 300 take 6 s, for each of the partitions.
+The client stays with a partition until it has received this many events, or none for
+`socket_timeout`, before it turns to the next: at 50 events a second, 300 events take 6 s for
+each partition.
 
 Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`, and
 `_pyamqp/_connection.py`, `Connection.listen`.
@@ -30,21 +31,21 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def own_client_only(method: Method) -> Method:
-    """Refuse a client of `azure.eventhub.aio` where it first uses the store."""
+    """Refuse a client of `azure.eventhub.aio` when it first uses the store."""
     return cast("Method", ClientGuard(method, AIO_CLIENT))
 
 
 class ContextGuard:
-    """Refuse `async with`, which Python would with a `TypeError` that names no way out.
+    """Refuse `async with`; Python's own `TypeError` does not name an alternative.
 
     Attributes:
-        twin: the name to import for the other colour, where it is not that of the class.
+        twin: name of the asynchronous counterpart, if it differs from the name of the class.
     """
 
     __slots__ = ()
     twin: ClassVar[str] = ""
 
-    if not TYPE_CHECKING:  # a type checker still reports that there is no such method
+    if not TYPE_CHECKING:  # type checkers must still report that the method does not exist
 
         def __aenter__(self) -> NoReturn:
             raise ConfigurationError(
@@ -53,12 +54,12 @@ class ContextGuard:
             )
 
         def __aexit__(self, *_: object) -> NoReturn:
-            """Exist, because Python looks it up before it calls `__aenter__`."""
+            """Exist because Python looks it up before it calls `__aenter__`."""
             raise NotImplementedError
 
 
 class IterationGuard(ContextGuard):
-    """Refuse `async for`, too."""
+    """Refuse `async for` as well."""
 
     if not TYPE_CHECKING:
 
@@ -73,20 +74,20 @@ def check_context(value: object, partition_context: object) -> None:
     """Refuse the partition context of a client of `azure.eventhub.aio`.
 
     Raises:
-        ConfigurationError: it is one.
+        ConfigurationError: the context belongs to an aio client.
     """
-    # By the name of its module: to import that one here would cost every sync program.
+    # Compared by module name: importing the aio client would slow down every sync program.
     if type(partition_context).__module__.startswith(f"{AIO_CLIENT}."):
         raise wrong_client(value, AIO_CLIENT)
 
 
 def check_store(store: object) -> None:
-    """Refuse what is no store for a sync client; nobody would wait for what it does.
+    """Refuse an object that is not a store for a sync client; its coroutines would not be awaited.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: the object is not a sync store.
     """
-    # A store need not be of the client's class, which asks for no method.
+    # A store need not derive from the client's class, which has no abstract methods.
     update = getattr(store, "update_checkpoint", None)
     if callable(update) and not inspect.iscoroutinefunction(update):
         return
@@ -101,10 +102,10 @@ HANDLERS = ("initialize", "process_events", "process_error", "close")
 
 
 def check_handlers(processor: object) -> None:
-    """Refuse a class whose methods nobody would wait for.
+    """Refuse a processor class with coroutine methods, which would not be awaited.
 
     Raises:
-        ConfigurationError: one of them is async.
+        ConfigurationError: a method is async.
     """
     for name in HANDLERS:
         if inspect.iscoroutinefunction(getattr(processor, name, None)):
@@ -112,20 +113,20 @@ def check_handlers(processor: object) -> None:
 
 
 def check_plain(name: str, function: object) -> None:
-    """Refuse a function that nobody would wait for.
+    """Refuse a coroutine function, which would not be awaited.
 
     Raises:
-        ConfigurationError: it is async.
+        ConfigurationError: the function is async.
     """
     if inspect.iscoroutinefunction(function):
         raise _is_async(name)
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function of the user's gives.
+    """Call a user's function and return its result.
 
     Raises:
-        ConfigurationError: it is a coroutine function, which nobody would wait for.
+        ConfigurationError: it is a coroutine function, which would not be awaited.
     """
     result = function(*args)
     if inspect.iscoroutine(result):

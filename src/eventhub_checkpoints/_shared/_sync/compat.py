@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""What differs between sync and async: waiting, and running calls in parallel."""
+"""Primitives that differ between sync and async: waiting, and running calls in parallel."""
 
 import contextvars
 import os
@@ -23,7 +23,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def place() -> object:
-    """Where this runs: connections and locks belong to one process."""
+    """Return the process to which connections and locks belong."""
     return os.getpid()
 
 
@@ -33,7 +33,7 @@ def bounded(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Call the function with a deadline; an outer deadline that is nearer stays in force."""
+    """Call the function with a deadline; an earlier outer deadline stays in force."""
     return bounded_context(seconds).run(function, *args, **kwargs)
 
 
@@ -43,9 +43,9 @@ def uninterrupted(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Call the function with a deadline, where no signal handler can raise in the middle of it.
+    """Call the function with a deadline, out of reach of exceptions from signal handlers.
 
-    A time limit by signal, or Ctrl-C, ends the wait for the call; the call itself ends as usual.
+    A time limit by signal, or Ctrl-C, ends the wait for the call; the call itself completes.
     """
     context = bounded_context(seconds)
     if threading.get_ident() != threading.main_thread().ident:
@@ -54,12 +54,12 @@ def uninterrupted(
 
 
 def caller() -> object:
-    """Return the thread that calls, for `ended`."""
+    """Return the calling thread, for `ended`."""
     return threading.current_thread()
 
 
 def ended(one: object, seconds: float) -> None:
-    """Wait for nothing: the thread of a client is joined by who has started it."""
+    """Return at once: the thread of a client is joined by the code that started it."""
 
 
 def within(
@@ -68,10 +68,10 @@ def within(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Result:
-    """Call the function with a deadline; its driver asks `seconds_left` and ends by then.
+    """Call the function with a deadline; its driver reads `seconds_left` and ends by then.
 
     Raises:
-        TimeoutError: no time was left to begin.
+        TimeoutError: no time was left to start it.
     """
     if min(seconds, seconds_left()) <= 0:
         raise TimeoutError("no time was left for this request")
@@ -81,12 +81,12 @@ def within(
 def completed(
     function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
-    """Call the function; nothing cancels a sync call."""
+    """Call the function; a sync call cannot be cancelled."""
     return function(*args, **kwargs)
 
 
 def for_each(function: Callable[[Item], Result], items: Sequence[Item], limit: int) -> list[Result]:
-    """Call the function for each item, at most `limit` at a time; results in the items' order."""
+    """Call the function for each item, at most `limit` at a time; return results in order."""
     if len(items) <= 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(min(limit, len(items)), "eventhub-checkpoints") as pool:
@@ -100,7 +100,7 @@ def holding(lock: threading.Lock, seconds: float) -> Iterator[None]:
     """Hold the lock.
 
     Raises:
-        TimeoutError: it was not free in time.
+        TimeoutError: the lock was not released in time.
     """
     if not lock.acquire(timeout=seconds):
         raise TimeoutError("the previous call has not ended in time")

@@ -20,13 +20,13 @@ from eventhub_checkpoints.errors import CheckpointStoreError
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the user asked for, and how the events are shared out to the parts of the story.
+    """Options of the user, and the number of events in each part of the demo.
 
     Attributes:
-        store: `azurite` or the URL of a store; None for a SQLite file of the demo's own.
+        store: `azurite` or the URL of a store; None for a SQLite file in the demo's folder.
         consumer: the client that both consumers use, `aio` or `sync`.
-        events: to publish in all.
-        partitions: of the hub.
+        events: total number of events to publish.
+        partitions: number of partitions of the hub.
     """
 
     store: str | None = field(repr=False)
@@ -36,22 +36,22 @@ class Plan:
 
     @property
     def sent_at_first(self) -> int:
-        """Sent while the consumers share the partitions."""
+        """Number of events sent while the consumers share the partitions."""
         return self.events // 10
 
     @property
     def processed_at_the_kill(self) -> int:
-        """Processed when A dies; it dies while more are being sent."""
+        """Number of events processed when A is killed, while more are being sent."""
         return self.events * 3 // 10
 
     @property
     def sent_at_the_kill(self) -> int:
-        """Sent before the kill at the most."""
+        """Maximum number of events sent before the kill."""
         return self.events // 2
 
     @property
     def consumed(self) -> int:
-        """Sent while there is a consumer; the rest is Spark's."""
+        """Number of events sent while there is a consumer; Spark reads the rest."""
         return self.events * 8 // 10
 
 
@@ -60,7 +60,7 @@ DRIVERS = {
     "sql": ["sqlalchemy"],
     "blob": ["azure.storage.blob"],
 }
-"""By the extra that installs them."""
+"""Required modules by the extra that installs them."""
 
 DRIVERS_OF_AIO = {"sql": ["aiosqlite"], "blob": ["aiohttp"]}
 OLDEST_JAVA = 17
@@ -68,18 +68,18 @@ OLDEST_JAVA = 17
 
 
 class CannotBeginError(CheckpointStoreError):
-    """Something is missing; nothing was started."""
+    """Raised if a requirement is missing; nothing was started."""
 
 
 def check_requirements(store: str | None, consumer: str) -> None:
-    """Say what is missing. A store that is given by its URL says so itself, later.
+    """Report missing requirements. A store that is passed by its URL reports its own later.
 
     Args:
-        store: what `--store` names.
+        store: the value of `--store`.
         consumer: the client that the consumers use.
 
     Raises:
-        CannotBeginError: a Python package; or Java, or a Java that is new enough; or this is no
+        CannotBeginError: a Python package or Java is missing, Java is too old, or this is not a
             POSIX system.
     """
     if os.name != "posix":
@@ -101,7 +101,7 @@ def check_requirements(store: str | None, consumer: str) -> None:
 
 
 def missing_packages(store: str | None, consumer: str) -> dict[str, list[str]]:
-    """What this run needs and does not find, by the extra that installs it."""
+    """Return the missing packages by the extra that installs them."""
     extras = ["spark", *{None: ["sql"], AZURITE: ["blob"]}.get(store, [])]
     of_aio = DRIVERS_OF_AIO if consumer == "aio" else {}
     found = {
@@ -116,7 +116,7 @@ def missing_packages(store: str | None, consumer: str) -> dict[str, list[str]]:
 
 
 def java_version() -> int | None:
-    """The major version of the Java that Spark will use; None if there is none that runs."""
+    """Return the major version of Spark's Java; None if there is none that runs."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin/java")) if home else shutil.which("java")
     if java is None:
@@ -125,7 +125,7 @@ def java_version() -> int | None:
         ran = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     except OSError:
         return None
-    # Until 8 it was called 1.8.
+    # Up to version 8 the number is written 1.8.
     found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr)
     return int(found[1]) if found else None
 
@@ -138,13 +138,13 @@ def _is_there(module: str) -> bool:
 
 
 EVENTS_A_PARTITION = 50
-"""With fewer, one consumer may be through before the other one has begun."""
+"""Minimum: with fewer events, one consumer may finish before the other one has started."""
 
 MOST_EVENTS = 200_000
 
 
 class Colour(StrEnum):
-    """Which of azure-eventhub's clients the consumers use."""
+    """Client of azure-eventhub that the consumers use."""
 
     AIO = "aio"
     SYNC = "sync"
@@ -177,12 +177,12 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """Kill a consumer, let another take over and PySpark go on, and count every event.
+    """Kill a consumer, let another one take over and PySpark resume, and count every event.
 
-    Starts a local hub and two consumers, and stops all of it again. Needs Java; no account, and no
-    server for the checkpoints. In a store of yours it creates what is missing, and removes its own
-    rows in the end. The exit status is 1 if an event was lost, or if PySpark did not read exactly
-    the events after the checkpoints, and 2 if the demo could not begin.
+    Starts a local hub and two consumers, and stops all of them again. Needs Java; no account, and
+    no server for the checkpoints. In an existing store it creates what is missing, and removes its
+    own rows at the end. The exit status is 1 if an event was lost, or if PySpark did not read
+    exactly the events after the checkpoints, and 2 if the demo could not start.
     """
     if events < partitions * EVENTS_A_PARTITION:
         raise typer.BadParameter(
@@ -205,7 +205,7 @@ def demo(
 
 
 def _run(plan: Plan, keep: bool, signals: Signals) -> int:
-    # Here, for these need the extras that were asked for just now.
+    # Imported here, because these need the extras that were checked just now.
     from eventhub_checkpoints.cli.demo.screen import Screen
     from eventhub_checkpoints.cli.demo.story import keep_up, report, tell
 

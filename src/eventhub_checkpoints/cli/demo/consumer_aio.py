@@ -1,4 +1,4 @@
-"""The consumer on azure-eventhub's asynchronous client."""
+"""Consumer on azure-eventhub's asynchronous client."""
 
 import asyncio
 import signal
@@ -32,7 +32,7 @@ async def _consume(place: Place, progress: Progress) -> None:
             await asyncio.wait([receiving, stopping], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
             await client.close()
-            # After `close` it only sleeps until its next look at the balance.
+            # After `close` it only sleeps until its next load balancing.
             receiving.cancel()
             with suppress(asyncio.CancelledError):
                 await receiving
@@ -49,7 +49,7 @@ async def _receive(client: EventHubConsumerClient, progress: Progress) -> None:
 
     async def on_close(context: Any, reason: CloseReason) -> None:
         event = progress.left(context.partition_id)
-        # A partition lost to another consumer is that one's to save.
+        # The new owner of a lost partition saves its checkpoints.
         if event is not None and reason is CloseReason.SHUTDOWN:
             await save(context, event)
 

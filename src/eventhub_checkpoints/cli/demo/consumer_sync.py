@@ -1,4 +1,4 @@
-"""The consumer on azure-eventhub's synchronous client."""
+"""Consumer on azure-eventhub's synchronous client."""
 
 import signal
 import threading
@@ -11,7 +11,7 @@ from eventhub_checkpoints.cli.demo.consumer import BALANCING, KEEP_UNCONFIRMED, 
 from eventhub_checkpoints.cli.demo.place import CONSUMER_GROUP, Place
 
 SOCKET_TIMEOUT = 0.05
-"""Seconds. This client waits so long on every partition in turn that has nothing to say."""
+"""Seconds. This client waits this long on every idle partition in turn."""
 
 
 def consume(place: Place, progress: Progress) -> None:
@@ -52,7 +52,7 @@ def _receive(client: EventHubConsumerClient, progress: Progress) -> None:
 
     def on_close(context: Any, reason: CloseReason) -> None:
         event = progress.left(context.partition_id)
-        # A partition lost to another consumer is that one's to save.
+        # The new owner of a lost partition saves its checkpoints.
         if event is not None and reason is CloseReason.SHUTDOWN:
             save(context, event)
 

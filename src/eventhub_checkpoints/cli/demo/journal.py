@@ -1,7 +1,7 @@
-"""What a program has done, line by line, on a file that outlives a `kill -9` of it.
+"""Log of a program's work, in a file that survives a `kill -9` of the program.
 
-A line is written after the work and before the checkpoint, without a buffer: whatever the kernel
-was given stays. So the demo counts what happened, not what a dying process remembers.
+A line is written after the work and before the checkpoint, unbuffered: the kernel keeps what was
+written. So the demo counts what happened, not what a dying process remembers.
 """
 
 import os
@@ -11,26 +11,26 @@ from pathlib import Path
 
 
 class JournalWriter:
-    """Appends to a journal; standard output if there is no path."""
+    """Writer of a journal; writes to standard output if there is no path."""
 
     def __init__(self, path: Path | None) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._file = 1 if path is None else os.open(path, flags, 0o600)
 
     def took(self, partition: str) -> None:
-        """It holds a partition."""
+        """Record that the program holds a partition."""
         self._write(f"took {partition}\n")
 
     def left(self, partition: str) -> None:
-        """It holds the partition no longer."""
+        """Record that the program no longer holds a partition."""
         self._write(f"left {partition}\n")
 
     def processed(self, partition: str, numbers: Iterable[int]) -> None:
-        """It has done its work on these events, by sequence number."""
+        """Record processed events by sequence number."""
         self._write("".join(f"event {partition} {number}\n" for number in numbers))
 
     def saved(self, partition: str, number: int) -> None:
-        """The store has confirmed a checkpoint."""
+        """Record that the store has confirmed a checkpoint."""
         self._write(f"saved {partition} {number}\n")
 
     def _write(self, lines: str) -> None:
@@ -40,10 +40,10 @@ class JournalWriter:
 
 
 class JournalReader:
-    """Reads a journal while it grows.
+    """Incremental reader of a growing journal.
 
     Attributes:
-        events: sequence numbers by partition, in the order of work, repetitions included.
+        events: sequence numbers by partition, in the order of processing, repetitions included.
         saved: the highest confirmed checkpoint by partition.
         held: partitions taken and not left.
     """
@@ -56,9 +56,9 @@ class JournalReader:
         self._position = 0
 
     def read(self) -> list[tuple[str, int]]:
-        """Take in what was added; return the new events, as partition and sequence number.
+        """Read the added lines; return the new events as partition and sequence number.
 
-        A line without its end is left for the next time.
+        An incomplete line is left for the next call.
         """
         if not self.path.exists():
             return []
@@ -87,5 +87,5 @@ class JournalReader:
 
     @property
     def count(self) -> int:
-        """How many events it has worked on, repetitions included."""
+        """Number of processed events, repetitions included."""
         return sum(map(len, self.events.values()))

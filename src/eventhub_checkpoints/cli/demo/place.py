@@ -1,4 +1,4 @@
-"""Where hub and checkpoints are, as every program of the demo is told: by its environment."""
+"""Hub and store of the demo's programs, from environment variables."""
 
 import os
 from dataclasses import dataclass, field
@@ -13,11 +13,11 @@ CONSUMER_GROUP = "$Default"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A hub, and the store with its checkpoints.
+    """Hub, and the store with its checkpoints.
 
     Attributes:
         connection_string: of the hub.
-        store_url: of the store; it may hold a password.
+        store_url: of the store; it may contain a password.
     """
 
     connection_string: str
@@ -25,26 +25,26 @@ class Place:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """The place that the two variables name.
+        """Return the place that the two variables name.
 
         Raises:
-            ConfigurationError: one of them is not set.
+            ConfigurationError: a variable is not set.
         """
         return cls(hub_from_environment(), from_environment(STORE_VARIABLE))
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment of a program that is to work here."""
+        """Environment variables for a program that uses this place."""
         return {HUB_VARIABLE: self.connection_string, STORE_VARIABLE: self.store_url}
 
 
 def hub_from_environment() -> str:
-    """The connection string of the hub; raises as `from_environment`."""
+    """Return the connection string of the hub; raises as `from_environment`."""
     return from_environment(HUB_VARIABLE)
 
 
 def from_environment(name: str) -> str:
-    """What a variable holds.
+    """Return the value of a variable.
 
     Raises:
         ConfigurationError: it is not set.

@@ -1,6 +1,6 @@
-"""Sends events with the official producer, and asks the hub what it has.
+"""Publisher of the demo's events, with the official producer.
 
-`python -m eventhub_checkpoints.cli.demo.publisher [COUNT]` sends more to the hub that
+`python -m eventhub_checkpoints.cli.demo.publisher [COUNT]` sends more events to the hub that
 EVENTHUB_CONNECTION_STRING names.
 """
 
@@ -13,7 +13,7 @@ from eventhub_checkpoints.cli.demo.place import hub_from_environment
 
 
 class Publisher:
-    """Numbered events, to the partitions in turn.
+    """Publisher of numbered events, to the partitions in turn.
 
     Attributes:
         total: events sent.
@@ -26,10 +26,10 @@ class Publisher:
         self.sent = {str(number): 0 for number in range(partitions)}
 
     def publish(self, count: int) -> None:
-        """Send that many more.
+        """Send that many more events.
 
         Raises:
-            EventHubError: the hub did not take them.
+            EventHubError: the hub did not accept them.
         """
         numbers = range(self.total, self.total + count)
         for partition in self.sent:
@@ -44,7 +44,7 @@ class Publisher:
             event = EventData(f"order {number}")
             try:
                 batch.add(event)
-            except ValueError:  # full, as the client says it
+            except ValueError:  # the batch is full
                 self._client.send_batch(batch)
                 batch = self._client.create_batch(partition_id=partition)
                 batch.add(event)
@@ -52,10 +52,10 @@ class Publisher:
         self.sent[partition] += len(numbers)
 
     def published(self, partition: str) -> range:
-        """The sequence numbers that the hub has, by its own account."""
+        """Return the sequence numbers that the hub reports."""
         found = self._client.get_partition_properties(partition)
         first, last = found["beginning_sequence_number"], found["last_enqueued_sequence_number"]
-        # An empty partition says -1 for its last event, and its first is the one to come.
+        # An empty partition reports -1 as its last event, and the next event as its first.
         return range(max(first, 0), last + 1)
 
     def __enter__(self) -> Self:
@@ -66,7 +66,7 @@ class Publisher:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Send more events, as many to each partition."""
+    """Send more events, evenly to all partitions."""
     parser = argparse.ArgumentParser(description="Send more events to the demo's hub.")
     parser.add_argument("count", type=int, nargs="?", default=100, help="default: 100")
     count = parser.parse_args(arguments).count

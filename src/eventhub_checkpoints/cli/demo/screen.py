@@ -1,4 +1,4 @@
-"""What is shown: steps as they happen, a live table on a terminal, the final table."""
+"""Output of the demo: steps as they happen, a live table on a terminal, the final table."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from rich.table import Table
 from eventhub_checkpoints.cli.demo.verdict import PartitionOutcome
 
 PLAIN_SECONDS = 2.0
-"""From one line about the partitions to the next, where there is no terminal."""
+"""Interval of the lines about the partitions, without a terminal."""
 
 PLAIN_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """What is known of a partition at this moment."""
+    """Current state of a partition."""
 
     partition: str
     holders: str
@@ -31,7 +31,7 @@ class PartitionRow:
 
 
 class Screen(AbstractContextManager["Screen"]):
-    """Steps above a live table; plain lines where standard output is no terminal."""
+    """Steps above a live table; plain lines if standard output is not a terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
         console = console or Console(highlight=False)
@@ -45,19 +45,19 @@ class Screen(AbstractContextManager["Screen"]):
 
     @property
     def seconds(self) -> float:
-        """Since this screen was made."""
+        """Seconds since this screen was created."""
         return time.monotonic() - self._began
 
     def step(self, text: str) -> None:
-        """Say what happens now."""
+        """Print a step with its time."""
         self._console.print(f"{self.seconds:5.1f} s  {text}", markup=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
-        """A line as it is."""
+        """Print a line unchanged."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def show(self, rows: Sequence[PartitionRow]) -> None:
-        """Show how far each partition is."""
+        """Show the progress of each partition."""
         if self._console.is_terminal:
             table = _progress_table(rows)
             table.title = f"{self.seconds:.0f} s"
@@ -70,7 +70,7 @@ class Screen(AbstractContextManager["Screen"]):
             self._shown = line
 
     def results(self, outcomes: Iterable[PartitionOutcome]) -> None:
-        """The final table."""
+        """Print the final table."""
         self._console.print(_results_table(outcomes, self._console.is_terminal))
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The hub and the storage, and where they are."""
+"""Hub and storage of the demo."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ HUB_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """A hub for this demo only, and what holds its checkpoints."""
+    """Hub that only this demo uses, and the storage of its checkpoints."""
 
     place: Place
     scope: Scope
@@ -29,7 +29,7 @@ class Servers:
     def start(
         cls, stack: ExitStack, signals: Signals, storage: Storage, folder: Path, partitions: int
     ) -> "Servers":
-        """Start both; the stack ends them.
+        """Start both; the stack stops them.
 
         Raises:
             AzuriteError: Azurite did not start.
@@ -40,14 +40,14 @@ class Servers:
         return cls(Place(hub, storage.start(stack, scope)), scope, storage)
 
     def stored_checkpoints(self) -> dict[str, int]:
-        """The sequence number of each partition's checkpoint, as it is stored."""
+        """Return the stored sequence number of each partition's checkpoint."""
         return self.storage.checkpoints(self.scope)
 
 
 def start_hub(stack: ExitStack, signals: Signals, folder: Path, partitions: int) -> str:
-    """Start a local hub in a process of its own; return its connection string."""
+    """Start a local hub in a separate process; return its connection string."""
     log = folder / "hub.log"
-    # A name of its own: the user's store may have rows of a hub that once had this port.
+    # A unique name, because the user's store may have rows of an earlier hub on the same port.
     name = f"orders-{uuid.uuid4().hex[:12]}"
     module = "eventhub_checkpoints.localhub"
     command = [sys.executable, "-P", "-m", module, "--hub", f"{name}={partitions}", "--json"]

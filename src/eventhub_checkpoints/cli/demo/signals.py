@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as one exception, raised once and never while a process is being started."""
+"""Ctrl-C and SIGTERM as one exception, raised once and never while a process is started."""
 
 import signal
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
-    """The user wants it to end. Not an `Exception`: no handler of a library may swallow it."""
+    """Raised if the user stops the demo. Not an `Exception`, so that no library swallows it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -17,7 +17,7 @@ class Stopped(BaseException):
 
 
 class Signals:
-    """What the two signals do while the demo runs."""
+    """Handlers of the two signals while the demo runs."""
 
     def __init__(self) -> None:
         self._held = False
@@ -25,9 +25,9 @@ class Signals:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Raise `Stopped` at the first signal in this block; ignore the ones after it.
+        """Raise `Stopped` on the first signal in this block; ignore the following ones.
 
-        Ignored, for a second Ctrl-C must not cut short what ends all that was started.
+        A second Ctrl-C must not interrupt the cleanup.
         """
         before = {number: signal.signal(number, self._on_signal) for number in NUMBERS}
         try:
@@ -38,10 +38,10 @@ class Signals:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Let a signal wait for the end of this block.
+        """Defer a signal to the end of this block.
 
-        Between the start of a process and the note that it must be stopped, an exception would
-        leave it running.
+        Between the start of a process and the registration of its cleanup, an exception would leave
+        it running.
         """
         self._held = True
         try:
@@ -51,7 +51,7 @@ class Signals:
         self.check()
 
     def check(self) -> None:
-        """Raise `Stopped` if a signal came whose exception did not get through."""
+        """Raise `Stopped` if a signal came whose exception was deferred or swallowed."""
         if self._came is not None:
             raise Stopped(self._came)
 

@@ -1,8 +1,8 @@
-"""`python -m eventhub_checkpoints.cli.demo.spark_job`: a PySpark stream goes on from checkpoints.
+"""`python -m eventhub_checkpoints.cli.demo.spark_job`: resume from checkpoints with PySpark.
 
-It takes hub and store from EVENTHUB_CONNECTION_STRING and CHECKPOINT_STORE, reads everything
-from the stored checkpoints to the present end of the hub, notes each event, and writes its
-progress back into the store.
+It reads hub and store from EVENTHUB_CONNECTION_STRING and CHECKPOINT_STORE, reads everything from
+the stored checkpoints to the current end of the hub, logs each event, and writes its progress
+back to the store.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--journal", type=Path, help="file for what is read; default: the screen")
     journal = JournalWriter(parser.parse_args(arguments).journal)
     place = Place.from_environment()
-    # Spark's own Python processes need this Python, with this package.
+    # Spark's Python workers need this interpreter, in which this package is installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.appName("from the checkpoints on")
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def stream(spark: SparkSession, place: Place, journal: JournalWriter) -> None:
-    """Everything from the checkpoints on, once; then the checkpoints are behind it."""
+    """Read everything after the checkpoints once, and publish the progress to the store."""
 
     def note(batch: DataFrame, _batch_id: int) -> None:
         found = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The PySpark job as a process of its own, quiet, and tidy even when it is killed."""
+"""PySpark job in a separate process, with quiet output and cleanup even after a kill."""
 
 import importlib.util
 import os
@@ -10,17 +10,17 @@ from eventhub_checkpoints.cli.children import ChildError
 from eventhub_checkpoints.cli.demo.stage import TICK_SECONDS, Stage
 
 SPARK_SECONDS = 240
-"""For the whole job. Java and PySpark start slowly on a busy machine."""
+"""Timeout of the whole job. Java and PySpark start slowly on a busy machine."""
 
 JAVA_FOR_A_SHORT_JOB = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""No second compiler and no parallel collector: 9 s of CPU time instead of 16, measured."""
+"""No second compiler and no parallel collector: measured 9 s of CPU time instead of 16 s."""
 
 
 def read_with_spark(stage: Stage) -> dict[str, list[int]]:
     """Run the job; return the sequence numbers that it read, by partition.
 
     Raises:
-        ChildError: it failed, or did not end in time; carries the end of its log.
+        ChildError: it failed, or did not finish in time; has the end of its log.
     """
     job = stage.start("spark_job", "", environment=spark_environment(stage.folder))
     deadline = time.monotonic() + SPARK_SECONDS
@@ -35,7 +35,7 @@ def read_with_spark(stage: Stage) -> dict[str, list[int]]:
 
 
 def spark_environment(folder: Path) -> dict[str, str]:
-    """What keeps Spark to the PySpark of this Python, to this machine, and to this folder."""
+    """Return variables that restrict Spark to this PySpark, machine and folder."""
     found = importlib.util.find_spec("pyspark")
     home = str(Path(found.origin).parent) if found and found.origin else ""
     scratch = folder / "spark-scratch"

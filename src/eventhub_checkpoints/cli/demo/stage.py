@@ -1,4 +1,4 @@
-"""Who takes part in the demo, and waiting until something has come about."""
+"""Participants of the demo, and waiting for conditions."""
 
 import sys
 import time
@@ -18,22 +18,22 @@ from eventhub_checkpoints.errors import CheckpointStoreError
 
 TICK_SECONDS = 0.1
 ASK_SECONDS = 0.5
-"""From one look at the stored checkpoints to the next."""
+"""Interval of reading the stored checkpoints."""
 
 PATIENCE_SECONDS = 60
-"""How long nothing at all may change before a wait is given up."""
+"""Seconds without any change after which a wait fails."""
 
 
 class DemoError(CheckpointStoreError):
-    """The demo could not be brought to its end."""
+    """Raised if the demo cannot be completed."""
 
 
 @dataclass
 class Program:
-    """A process of the demo, and what it says that it has done.
+    """Process of the demo, and its journal.
 
     Attributes:
-        runs: false as soon as it is being ended on purpose, or may end by itself.
+        runs: false as soon as it is being stopped on purpose, or may exit by itself.
     """
 
     name: str
@@ -42,17 +42,17 @@ class Program:
     runs: bool = True
 
     def last_words(self) -> str:
-        """The end of its log, for an error message."""
+        """Return the end of its log, for an error message."""
         return f"; the end of what {self.child.name} printed:\n{self.child.tail(40)}"
 
 
 class Stage:
-    """The publisher, the programs, and what is known of them at this moment.
+    """Publisher, programs, and their current state.
 
     Args:
-        stack: ends what is started here.
+        stack: stops what is started here.
         folder: for logs and journals.
-        step: how many events are published at a time, while others work.
+        step: number of events that are published at a time, while the consumers work.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Stage:
     def start(
         self, module: str, name: str, *options: str, environment: Mapping[str, str] | None = None
     ) -> Program:
-        """Start one of the demo's programs, with a journal and a log of its own."""
+        """Start one of the demo's programs, with its journal and log."""
         called = f"{module} {name}".strip()
         journal = self.folder / f"{called}.journal"
         program = f"{__package__}.{module}"
@@ -89,8 +89,8 @@ class Stage:
             child = Child(
                 [sys.executable, "-m", program, "--journal", journal, *options],
                 log=self.folder / f"{called}.log",
-                # They work where the user is, for a URL may name a file from there, and must not
-                # take the user's files for modules.
+                # They run in the user's folder, because a URL may name a file relative to it, but
+                # must not import the user's files as modules.
                 env={
                     "PYTHONSAFEPATH": "1",
                     **self.servers.place.variables,
@@ -103,14 +103,16 @@ class Stage:
 
     @property
     def processed(self) -> int:
-        """Events that were processed at least once."""
+        """Number of events that were processed at least once."""
         return sum(map(len, self._seen.values()))
 
     def until(self, condition: Callable[[], bool], what: str, *, publish_to: int = 0) -> None:
-        """Wait; meanwhile publish, little by little, until so many events are sent in all.
+        """Wait for a condition; meanwhile publish in steps.
+
+        Publishing ends when `publish_to` events are sent in all.
 
         Raises:
-            ChildError: a consumer ended that nobody had told to.
+            ChildError: a consumer exited unexpectedly.
             DemoError: nothing at all has changed for `PATIENCE_SECONDS`.
         """
         known, changed_at = self._known(), time.monotonic()
@@ -128,10 +130,10 @@ class Stage:
                 )
 
     def linger(self, seconds: float) -> None:
-        """Go on looking for so long.
+        """Keep observing for this many seconds.
 
         Raises:
-            ChildError: a consumer ended that nobody had told to.
+            ChildError: a consumer exited unexpectedly.
         """
         over = time.monotonic() + seconds
         while time.monotonic() < over:
@@ -148,10 +150,10 @@ class Stage:
         return self.publisher.total, self.processed, held, self._checkpoints
 
     def look(self) -> None:
-        """Take in what has happened, and show it.
+        """Read the current state, and show it.
 
         Raises:
-            ChildError: a consumer ended that nobody had told to.
+            ChildError: a consumer exited unexpectedly.
         """
         self._signals.check()
         for one in self.consumers:

@@ -1,4 +1,4 @@
-"""Where the demo keeps its checkpoints: a file, Azurite, or a store of the user's."""
+"""Storage of the demo's checkpoints: a file, Azurite, or a store of the user."""
 
 import asyncio
 import sqlite3
@@ -21,16 +21,16 @@ from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import shown
 
 ANSWER_SECONDS = 15.0
-"""How long a server may be silent before the demo says so; a cluster creates tables slowly."""
+"""Timeout of a server in seconds; a cluster creates tables slowly."""
 
 ROWS = "SELECT partition_id, sequence_number FROM eventhub_checkpoints_checkpoint"
 OF_SCOPE = "fully_qualified_namespace = ? AND eventhub_name = ? AND consumer_group = ?"
 
 
 class GivenStorage:
-    """A store of the user's, where the demo removes its own rows in the end and nothing else.
+    """Store of the user, from which the demo removes only its own rows at the end.
 
-    What it had to create stays: containers and tables may be in use by then.
+    Created containers and tables are kept: they may be in use by then.
     """
 
     look: str | None = None
@@ -42,12 +42,12 @@ class GivenStorage:
         self._url, self._consumer = url, consumer
 
     def prepare(self) -> None:
-        """Create what is missing, and show that rows can be written, read and deleted there."""
+        """Create what is missing, and check that rows can be written, read and deleted."""
         rehearsal = Scope("ehcp-demo", f"rehearsal-{uuid.uuid4().hex[:12]}", "$Default")
         with self._opened() as store:
             if isinstance(store, MemoryCheckpointStore):
                 raise ConfigurationError("its rows are in one process, and the consumers are two")
-            # First, for who may not delete shall not write either.
+            # First, so that nothing is written without the privilege to delete it.
             self._delete_or_create(store, rehearsal)
             row = {"partition_id": "0", "offset": "", "sequence_number": 0}
             try:
@@ -61,12 +61,12 @@ class GivenStorage:
         try:
             self._remover(store).delete_scope(*scope)
         except StoreNotReadyError:
-            # Only now: who may not create can use what somebody else has created.
+            # Only if needed: the user may lack the privilege to create tables that exist already.
             store.create()
             self._remover(store).delete_scope(*scope)
 
     async def _ask_as_the_consumers_will(self, scope: Scope) -> None:
-        # It has a driver of its own, which may be missing where the other one is not.
+        # The aio store has another driver, which may be missing.
         store = aio.open_store(self._url, operation_timeout=ANSWER_SECONDS)
         async with store:
             await store.list_checkpoints(*scope)
@@ -83,14 +83,14 @@ class GivenStorage:
         return store
 
     def start(self, stack: ExitStack, scope: Scope) -> str:
-        """Open a store to read with, and see to it that the rows are removed."""
+        """Open a store to read from, and register the removal of the rows."""
         stack.callback(self._remove, scope)
         self._reader = stack.enter_context(self._opened())
         return self._url
 
     def _remove(self, scope: Scope) -> None:
         try:
-            # A new one: a signal may have ended the reader's last call in the middle.
+            # A new store: a signal may have interrupted the reader's last call.
             with self._opened() as store:
                 self._remover(store).delete_scope(*scope)
         except StoreError as error:
@@ -99,16 +99,16 @@ class GivenStorage:
             ) from error
 
     def checkpoints(self, scope: Scope) -> dict[str, int]:
-        """Asked through a second store: how to read past it, each kind of server has its own way.
+        """Read through a second store, because direct access differs between servers.
 
-        It shares no memory with the stores of the consumers, so that what it says is stored.
+        It shares no memory with the stores of the consumers, so it returns what is really stored.
         """
         rows = self._reader.list_checkpoints(*scope)
         return {row["partition_id"]: row["sequence_number"] for row in rows}
 
 
 class SqliteFile(GivenStorage):
-    """A SQLite file in the demo's own folder: nothing to install, and no server."""
+    """SQLite file in the demo's folder: needs no installation and no server."""
 
     is_own = True
 
@@ -122,7 +122,7 @@ class SqliteFile(GivenStorage):
     def checkpoints(self, scope: Scope) -> dict[str, int]:
         """Read from the file; `docs/sql.md` describes its tables.
 
-        Past our store on purpose: the demo does not ask the witness that is on trial.
+        Not through this package's store, because the demo is to verify that store.
         """
         read_only = f"{self._path.as_uri()}?mode=ro"
         with closing(sqlite3.connect(read_only, uri=True)) as connection:
@@ -130,14 +130,14 @@ class SqliteFile(GivenStorage):
 
 
 API_VERSION = "2019-07-07"
-"""The one that the store speaks: an emulator that runs already may know no newer one."""
+"""API version of the store: an emulator that is already running may not support a newer one."""
 
 
 class AzuriteStorage:
-    """Azurite, whoever runs it, with a container for this demo.
+    """Azurite, started here or by the user, with a container for this demo.
 
     Raises:
-        AzuriteMissingError: there is no way to an Azurite on this machine.
+        AzuriteMissingError: Azurite cannot be run on this machine.
     """
 
     look: str | None = None
@@ -149,12 +149,12 @@ class AzuriteStorage:
         self.source = f"Azurite, {self._azurite.source}"
 
     def prepare(self) -> None:
-        """Fetch Azurite, if it is not here yet."""
+        """Download Azurite, unless it is installed."""
         self._azurite.install()
 
     def start(self, stack: ExitStack, scope: Scope) -> str:
         """Start Azurite and create a container in it."""
-        # First, so that nothing can come between the start and this.
+        # Before the start, so that no exception can come between.
         stack.callback(self._azurite.stop)
         self._azurite.start()
         self._container = stack.enter_context(
@@ -170,14 +170,14 @@ class AzuriteStorage:
         return f"{self._azurite.endpoint}/{self._container.container_name}"
 
     def _delete(self) -> None:
-        # An emulator that ran before goes on after. One that has died has nothing to delete.
+        # The user's emulator keeps running. One that has died has nothing to delete.
         with suppress(AzureError):
             self._container.delete_container()
 
     def checkpoints(self, scope: Scope) -> dict[str, int]:
         """Read from the blobs.
 
-        Past our store on purpose: the demo does not ask the witness that is on trial.
+        Not through this package's store, because the demo is to verify that store.
         """
         found = {}
         for blob in self._container.list_blobs(include=["metadata"]):
@@ -188,16 +188,16 @@ class AzuriteStorage:
 
 
 AZURITE = "azurite"
-"""What `--store` takes besides URLs."""
+"""Value of `--store` that is not a URL."""
 
 
 class Storage(Protocol):
-    """What holds the checkpoints.
+    """Storage of the checkpoints.
 
     Attributes:
-        source: what it is, for a human; no secret.
-        look: a command that shows what is stored; None where there is none.
-        is_own: whether it is the demo's alone, so that the user may try things on it.
+        source: human-readable description, without secrets.
+        look: a command that shows the stored rows; None if there is none.
+        is_own: whether only the demo uses it, so that the user may experiment with it.
     """
 
     source: str
@@ -205,36 +205,36 @@ class Storage(Protocol):
     is_own: bool
 
     def prepare(self) -> None:
-        """Find out what is missing, before anything is started.
+        """Check the requirements, before anything is started.
 
         Raises:
             CheckpointStoreError: it cannot be used.
         """
 
     def start(self, stack: ExitStack, scope: Scope) -> str:
-        """Make it ready for the rows of a scope, and return its URL.
+        """Prepare it for the rows of a scope, and return its URL.
 
         Args:
-            stack: ends what is started here, and removes what the demo stores.
+            stack: stops what is started here, and removes what the demo stores.
             scope: the hub and the consumer group of this demo.
         """
 
     def checkpoints(self, scope: Scope) -> dict[str, int]:
-        """The sequence number of each partition's checkpoint, as it is stored."""
+        """Return the stored sequence number of each partition's checkpoint."""
 
 
 def chosen(store: str | None, consumer: str, folder: Path) -> Storage:
-    """The storage that `--store` names.
+    """Return the storage that `--store` names.
 
     Args:
         store: `azurite` or a URL; None for a SQLite file in `folder`.
         consumer: the client that the consumers use.
-        folder: the demo's own.
+        folder: the demo's folder.
 
     Raises:
         MissingDriverError: its driver is not installed.
     """
-    # Each needs its driver, and a demo needs the one that it uses.
+    # Imported here, because each needs its driver, and the demo uses only one.
     if store == AZURITE:
         from eventhub_checkpoints.cli.demo.storage import AzuriteStorage
 

@@ -1,4 +1,4 @@
-"""What happens in the demo, in order, and how it ends."""
+"""Sequence of the demo's steps, and its result."""
 
 import signal
 import sys
@@ -24,7 +24,7 @@ from eventhub_checkpoints.registry import shown
 
 
 def report(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
-    """Show the table and say whether every promise was kept; return the exit status."""
+    """Show the table and whether every promise was kept; return the exit status."""
     screen.results(outcomes)
     broken = broken_promises(outcomes)
     if broken:
@@ -43,7 +43,7 @@ def report(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
 
 
 def keep_up(screen: Screen, servers: Servers) -> None:
-    """Say what can be tried, and wait for Ctrl-C."""
+    """Print what can be tried, and wait for Ctrl-C."""
     screen.say("The hub and the checkpoints stay until Ctrl-C. In another terminal:")
     for line in what_to_try(servers):
         screen.say(f"  {line}")
@@ -51,17 +51,17 @@ def keep_up(screen: Screen, servers: Servers) -> None:
         while True:
             signal.pause()
     except Stopped:
-        # What the user was asked for.
+        # Ctrl-C is the expected end.
         screen.say("stopping")
 
 
 def what_to_try(servers: Servers) -> Iterator[str]:
-    """Commands for a shell, without a secret of the user's."""
-    # In full, for this environment may not be the one of the other terminal.
+    """Yield shell commands, without a secret of the user."""
+    # With the full path, because the other terminal may use another environment.
     program = f"{sys.executable} -m eventhub_checkpoints"
     place, storage = servers.place, servers.storage
     yield f"export {HUB_VARIABLE}='{place.connection_string}'"
-    # What is cut off may be a password.
+    # The masked part may be a password.
     is_whole = shown(place.store_url) == place.store_url
     told = f"'{place.store_url}'" if is_whole else "...  # what you gave as --store"
     yield f"export {STORE_VARIABLE}={told}"
@@ -77,26 +77,26 @@ def what_to_try(servers: Servers) -> Iterator[str]:
 FOLDER_PREFIX = "eventhub-checkpoints-demo-"
 
 TICKS = 60
-"""Over how many ticks all events are spread, where consumers keep up."""
+"""Number of ticks over which all events are spread, if the consumers keep up."""
 
 IDLE_SECONDS = 2.0
-"""How long the last consumer waits for an event that should not come."""
+"""Seconds for which the last consumer waits for an event that should not come."""
 
 STOP_SECONDS = 60
-"""A consumer of the synchronous client takes up to a second for each partition."""
+"""Timeout: a consumer with the synchronous client takes up to a second for each partition."""
 
 
 def tell(
     plan: Plan, screen: Screen, signals: Signals, stack: ExitStack
 ) -> tuple[Servers, list[PartitionOutcome]]:
-    """Let it happen; return where it did, and how each partition came out.
+    """Run the demo; return its servers, and the outcome of each partition.
 
     Args:
-        stack: ends everything that is started here, in the reverse order.
+        stack: stops everything that is started here, in reverse order.
 
     Raises:
         CannotBeginError: the storage cannot be used; nothing was started.
-        CheckpointStoreError: a part did not start, ended early, or waited in vain.
+        CheckpointStoreError: a part did not start, exited early, or a wait timed out.
     """
     stage = set_up(plan, screen, signals, stack)
     share_and_kill(stage, plan)
@@ -110,7 +110,7 @@ def tell(
 def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> Stage:
     """Start hub, storage and publisher."""
     with signals.held_back():
-        # Spark's processes may still tidy up in there while it is being removed.
+        # Spark's processes may still clean up in the folder while it is being removed.
         temporary = TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(temporary))
     storage = prepared_storage(plan, folder, screen)
@@ -121,10 +121,10 @@ def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> St
 
 
 def prepared_storage(plan: Plan, folder: Path, screen: Screen) -> Storage:
-    """What holds the checkpoints, of which is known that it can be used.
+    """Return the storage of the checkpoints after checking that it can be used.
 
     Raises:
-        CannotBeginError: it cannot.
+        CannotBeginError: it cannot be used.
     """
     try:
         storage = chosen(plan.store, plan.consumer, folder)
@@ -137,7 +137,7 @@ def prepared_storage(plan: Plan, folder: Path, screen: Screen) -> Storage:
 
 
 def share_and_kill(stage: Stage, plan: Plan) -> None:
-    """Two consumers share the hub; one is killed in the middle of its work."""
+    """Let two consumers share the hub, and kill one in the middle of its work."""
     first, second = (stage.start_consumer(name, plan.consumer) for name in "AB")
     stage.screen.step(f"consumers A and B ({plan.consumer}) are started, the publisher begins")
     stage.until(
@@ -162,7 +162,7 @@ def share_and_kill(stage: Stage, plan: Plan) -> None:
 
 
 def take_over_and_stop(stage: Stage, plan: Plan) -> None:
-    """The other consumer takes over, works on what there is, and is stopped in order."""
+    """Let the other consumer take over and process the events, and stop it cleanly."""
     survivor = stage.consumers[1]
     stage.until(
         lambda: len(survivor.journal.held) == plan.partitions,
@@ -182,7 +182,7 @@ def take_over_and_stop(stage: Stage, plan: Plan) -> None:
 
 
 def go_on_with_spark(stage: Stage, plan: Plan) -> dict[str, list[int]]:
-    """More events come, and a PySpark stream begins at the checkpoints."""
+    """Publish more events, and read them with a PySpark stream from the checkpoints."""
     rest = plan.events - stage.publisher.total
     stage.publisher.publish(rest)
     stage.look()
@@ -195,7 +195,7 @@ def go_on_with_spark(stage: Stage, plan: Plan) -> dict[str, list[int]]:
 
 
 def return_to_a_consumer(stage: Stage, plan: Plan) -> None:
-    """A consumer begins where Spark ended, and finds nothing left."""
+    """Start a consumer where Spark ended, which finds no events left."""
     last = stage.start_consumer("C", plan.consumer)
     stage.until(lambda: len(last.journal.held) == plan.partitions, "C holds every partition")
     stage.linger(IDLE_SECONDS)
@@ -209,11 +209,11 @@ def return_to_a_consumer(stage: Stage, plan: Plan) -> None:
 def outcomes(
     stage: Stage, found: Mapping[str, int], read: Mapping[str, list[int]]
 ) -> list[PartitionOutcome]:
-    """How each partition came out, each number from where it is known at first hand.
+    """Return the outcome of each partition, with each number from its original source.
 
     Args:
         found: the checkpoints before Spark.
-        read: what Spark read.
+        read: the sequence numbers that Spark read.
     """
     left = stage.servers.stored_checkpoints()
     *before, after = [one.journal for one in stage.consumers]
@@ -236,7 +236,7 @@ def outcomes(
 
 
 def shared_evenly(partitions: int, *consumers: Program) -> bool:
-    """Whether each partition has one holder, and nobody holds less than a fair share."""
+    """Return whether each partition has one owner, and each consumer at least a fair share."""
     held: Sequence[set[str]] = [one.journal.held for one in consumers]
     if sum(map(len, held)) != partitions or len(set().union(*held)) != partitions:
         return False
@@ -244,5 +244,5 @@ def shared_evenly(partitions: int, *consumers: Program) -> bool:
 
 
 def held_by(consumer: Program) -> str:
-    """Its partitions, for a human."""
+    """Return its partitions as text."""
     return ", ".join(sorted(consumer.journal.held, key=int))

@@ -1,27 +1,27 @@
-"""What is promised about one partition, held against what was seen."""
+"""Comparison of the promises about one partition with what happened."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 SHOWN = 5
-"""Sequence numbers that a sentence names."""
+"""Maximum number of sequence numbers in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionOutcome:
-    """All that is known about one partition in the end.
+    """Final state of one partition.
 
     Attributes:
         partition: its id.
-        sent: how many events the publisher sent.
-        published: the sequence numbers that the hub has, by its own account.
-        processed: those that the consumers noted, in order, repetitions included.
+        sent: number of events that the publisher sent.
+        published: the sequence numbers that the hub reports.
+        processed: those that the consumers logged, in order, repetitions included.
         saved: the highest checkpoint that the store confirmed to a consumer; None for none.
         checkpoint: the one that Spark found in the store; None for none.
         read_by_spark: the sequence numbers that Spark read, in its order.
         checkpoint_of_spark: the one that is stored after Spark; None for none.
-        read_after_spark: the sequence numbers that a consumer found after that.
+        read_after_spark: the sequence numbers that a consumer read after that.
     """
 
     partition: str
@@ -36,31 +36,31 @@ class PartitionOutcome:
 
     @property
     def twice(self) -> int:
-        """Events that were worked on more than once, by whomever."""
+        """Number of events that were processed more than once, by any program."""
         seen = Counter(self.processed) + Counter(self.read_by_spark)
         return sum(times > 1 for times in seen.values())
 
     @property
     def lost(self) -> list[int]:
-        """Published events that nobody worked on."""
+        """Published events that were not processed."""
         seen = {*self.processed, *self.read_by_spark}
         return [number for number in self.published if number not in seen]
 
     @property
     def first_of_spark(self) -> int | None:
-        """The lowest sequence number that Spark read."""
+        """Lowest sequence number that Spark read."""
         return min(self.read_by_spark, default=None)
 
     @property
     def rest(self) -> range:
-        """What a job must read that begins at the checkpoint: the events after it."""
+        """Events after the checkpoint, which a job that begins there must read."""
         if self.checkpoint is None:
             return self.published
         return range(self.checkpoint + 1, self.published.stop)
 
 
 def broken_promises(outcomes: Iterable[PartitionOutcome]) -> list[str]:
-    """What went wrong, a sentence each; empty if every promise was kept."""
+    """Return a message for each broken promise; empty if every promise was kept."""
     return [
         f"partition {one.partition}: {sentence}"
         for one in outcomes
@@ -138,6 +138,6 @@ def _or_none(number: int | None) -> str:
 
 
 def _few(numbers: Sequence[int]) -> str:
-    """The first numbers, and how many there are if that is not all."""
+    """Return the first numbers as text, and the total count if there are more."""
     shown = ", ".join(map(str, numbers[:SHOWN])) or "none"
     return shown if len(numbers) <= SHOWN else f"{shown}, ... ({len(numbers)} in all)"

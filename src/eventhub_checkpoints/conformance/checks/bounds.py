@@ -1,4 +1,4 @@
-"""Time: how long a call takes at most, what runs side by side, and whose clock counts."""
+"""Checks of time: timeouts of calls, concurrency, and clocks."""
 
 import time
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from eventhub_checkpoints.conformance.harness import Subject, race, raising
 from eventhub_checkpoints.errors import StoreUnavailableError
 
 BOUND = 0.6
-"""Seconds that a call may take in these checks."""
+"""Maximum duration of a call in these checks, in seconds."""
 SLACK = 1.0
-"""Seconds that it may take beyond, on a busy machine."""
+"""Additional seconds that it may take on a busy machine."""
 
 
 def seconds(function: Callable[[], object]) -> float:

@@ -1,4 +1,4 @@
-"""Checkpoint rows as others leave them: every SDK, and what is no checkpoint at all."""
+"""Checks of checkpoint rows from every SDK, and of rows that are not checkpoints."""
 
 from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.harness import Subject

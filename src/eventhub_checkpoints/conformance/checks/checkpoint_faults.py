@@ -1,4 +1,4 @@
-"""Checkpoints on a backend's bad day, what they cost, and what is said of the refused ones."""
+"""Checks of checkpoints on a faulty backend: their cost, and the report of refused ones."""
 
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from eventhub_checkpoints.errors import (
 )
 
 SHORT = 0.3
-"""Seconds in which a write gives up in these checks."""
+"""Timeout of a write in these checks, in seconds."""
 WRITE = "write_checkpoint"
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints, as one writer stores them and any reader finds them."""
+"""Checks of checkpoints that one writer stores and any reader lists."""
 
 from eventhub_checkpoints.conformance.contract import check
 from eventhub_checkpoints.conformance.harness import Subject

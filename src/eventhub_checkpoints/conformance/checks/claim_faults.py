@@ -1,4 +1,4 @@
-"""Claims on a backend's bad day: only what the backend has confirmed is owned."""
+"""Checks of claims on a faulty backend: only a claim that the backend has confirmed is owned."""
 
 import time
 from dataclasses import replace
@@ -17,7 +17,7 @@ from eventhub_checkpoints.conformance.harness import Subject, raising
 from eventhub_checkpoints.errors import InvalidRecordError, StoreAccessError, StoreNotReadyError
 
 SHORT = 0.3
-"""Seconds in which an operation gives up in these checks."""
+"""Timeout of an operation in these checks, in seconds."""
 
 
 @check("G2", needs=(BASE,))

@@ -1,4 +1,4 @@
-"""Claims, one after another: who wins, and what the winner is given."""
+"""Checks of sequential claims: which one wins, and what the winner gets."""
 
 from eventhub_checkpoints.conformance.contract import check
 from eventhub_checkpoints.conformance.harness import Subject

@@ -1,4 +1,4 @@
-"""Which checkpoint may replace which: progress does not go back by accident."""
+"""Checks of which checkpoint may replace which: progress does not go back by accident."""
 
 from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.harness import Subject

@@ -1,4 +1,4 @@
-"""Names: what is apart, and what is the same in other letters."""
+"""Checks of scopes: which are separate, and which are the same in another case."""
 
 from eventhub_checkpoints.conformance.clients import Client
 from eventhub_checkpoints.conformance.contract import NotShown, check

@@ -1,4 +1,4 @@
-"""Releases, and the life of a store object."""
+"""Checks of releases, and of the lifecycle of a store object."""
 
 from functools import partial
 from typing import Any

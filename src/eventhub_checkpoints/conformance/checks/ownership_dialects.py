@@ -1,4 +1,4 @@
-"""Ownership rows as others leave them."""
+"""Checks of ownership rows from other writers."""
 
 from eventhub_checkpoints.conformance.contract import check
 from eventhub_checkpoints.conformance.harness import Subject

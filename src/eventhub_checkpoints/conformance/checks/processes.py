@@ -1,4 +1,4 @@
-"""Claims and checkpoints at the same moment, from several processes."""
+"""Checks of concurrent claims and checkpoints from several processes."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +11,10 @@ from eventhub_checkpoints.conformance.harness import Subject
 from eventhub_checkpoints.conformance.processes import RACERS, in_step
 
 LEAST, MOST = 8, 64
-"""Partitions of the first race and of the largest."""
+"""Number of partitions of the first race and of the largest."""
 SECONDS = 1.5
-"""Time in which races are begun: the faster the store, the more it takes to meet a fault."""
+"""Seconds in which races are started: the faster the store, the more races it takes to hit a race
+condition."""
 Etags = Mapping[str, str | None]
 Claim = Callable[[str, Etags, Client, float], list[Row]]
 

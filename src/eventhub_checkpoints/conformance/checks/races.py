@@ -1,4 +1,4 @@
-"""Claims and checkpoints at the same moment, from several store objects and from one."""
+"""Checks of concurrent claims and checkpoints, from several store objects and from one."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The same on the backend itself, where the author can stall it and move its clock."""
+"""Checks of the backend itself, whose clock and answers the author's accessors control."""
 
 import time
 from functools import partial
@@ -10,7 +10,7 @@ from eventhub_checkpoints.errors import StoreUnavailableError
 
 STALL = ("stall", BASE)
 LONG = 1.8
-"""Seconds that the backend is silent: longer than a call may take."""
+"""Seconds for which the backend does not answer: longer than a call may take."""
 
 
 @check("G6", needs=("shift_clock",))

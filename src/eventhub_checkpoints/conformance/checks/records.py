@@ -1,4 +1,4 @@
-"""The dicts that go in and come out, and the habits of the client that walks and edits them."""
+"""Checks of the dicts of the interface, which the client iterates over and edits."""
 
 import time
 
@@ -6,7 +6,7 @@ from eventhub_checkpoints.conformance.contract import check
 from eventhub_checkpoints.conformance.harness import Subject
 
 CLOSE = 5.0
-"""Seconds by which a time may be off: a server's resolution, and a slow call."""
+"""Tolerance of a time in seconds: a server's resolution, and a slow call."""
 
 
 @check("G9", "P3")

@@ -1,4 +1,4 @@
-"""Releases on a backend's bad day: they raise nothing, and wait for what is pending."""
+"""Checks of releases on a faulty backend: they raise nothing, and wait for pending writes."""
 
 import time
 

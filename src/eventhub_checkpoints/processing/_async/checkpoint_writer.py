@@ -32,11 +32,11 @@ from eventhub_checkpoints.processing.watermark import Position
 from eventhub_checkpoints.processing.write_state import Since, WriteState
 
 NAMES = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
-"""What tells a partition from all others."""
+"""Names that identify a partition."""
 
 
 class Finished(Protocol):
-    """What of a partition is finished: the position, and how many events it stands for."""
+    """Finished part of a partition: the position, and the number of events it stands for."""
 
     @property
     def count(self) -> int: ...
@@ -49,24 +49,24 @@ F = TypeVar("F", bound=Finished)
 
 
 class SessionProgress(Generic[F]):
-    """One partition in one claim: what is finished of it, and what is saved.
+    """Progress of one partition in one session: what is finished, and what is saved.
 
     Args:
-        names: the keys of its checkpoint besides the position.
+        names: keys of its checkpoint other than the position.
         finished: what may be saved; read under `guard`.
         policy: when to save.
-        tally: where its writes are counted.
+        tally: counts its writes.
 
     Attributes:
-        partition_id: which partition it is.
+        partition_id: the partition.
         guard: held while `finished` or `progress` is read or changed, never while waiting.
-        watchers: one for each who waits in `until`.
-        before: the claim of the same partition that this one may have overlapped; its last write
-            comes first, and no position below that is written.
-        behind_since: when the first event was begun after all before it were saved.
-        flushing: since when the last of it is being written.
-        is_over: whether the claim has ended, so that nothing is written any more.
-        is_broken: whether its policy raised when it was asked last.
+        watchers: one signal for each caller that waits in `until`.
+        before: earlier session of the same partition that this one may have overlapped; its last
+            write comes first, and no position below that is written.
+        behind_since: time when the first event was started after all before it were saved.
+        flushing: time since which its last position is being written.
+        is_over: whether the session has ended, so that nothing more is written.
+        is_broken: whether its policy raised when it was called last.
     """
 
     __slots__ = (
@@ -89,33 +89,33 @@ class SessionProgress(Generic[F]):
 
     @property
     def has_rest(self) -> bool:
-        """Whether something finished is not saved."""
+        """Return whether something finished is not saved."""
         return self.finished.count > self.progress.saved_count
 
     @property
     def pending(self) -> int:
-        """Events that were begun and that the position has not passed."""
+        """Number of events that were started and that the position has not passed."""
         return 0
 
     @property
     def unsaved(self) -> int:
-        """Events that were begun and would be read again after a crash."""
+        """Number of events that were started and would be read again after a crash."""
         return self.finished.count + self.pending - self.progress.saved_count
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing of it is written any more."""
+        """Return whether nothing of it will be written any more."""
         return self.is_over and not self.progress.is_writing
 
     async def is_covered(self, position: Position) -> bool:
-        """Whether the claim before has stored this position, or a higher one; waits for its last.
+        """Return whether the earlier session has stored this position or a higher one.
 
-        A sync client may claim a partition anew while it closes it: it lists checkpoints in one
-        thread before the last one is written in the other.
+        Waits for the last write of that session. A sync client may claim a partition again while
+        it closes it: it lists checkpoints in one thread before the other has written the last one.
         Source: azure-eventhub 5.15.1, `_eventprocessor/event_processor.py`, `_close_consumer`.
 
         Raises:
-            TimeoutError: the last write of the claim before does not end.
+            TimeoutError: the last write of the earlier session does not end.
         """
         before = self.before
         if before is None:
@@ -126,18 +126,18 @@ class SessionProgress(Generic[F]):
         return reached is not None and position.sequence_number <= reached.sequence_number
 
     async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
-        """Wait until something holds, at most so long; whether it does."""
+        """Wait until a condition holds, at most `seconds`; return whether it does."""
         if holds():
             return True
         end = time.monotonic() + seconds
-        # One for each who waits: another would clear the signal before this one has seen it.
+        # One per waiting caller: another would clear the signal before this one has seen it.
         signal = Signal()
         with self.guard:
             self.watchers = (*self.watchers, signal)
         try:
             while not holds():
                 signal.clear()
-                # It may have come to hold before the signal was cleared.
+                # The condition may have become true before the signal was cleared.
                 if not holds() and not await signal.wait(end - time.monotonic()):
                     return holds()
             return True
@@ -146,15 +146,15 @@ class SessionProgress(Generic[F]):
                 self.watchers = tuple(one for one in self.watchers if one is not signal)
 
     def changed(self) -> None:
-        """Wake who waits in `until`."""
+        """Wake the callers that wait in `until`."""
         for signal in self.watchers:
             signal.set()
 
     def stats(self, now: float) -> PartitionStats:
-        """How it is doing.
+        """Return its statistics.
 
         Args:
-            now: as `time.monotonic` has it.
+            now: current `time.monotonic()`.
         """
         with self.guard:
             progress, tally, unsaved = self.progress, self.progress.tally, self.unsaved
@@ -180,8 +180,8 @@ class PositionWriter:
     """Writes positions, and never raises.
 
     Args:
-        store: where checkpoints go.
-        on_error: is given the partition and what went wrong.
+        store: the checkpoint store.
+        on_error: called with the partition id and the error.
         settled: called when a write has ended.
 
     Attributes:
@@ -195,20 +195,20 @@ class PositionWriter:
         require("on_error", on_error, is_callback(on_error), "None, or a plain function")
         self.goes_forward_only = bool(getattr(store, "forward_only", False))
         self._store = store
-        # A store of another kind may hand on what it is given to its driver.
+        # A third-party store may pass unknown keyword arguments on to its driver.
         self._stale = {"on_stale": "raise"} if self.goes_forward_only else {}
         self._on_error = on_error
         self._settled = settled
 
     async def write(self, one: SessionProgress[Any], due: Due, seconds: float) -> None:
-        """Write what is due of a partition, within so many seconds."""
-        # A claim that is over may be another client's by now.
+        """Write what is due of a partition, within this many seconds."""
+        # Another client may hold the partition if the session is over.
         if one.is_over:
             with one.guard:
                 one.progress.was_dropped()
             one.changed()
             return
-        # What was cut off may have been stored all the same: it is written again.
+        # A write that was cut off may have been stored all the same: it is retried.
         error: Exception | None = TimeoutError("the write was cut off")
         is_written = False
         try:
@@ -223,14 +223,14 @@ class PositionWriter:
             self.report(one.partition_id, error)
 
     async def _save(self, one: SessionProgress[Any], position: Position) -> bool:
-        """Store a position, unless the claim before has; whether it was stored."""
+        """Store a position, unless the earlier session has; return whether it was stored."""
         if await one.is_covered(position):
             return False
         await self.put(one, position, **self._stale)
         return True
 
     def was_not_begun(self, one: SessionProgress[Any], error: Exception) -> None:
-        """Note that a write could not even be begun."""
+        """Record that a write could not even be started."""
         self._settle(one, error)
         self.report(one.partition_id, error)
 
@@ -255,7 +255,7 @@ class PositionWriter:
         self._settled()
 
     def broke(self, one: SessionProgress[Any], error: Exception) -> None:
-        """Note that a policy raised; the other partitions are looked after all the same."""
+        """Record that a policy raised; the other partitions are not affected."""
         one.is_broken = True
         log.error("the policy of partition %s raised", one.partition_id, exc_info=error)
         self._tell(one.partition_id, error)
@@ -265,8 +265,8 @@ class PositionWriter:
 
         Args:
             one: the partition.
-            position: any.
-            **kwargs: what the store is given besides.
+            position: any position.
+            **kwargs: further arguments of the store.
         """
         row: dict[str, Any] = {
             **one.names,
@@ -276,7 +276,7 @@ class PositionWriter:
         await self._store.update_checkpoint(row, **kwargs)
 
     def report(self, partition_id: str, error: Exception) -> None:
-        """Say that a write went wrong; nobody is interrupted by it."""
+        """Report a failed write; this interrupts nobody."""
         log.warning("checkpoint of partition %s: %s", partition_id, str(error) or repr(error))
         self._tell(partition_id, error)
 
@@ -290,21 +290,21 @@ class PositionWriter:
 
 
 SHORTEST_WRITE = 0.05
-"""Seconds without which no write is begun again."""
+"""Minimum number of seconds left for which a write is started again."""
 GRACE = 0.5
-"""Seconds for a write that was cut off to end, before it counts as hanging."""
+"""Seconds that a cancelled write has to end, before it counts as hanging."""
 AFTER_ERROR = 1.0
-"""Seconds until a policy that raised is asked again."""
+"""Seconds until a policy that raised is called again."""
 
 
 class CheckpointWriter:
-    """Writes what is due of many partitions, and never raises.
+    """Writes the due positions of many partitions, and never raises.
 
     Args:
-        store: where checkpoints go.
+        store: the checkpoint store.
         write_timeout: seconds that one write may take.
-        on_error: is given the partition and what went wrong.
-        unhealthy_after: seconds for which a partition's writes may fail.
+        on_error: called with the partition id and the error.
+        unhealthy_after: seconds for which the writes of a partition may fail.
     """
 
     def __init__(
@@ -326,25 +326,25 @@ class CheckpointWriter:
 
     @property
     def goes_forward_only(self) -> bool:
-        """Whether the store refuses to go back."""
+        """Return whether the store refuses to go back."""
         return self._writer.goes_forward_only
 
     def start(self) -> None:
-        """Look after its partitions in this process and event loop, if there are any."""
+        """Start the background writer in this process and event loop, if there are partitions."""
         with self._changing:
             if self._all:
                 self._background.start()
 
     def add(self, one: SessionProgress[Any]) -> None:
-        """Look after a partition."""
+        """Add a partition to those that are written."""
         with self._changing:
-            # In this order: with a partition and nobody who looks it would not be healthy.
+            # Started first: partitions without a running writer would count as unhealthy.
             self._background.start()
             self._all = self._all | {one}
         self._background.wake()
 
     def end(self, one: SessionProgress[Any]) -> None:
-        """Begin no more writes of a partition."""
+        """Start no more writes of a partition."""
         with one.guard:
             one.is_over = True
         with self._changing:
@@ -352,12 +352,12 @@ class CheckpointWriter:
         one.changed()
 
     async def finish(self, one: SessionProgress[Any], seconds: float, *, flushes: bool) -> None:
-        """End a claim: when this returns, nothing of it is being written, if the store answers.
+        """End a session: when this returns, none of its writes runs, if the store answers.
 
         Args:
-            one: the partition in that claim.
-            seconds: within which it has to be done.
-            flushes: whether all that is finished is written first.
+            one: the partition in that session.
+            seconds: maximum duration.
+            flushes: whether everything finished is written first.
         """
         end = time.monotonic() + seconds
         try:
@@ -367,15 +367,15 @@ class CheckpointWriter:
                 )
         finally:
             self.end(one)
-            # The partition is released next, and a write that lands after that is another's loss.
+            # The partition is released next; a later write would overwrite the next owner's.
             await one.until(lambda: not one.progress.is_writing, end - time.monotonic())
 
     def wake(self) -> None:
-        """Look at once whether something is due."""
+        """Check now whether something is due."""
         self._background.wake()
 
     def is_healthy(self) -> bool:
-        """Whether checkpoints are being written."""
+        """Return whether checkpoints are being written."""
         now, everything = time.monotonic(), self._all
         since = [one.progress.trying_since for one in everything]
         too_long = any(one is not None and now - one > self._unhealthy_after for one in since)
@@ -384,7 +384,7 @@ class CheckpointWriter:
         return self._background.is_alive or not everything
 
     def stats(self) -> list[tuple[Mapping[str, str], PartitionStats]]:
-        """How each partition is doing, after its names."""
+        """Return the names and statistics of each partition."""
         now = time.monotonic()
         return [(one.names, one.stats(now)) for one in self._all]
 
@@ -400,7 +400,7 @@ class CheckpointWriter:
         return nearest - now
 
     def _look_at(self, one: SessionProgress[Any], now: float) -> float:
-        """Start what is due of a partition; when to look again."""
+        """Start what is due of a partition; return when to look again."""
         progress, limit = one.progress, self._write_timeout + GRACE
         due = None
         with one.guard:
@@ -420,20 +420,20 @@ class CheckpointWriter:
     def _start(self, one: SessionProgress[Any], due: Due) -> None:
         try:
             self._background.begin(self._writer.write, one, due, self._write_timeout)
-        except RuntimeError as error:  # there is no thread to be had
+        except RuntimeError as error:  # no thread can be started
             self._writer.was_not_begun(one, error)
 
     async def flush(self, one: SessionProgress[Any], seconds: float) -> bool:
-        """Write all that is finished of a partition; whether it is saved.
+        """Write everything finished of a partition; return whether it is saved.
 
         Args:
             one: the partition.
-            seconds: within which it has to be done; a write that failed is tried again, unless
-                that would not help. One that hangs is waited for no longer.
+            seconds: maximum duration; a failed write is retried, unless that would not help. A
+                write that hangs is not waited for any longer.
         """
         end = time.monotonic() + seconds
         shortest = min(SHORTEST_WRITE, seconds / 2)
-        # Who finishes events all the while must not keep this from ending.
+        # Otherwise a caller that keeps finishing events would keep this from ending.
         goal = one.finished.count
         while one.progress.saved_count < goal and not one.is_over:
             if (left := end - time.monotonic()) < shortest:
@@ -448,7 +448,7 @@ class CheckpointWriter:
         return bool(one.progress.saved_count >= goal)
 
     async def flush_all(self, several: Sequence[SessionProgress[Any]], seconds: float) -> bool:
-        """Write all that is finished of several partitions, side by side; whether all is saved."""
+        """Write everything finished of several partitions at once; return whether it is saved."""
         end, is_saved = time.monotonic() + seconds, True
         await self.begin_flush(several, seconds)
         for one in several:
@@ -456,12 +456,12 @@ class CheckpointWriter:
         return is_saved
 
     async def begin_flush(self, several: Sequence[SessionProgress[Any]], seconds: float) -> None:
-        """Begin to write what is finished of several partitions, and wait for none."""
+        """Start to write what is finished of several partitions, without waiting."""
         for one in several:
             await self._write_rest(one, seconds)
 
     async def _write_rest(self, one: SessionProgress[Any], seconds: float) -> None:
-        """Have what is finished written beside the caller: a store that hangs must not hold it."""
+        """Write what is finished in the background: a hanging store must not block the caller."""
         if seconds <= 0:
             return
         with one.guard:
@@ -471,12 +471,12 @@ class CheckpointWriter:
         seconds = min(self._write_timeout, seconds)
         try:
             self._background.begin(self._writer.write, one, due, seconds)
-        except RuntimeError:  # at the interpreter's end no thread can be started
+        except RuntimeError:  # no thread can be started during interpreter shutdown
             await self._writer.write(one, due, seconds)
         self._background.wake()
 
     def begin(self, function: Callable[..., Awaitable[None]], *args: object) -> None:
-        """Call a function that does not raise beside the caller; `close` waits for it.
+        """Call a function that does not raise in the background; `close` waits for it.
 
         Raises:
             RuntimeError: no thread can be started.
@@ -485,5 +485,5 @@ class CheckpointWriter:
         self._background.begin(function, *args)
 
     async def close(self, seconds: float) -> None:
-        """End what was started."""
+        """End everything that was started."""
         await self._background.stop(seconds)

@@ -1,7 +1,8 @@
-"""Checkpoints of what was processed, in whatever order, for handlers of a plain client.
+"""Checkpoints for event handlers that process events concurrently, in any order.
 
-An event is tracked when it arrives and finished when it was processed. What is saved is the last
-position before which everything is finished, when the policy says so, beside the handlers.
+An event is tracked when it arrives and finished when it was processed. The saved position is the
+last one up to which all events are finished. It is written in the background, when the policy asks
+for it.
 """
 
 import time
@@ -38,14 +39,17 @@ NOT_ANNOUNCED = (
 
 
 class Handlers(TypedDict):
-    """What `Checkpointer.handlers` adds to the arguments of the client's `receive`."""
+    """Keyword arguments that `Checkpointer.handlers` adds to the client's `receive`."""
 
     on_partition_initialize: Callable[[PartitionContext], Awaitable[None]]
     on_partition_close: Callable[[PartitionContext, CloseReason], Awaitable[None]]
 
 
 class Checkpointer(ContextGuard):
-    """Saves how far the partitions of a client were processed.
+    """Saves the positions of the partitions that a client processes, in whatever order.
+
+    Each event is tracked when it arrives. The saved position is the last one up to which all events
+    are finished, so a crash repeats events but loses none:
 
     ```python
     checkpointer = Checkpointer(store, every(events=500, seconds=5))
@@ -58,24 +62,26 @@ class Checkpointer(ContextGuard):
     ```
 
     Args:
-        store: the object that the client has as its `checkpoint_store`.
+        store: the store that the client was constructed with, as its `checkpoint_store`.
         policy: when to save.
-        max_pending: events of a partition that may be begun and not passed by its position;
-            `track` waits rather than begin more.
-        max_unsaved: events of a partition that may be begun and not saved: the most that are read
-            again after a crash, also while the store is away; None: any number.
-        drain_timeout: seconds that events which were begun have to finish when the client stops.
+        max_pending: maximum number of events of a partition that are started and not yet passed by
+            its position; `track` waits rather than exceed it.
+        max_unsaved: maximum number of events of a partition that are started and not yet saved: at
+            most this many are read again after a crash, even if the store is unavailable; None: no
+            limit.
+        drain_timeout: seconds that started events have to finish when the client stops.
         write_timeout: seconds that one write may take.
-        on_error: is given the partition id and the error of a write that failed, which is tried
-            again, or was refused as stale. A plain function, called beside the handlers.
-        unhealthy_after: seconds for which writes may fail while `healthy` is still true.
+        on_error: called with the partition id and the error of a write that failed, and is retried,
+            or that was refused as stale. A plain function, called concurrently with handlers.
+        unhealthy_after: seconds for which writes may fail while `healthy` still returns True.
 
-    Without `handlers` the last of each claim is not saved when it ends. That is logged, once: with
-    the first event of an aio client; a sync one may deliver an event before it announces the
-    partition, so there with an event that comes a second later, or by `close`.
+    Without `handlers`, the last position of each session is not saved when the session ends. A
+    warning is logged once: for an aio client, with the first event. A sync client may deliver an
+    event before it announces the partition, so for it the warning is logged with an event that
+    arrives a second later, or on `close`.
 
     Raises:
-        ConfigurationError: one of the settings cannot work.
+        ConfigurationError: a setting is invalid.
     """
 
     def __init__(
@@ -96,7 +102,7 @@ class Checkpointer(ContextGuard):
         require("max_pending", max_pending, is_count(max_pending), "a whole number, 1 or more")
         if max_unsaved is not None:
             require("max_unsaved", max_unsaved, is_count(max_unsaved), "None, or 1 or more")
-            # Or an event might wait for a save that is not due before it has arrived.
+            # Otherwise an event might wait for a save that becomes due only after it has arrived.
             policy = any_of(policy, every(events=-(-max_unsaved // 2)))
         self._drain_timeout = drain_timeout
         self._write_timeout = write_timeout
@@ -110,9 +116,9 @@ class Checkpointer(ContextGuard):
 
     @property
     def handlers(self) -> Handlers:
-        """What the client's `receive` takes besides: `on_initialize` and `on_close` by its names.
+        """Return keyword arguments for the client's `receive`: its open and close callbacks.
 
-        A client with handlers of its own for these calls both methods in them.
+        If the client needs callbacks of your own, call `on_initialize` and `on_close` in them.
         """
         return {
             "on_partition_initialize": self.on_initialize,
@@ -120,22 +126,22 @@ class Checkpointer(ContextGuard):
         }
 
     async def on_initialize(self, partition_context: PartitionContext) -> None:
-        """Begin a claim: pass it as the client's `on_partition_initialize`."""
+        """Begin a session; pass this as the client's `on_partition_initialize`."""
         check_context(self, partition_context)
         self._compare_store(partition_context)
         CLAIM_HERE.set(self._claims.of(partition_context, announces=True))
 
     async def on_close(self, partition_context: PartitionContext, reason: CloseReason) -> None:
-        """Save the last of a claim, and end it: pass it as the client's `on_partition_close`.
+        """Save the last position of a session, and end it; pass it as `on_partition_close`.
 
-        When the client stops, events that were begun may finish within `drain_timeout`. When the
-        partition is lost, what is finished is saved only where the store refuses to go back;
-        the client says so also after an error, when the partition is still its own.
+        When the client stops, started events may finish within `drain_timeout`. When the partition
+        is lost, what is finished is saved only if the store refuses to go back; the client reports
+        a loss after an error as well, when it still owns the partition.
         """
         claim = self._claims.open.get(key_of(partition_context))
         if claim is None:
             return
-        # A sync client that is closed while it receives says that it has lost the partition.
+        # A sync client that is closed while it receives reports that it has lost the partition.
         stops = reason == CloseReason.SHUTDOWN or is_client_closed()
         now = time.monotonic()
         drained_by = self._claims.drained_by(claim, self._drain_timeout) if stops else now
@@ -148,19 +154,19 @@ class Checkpointer(ContextGuard):
             await self._claims.finish(claim, flushes=flushes, stops=stops)
 
     def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
-        """Begin an event, in the order of arrival: before it is handed to a task of its own.
+        """Start an event; call it in the order of arrival, before any concurrent processing.
 
-        `async with checkpointer.track(partition_context, event):` finishes it at the end, or
-        gives it up where an exception leaves. `ticket = await checkpointer.track(...)` is
-        finished by `ticket.done()`, or by `checkpointer.done(event)`. Either waits while
-        `max_pending` or `max_unsaved` is reached.
+        `async with checkpointer.track(partition_context, event):` finishes the event at the end of
+        the block, or gives it up if an exception leaves the block.
+        `ticket = await checkpointer.track(...)` is finished by `ticket.done()`, or by
+        `checkpointer.done(event)`. Both wait while `max_pending` or `max_unsaved` is reached.
 
         Raises:
-            InvalidRecordError: it is no event, or that is no partition context. (With
-                `max_wait_time` the client calls its handler with None, too.)
-            CheckpointStoreError: the first of the events that are not passed was given up, so
-                that nothing behind it can be saved; or the client was closed while the event
-                waited. Let it leave the handler: the client then closes the partition, and the
+            InvalidRecordError: the arguments are not a partition context and an event. (With
+                `max_wait_time` the client also calls its handler with None.)
+            CheckpointStoreError: the next event that the position has to pass was given up, so
+                nothing behind it can be saved; or the client was closed while the event waited.
+                Let the exception leave the handler: the client then closes the partition, and the
                 event is read again.
         """
         here, claims = CLAIM_HERE.get(), self._claims
@@ -194,9 +200,9 @@ class Checkpointer(ContextGuard):
             )
 
     def done(self, event: EventData) -> None:
-        """Finish an event that was tracked; any thread may.
+        """Finish an event that was tracked; may be called in any thread.
 
-        An event whose claim has ended changes nothing: it is read again.
+        It has no effect if the session of the event has ended: the event is read again.
         """
         for claim in self._claims.open.values():
             if ticket := claim.begun.get(id(event)):
@@ -205,31 +211,31 @@ class Checkpointer(ContextGuard):
         self._warn("done() was given an event that is not tracked, or whose claim had ended")
 
     async def flush(self, partition_id: str | None = None) -> bool:
-        """Save what is finished, of one partition or of all; whether all of it is saved."""
+        """Save what is finished, of one or all partitions; return whether all of it is saved."""
         return await self._claims.flush(partition_id)
 
     async def close(self) -> None:
-        """Save what is finished, and end all claims for good; the store stays open.
+        """Save what is finished, and end all sessions for good; the store stays open.
 
-        A partition that is being closed is waited for: its events have their `drain_timeout`, and
-        then it is released. (An aio client's `close` does not always wait for that.)
+        Waits for a partition that is being closed: its events have `drain_timeout`, and then it is
+        released. (An aio client's `close` does not always wait for that.)
         """
         if not all(claim.is_announced for claim in self._claims.open.values()):
             self._warn(NOT_ANNOUNCED)
         await self._claims.close()
 
     def stats(self) -> dict[str, PartitionStats]:
-        """How each partition that is open is doing, by its id.
+        """Return statistics of each open partition, by its id.
 
-        Where partitions of several hubs or consumer groups are open, by
+        If partitions of several hubs or consumer groups are open, the keys are
         `namespace/hub/group/id`.
         """
         return self._claims.stats()
 
     def healthy(self) -> bool:
-        """Whether checkpoints are being written: for a liveness probe.
+        """Return whether checkpoints are being written: for a liveness probe.
 
-        False also if the client has another store than this object.
+        Also returns False if the client has a different store than this object.
         """
         return self._claims.saver.is_healthy() and not self._has_other_store
 

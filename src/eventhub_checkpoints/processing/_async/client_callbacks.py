@@ -1,4 +1,4 @@
-"""What a processor is told by its client, and what it makes of that."""
+"""Callbacks that an EventProcessor passes to its client."""
 
 import logging
 import math
@@ -39,32 +39,32 @@ from eventhub_checkpoints.processing.start_position import StartChoice, refused_
 log = logging.getLogger("eventhub_checkpoints")
 
 LOOKING = 10.0
-"""Seconds after which it is looked again whether the first event has arrived."""
+"""Seconds between checks whether the first event has arrived."""
 AT_ONCE = 8
-"""Partitions that the hub is asked about each time."""
+"""Partitions that the hub is queried about in each check."""
 ENDING = 1.0
 """Seconds that the hub has to answer when the processor stops."""
 ROUND = 120.0
-"""Seconds in which a client that fails to balance its load says so again."""
+"""Seconds within which a client that fails to balance its load reports that again."""
 
 
 class ClientCallbacks:
-    """The callbacks of a client, from when it is made until it has stopped.
+    """Callbacks of a client, from when it is created until it has stopped.
 
     Args:
-        make: makes the processor of a claim.
-        store: where positions are saved.
+        make: creates the processor of a session.
+        store: the store of the processor.
         options: see `EventProcessor`.
         over: called when there is a reason to stop.
 
     Attributes:
-        error: why it has to stop; None: for no reason of its own.
-        claims: what is saved of which partition.
+        error: why it has to stop; None if it has no reason itself.
+        claims: the sessions of all partitions.
         handling: how events are handled.
         starts: where partitions start.
-        store: what the client is given as its store.
+        store: store that is passed to the client.
         vetting: finds positions that the hub does not have.
-        is_ready: whether the client was ready, and asks the store itself.
+        is_ready: whether the client was already constructed, and uses the store itself.
         is_compared: whether it is known to have the same store.
     """
 
@@ -79,7 +79,7 @@ class ClientCallbacks:
         self._options = options
         self._over = over
         self._below = store
-        # A write that failed is logged where it is made.
+        # A failed write is logged where it happens.
         told = None if options.on_error is None else self.report
         make_saver = partial(
             CheckpointWriter, store, options.write_timeout, told, options.unhealthy_after
@@ -117,22 +117,22 @@ class ClientCallbacks:
         return number if isinstance(number, int) else None
 
     async def _beside(self, function: Callable[..., Awaitable[None]], *args: object) -> None:
-        """Call a function beside the caller; the end of the claims waits for it."""
+        """Call a function in the background; the end of the sessions waits for it."""
         try:
             self.claims.saver.begin(function, *args)
-        except RuntimeError:  # at the interpreter's end no thread can be started
+        except RuntimeError:  # no thread can be started during interpreter shutdown
             await function(*args)
 
     def stop(self) -> None:
-        """Begin nothing more: no claim, no batch, no further attempt."""
+        """Start nothing more: no claim, no batch, no further attempt."""
         self.store.is_stopping = self.handling.is_stopping = True
         for session in list(self._sessions.values()):
             session.claim.changed()
 
     async def settled(self) -> None:
-        """Wait until what is being closed is closed.
+        """Wait until the partitions that are being closed are closed.
 
-        An aio client forgets a partition that it has lost, while it is still being closed.
+        An aio client forgets a partition that it has lost while it is still being closed.
         """
         for partition_id in list(self._closing):
             await self._closed(partition_id)
@@ -142,11 +142,11 @@ class ClientCallbacks:
             pass
 
     async def on_initialize(self, context: PartitionContext) -> None:
-        """A partition is open."""
+        """Open a partition."""
         # A sync client may still open one after it was stopped.
         if self.store.is_stopping or await self._has_other_store(context):
             return
-        # Either client may open a partition again while it still closes it.
+        # Either client may open a partition again while it is still closing it.
         await self._closed(context.partition_id)
         known = self._sessions.get(context.partition_id)
         if known is not None and known.claim.is_announced:
@@ -160,10 +160,10 @@ class ClientCallbacks:
         await session.open()
 
     async def _has_other_store(self, context: PartitionContext) -> bool:
-        """Return whether a client that is ready claims its partitions in another store.
+        """Return whether an already constructed client claims its partitions in another store.
 
-        It is asked where the client cannot be: a partition that the client has just claimed has an
-        owner in the store of both.
+        This checks the processor's store, since the client does not expose its own: a partition
+        that the client has just claimed must have an owner there.
         """
         if self.is_compared:
             return False
@@ -184,7 +184,7 @@ class ClientCallbacks:
         return not self.is_compared
 
     async def _vet(self, context: PartitionContext) -> None:
-        """See to the position of a partition whose client asks the store itself."""
+        """Validate the start position of a partition whose client uses the store itself."""
         names = context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
         try:
             await self.store.list_checkpoints(*names)
@@ -194,14 +194,14 @@ class ClientCallbacks:
             await self.vetting.opening([context.partition_id])
 
     def _session(self, context: PartitionContext) -> PartitionHandler:
-        """The session of a claim; a sync client may deliver before it says that it has begun."""
+        """Return the session of a partition; a sync client may deliver before it announces it."""
         with self._guard:
             session = self._sessions.get(context.partition_id)
             if session is None:
                 self._require_store()
                 claim = self.claims.begin(context)
                 if context.partition_id in self._steering.refused:
-                    # The claim before was of a hub that is gone, whose numbers say nothing here.
+                    # The earlier session was of a deleted hub, whose numbers are unrelated.
                     claim.before = None
                 session = PartitionHandler(context, claim, self.handling)
                 self._sessions[context.partition_id] = session
@@ -210,7 +210,7 @@ class ClientCallbacks:
             return session
 
     def _require_store(self) -> None:
-        """Refuse a client that opens partitions and has asked nobody whose they are."""
+        """Refuse a client that opens partitions without listing ownerships in the store."""
         if not self.is_ready and not self.store.is_asked:
             error = ConfigurationError(
                 "client returned one without the checkpoint_store= that it was given"
@@ -221,15 +221,15 @@ class ClientCallbacks:
     def _look(self) -> float:
         """Ask the hub for events while none has arrived; return when to look again.
 
-        The client attaches to a consumer group that does not exist again and again, and does not
-        call `on_error`.
+        The client keeps attaching to a consumer group that does not exist, and does not call
+        `on_error`.
         Source: azure-eventhub 5.15.1, as in `position_validator`.
         """
         if self._has_received or self.store.is_stopping:
             return math.inf
         sessions = list(self._sessions.values())
         since = [one.waits_since for one in sessions if one.waits_since is not None]
-        # One thread of a sync client calls all handlers, `initialize` too.
+        # A sync client calls all handlers in one thread, including `initialize`.
         are_ready = sessions and len(since) == len(sessions)
         if are_ready and time.monotonic() - max(since) > LOOKING and not self._is_asking:
             self._is_asking = True
@@ -248,7 +248,7 @@ class ClientCallbacks:
             if self._has_received or self.store.is_stopping:
                 return
             if has_events:
-                # What was published just now may be on its way: only a second look believes it.
+                # New events may still be on their way: only a second check is conclusive.
                 if self._seemed_silent:
                     self._silent_since = since
                     self._tell_silence(session.context, time.monotonic() - since)
@@ -270,7 +270,7 @@ class ClientCallbacks:
         )
 
     def is_cut_off_for(self, seconds: float) -> bool:
-        """Return whether the client has not reached the hub, or its consumer group, for so long."""
+        """Return whether the client has failed to reach the hub or consumer group for this long."""
         now = time.monotonic()
         silent, unbalanced = self._silent_since, self._unbalanced
         if silent is not None and now - silent > seconds:
@@ -278,23 +278,23 @@ class ClientCallbacks:
         if unbalanced is None:
             return False
         first, last = unbalanced
-        # What goes wrong later than that is the store's.
+        # Failures after that are the store's.
         is_over = self.store.asked_at > last or now - last > max(seconds, ROUND)
         return not is_over and now - first > seconds
 
     async def stop_watching(self) -> None:
-        """Ask for no more events."""
+        """Stop checking for events."""
         await self._watch.stop(ENDING)
 
     async def on_events(self, context: PartitionContext, events: list[EventData]) -> None:
-        """Events have arrived, or none for a while."""
+        """Process delivered events, or an empty batch after `max_wait_time`."""
         if events and not self._has_received:
             self._has_received, self._silent_since = True, None
         if not self.store.is_stopping and not await self._has_other_store(context):
             await self._session(context).receive(events)
 
     async def on_close(self, context: PartitionContext, reason: CloseReason) -> None:
-        """A partition is closed; it is released when this returns."""
+        """Close a partition; it is released when this returns."""
         with self._guard:
             session = self._sessions.pop(context.partition_id, None)
         if session is not None:
@@ -302,7 +302,7 @@ class ClientCallbacks:
                 await self._close(session, reason)
 
     async def _close(self, session: PartitionHandler, reason: CloseReason) -> None:
-        # A client that is closed while it receives says that it has lost the partition.
+        # A client that is closed while it receives reports that it has lost the partition.
         if self.store.is_stopping or is_client_closed():
             reason = CloseReason.SHUTDOWN
         stops = reason == CloseReason.SHUTDOWN
@@ -323,13 +323,13 @@ class ClientCallbacks:
             self.store.open_partitions.discard(partition_id)
 
     async def on_error(self, context: PartitionContext | None, error: Exception) -> None:
-        """Something failed: in a partition, or between them where there is no context."""
+        """Handle an error of a partition, or of the client as a whole if there is no context."""
         if context is None:
             now = time.monotonic()
             first, last = self._unbalanced or (now, now)
             self._unbalanced = (now if self.store.asked_at > last else first), now
             if isinstance(error, EventHubError):
-                # The client's own names neither the hub nor what to do.
+                # The client's own message names neither the hub nor a remedy.
                 explained = explanation(error, scope_of(self.vetting.client))
                 explained.__cause__ = error
                 error = explained
@@ -369,7 +369,7 @@ class ClientCallbacks:
         self._over()
 
     def report(self, partition_id: str | None, error: Exception) -> None:
-        """Tell the user's `on_error`; what it raises is logged, and harms nobody."""
+        """Call the user's `on_error`; an exception in it is logged, and has no other effect."""
         if self._options.on_error is None:
             where = "load balancing" if partition_id is None else f"partition {partition_id}"
             log.warning("%s: %r", where, error)

@@ -1,6 +1,7 @@
-"""Calls a user's processor with the events of a partition, and handles what it raises.
+"""Dispatcher that calls a user's processor with the events of a partition.
 
-`Dispatcher` calls the processor and retries; `PartitionHandler` opens and closes it.
+`Dispatcher` has what all partitions share, `Dispatch` calls the processor of one session and
+retries, and `PartitionHandler` opens and closes it.
 """
 
 import logging
@@ -33,15 +34,15 @@ log = logging.getLogger("eventhub_checkpoints")
 
 @dataclass(slots=True)
 class Dispatcher:
-    """How the events of every partition are handled.
+    """Settings and state that the sessions of all partitions share.
 
     Attributes:
-        make: makes the processor of a claim.
-        options: what the user has asked for.
-        report: is told of errors, with the partition.
-        fail: is told why all has to stop.
-        is_stopping: whether nothing more is begun.
-        stopped: partitions that are not processed any further, and why.
+        make: creates the processor of a session.
+        options: options of the `EventProcessor`.
+        report: called with an error and its partition.
+        fail: called with the error for which the whole processor has to stop.
+        is_stopping: whether nothing more is started.
+        stopped: partitions whose processing has stopped, and the reason.
     """
 
     make: Callable[[PartitionContext, CheckpointManager], Any]
@@ -53,11 +54,11 @@ class Dispatcher:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether events are finished when `process_events` returns."""
+        """Return whether events are finished when `process_events` returns."""
         return self.options.policy is not None
 
     def stop(self, partition_id: str, number: int, error: Exception) -> None:
-        """Process a partition no further than before an event, for this reason."""
+        """Stop processing a partition before an event, because of this error."""
         poison = PoisonError(partition_id, number)
         poison.__cause__ = error
         self.stopped[partition_id] = poison
@@ -66,13 +67,13 @@ class Dispatcher:
 
 
 class Dispatch:
-    """Gives the events of one claim to its processor.
+    """Passes the events of one session to its processor.
 
     Attributes:
-        processor: the user's; None: it is not made.
-        runner: in which its methods run.
-        is_over: whether nothing more is given.
-        work: what was given, and what of it is finished.
+        processor: the user's object; None: not created yet.
+        runner: runs its methods.
+        is_over: whether no more events are passed.
+        work: delivered events, and which of them are finished.
     """
 
     def __init__(
@@ -89,14 +90,14 @@ class Dispatch:
 
     @property
     def is_ending(self) -> bool:
-        """Whether nothing more is begun."""
+        """Return whether nothing more is started."""
         return self.is_over or self._handling.is_stopping
 
     async def give(self, events: list[EventData]) -> None:
-        """Have events processed, or none, which says that there were none for a while.
+        """Process events; an empty list means that none arrived for a while.
 
         Raises:
-            CheckpointStoreError: too many wait for one that was given up.
+            CheckpointStoreError: too many events wait for one that was given up.
         """
         if not events:
             await self._attempt(events)
@@ -119,7 +120,7 @@ class Dispatch:
         return not self.is_ending
 
     async def _attempt(self, events: list[EventData]) -> BaseException | None:
-        """Give events until the handler returns; the error, if it never does."""
+        """Call the handler until it returns; return the error if it never does."""
         error: BaseException | None = None
         attempts = self._handling.options.attempts
         for attempt in range(attempts):
@@ -136,7 +137,7 @@ class Dispatch:
         return error
 
     async def _one_by_one(self, events: list[EventData], error: BaseException) -> None:
-        """Find the event that cannot be processed, and do with it as asked."""
+        """Find the event that cannot be processed, and apply `on_poison` to it."""
         for event in events:
             position = position_of(event)
             if self.work.has_passed(position):
@@ -150,7 +151,7 @@ class Dispatch:
                 self.work.finish(position)
 
     async def _passes_over(self, event: EventData, error: BaseException) -> bool:
-        """Whether to go on behind an event that cannot be processed."""
+        """Return whether to continue after an event that cannot be processed."""
         if self.is_ending or not isinstance(error, Exception):
             return False
         number, wanted = event.sequence_number or 0, self._handling.options.on_poison
@@ -162,25 +163,25 @@ class Dispatch:
         elif wanted == "skip":
             log.warning("event %d of partition %s is skipped", number, self._partition_id)
             return True
-        # A refusal while it is being closed is no reason not to try again in the next claim.
+        # A failure while the partition is being closed must not stop it for its next session.
         if not self.is_ending:
             self._handling.stop(self._partition_id, number, error)
         return False
 
     async def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
-        """Call a function of the user's; what it raised: if that is no `Exception`, all stops."""
+        """Call a user's function, return its error; stop all if it is not an `Exception`."""
         error = await self.runner.tried(function, *args)
         if error is not None and not isinstance(error, Exception):
             self.fail(error)
         return error
 
     def fail(self, error: BaseException) -> None:
-        """Give nothing more, and have all stop."""
+        """Pass no more events, and stop the whole processor."""
         self.is_over = True
         self._handling.fail(error)
 
     async def tell(self, error: BaseException) -> None:
-        """Tell the processor of an error; what it raises itself is reported."""
+        """Pass an error to the processor's `process_error`; report what that raises."""
         hook = getattr(self.processor, "process_error", None)
         again: BaseException | None = error
         if hook is not None and isinstance(error, Exception):
@@ -190,12 +191,12 @@ class Dispatch:
 
 
 class PartitionHandler:
-    """The events of one claim, from the client to the user's processor and to the checkpoint.
+    """Events of one session, from the client to the user's processor and to the checkpoint.
 
     Attributes:
         context: the client's context of the partition.
-        claim: what is finished and saved.
-        waits_since: when it was ready for its first event; None: it is not yet.
+        claim: the session: what is finished and saved.
+        waits_since: when it became ready for its first event; None: not yet.
     """
 
     def __init__(
@@ -212,7 +213,7 @@ class PartitionHandler:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the partition is not processed any further."""
+        """Return whether processing of the partition has stopped."""
         return self.context.partition_id in self._handling.stopped
 
     @property
@@ -222,13 +223,13 @@ class PartitionHandler:
 
     @property
     def has_begun(self) -> bool:
-        """Whether any event has arrived."""
+        """Return whether any event has arrived."""
         return self._giving.work.newest != -math.inf
 
     async def open(self) -> None:
-        """Make the processor, once; events wait for that.
+        """Create the processor, once; events wait for that.
 
-        A sync client delivers events in another thread than the one that opens the partition.
+        A sync client delivers events in a different thread than the one that opens the partition.
         """
         async with self._opening:
             if not (self._is_open or self.is_stopped):
@@ -257,12 +258,12 @@ class PartitionHandler:
         """Process what the client delivers.
 
         Raises:
-            Exception: what making or initializing the processor raised; the client closes the
-                partition then, and claims it anew.
+            Exception: what creating or initializing the processor raised; the client then closes
+                the partition and claims it again.
             CheckpointStoreError: too many events wait for one that was given up; likewise.
         """
         await self.open()
-        # What a stopped partition delivers is left for whoever processes it next.
+        # Events of a stopped partition are left for the next owner.
         if self._giving.is_ending or self.is_stopped:
             return
         if self._failure is not None:
@@ -270,16 +271,16 @@ class PartitionHandler:
         await self._giving.runner.run(self._giving.give, events)
 
     async def tell(self, error: Exception) -> None:
-        """Tell the processor what the client says, unless that came from here and was told."""
+        """Pass an error of the client to the processor, unless it was raised and passed here."""
         if error is not self._failure:
             await self._giving.tell(error)
 
     async def close(self, reason: CloseReason, drained_by: float) -> None:
-        """Wait for what runs and what was left behind, and close the processor, in this order.
+        """Wait for running handlers, then for events finished separately, then close the processor.
 
         Args:
-            reason: what the processor is given.
-            drained_by: until when events may finish, as `time.monotonic` has it.
+            reason: argument of the processor's `close`.
+            drained_by: `time.monotonic()` until which events may finish.
         """
         giving, apart = self._giving, self._giving.work.apart
         seconds = self._handling.options.drain_timeout

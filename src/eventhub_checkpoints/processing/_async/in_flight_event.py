@@ -1,4 +1,4 @@
-"""One event that is being processed."""
+"""Event that is being processed."""
 
 from collections.abc import Generator
 from types import TracebackType
@@ -9,26 +9,26 @@ from eventhub_checkpoints.processing import watermark
 from eventhub_checkpoints.processing._async.session import PartitionSession
 
 ANNOUNCED_WITHIN = 0.0
-"""Seconds after a first event in which its partition is announced: this client does it before."""
+"""Seconds within which a partition is opened after its first event: this client opens it first."""
 
 
 class Ticket(ContextGuard, watermark.Ticket):
-    """One event that is being processed: `async with` it, or await it and call `done`.
+    """Event that is being processed: use it in `async with`, or await it and call `done`.
 
-    Leaving the `async with` finishes it; leaving it by an exception gives it up. What was awaited
-    may be handed to a task that does `async with` it. `done` and `failed` may be called in any
-    thread.
+    Leaving the `async with` block finishes the event; leaving it by an exception gives it up. An
+    awaited ticket may be passed to a task that uses it in `async with`. `done` and `failed` may be
+    called in any thread.
     """
 
     __slots__ = ("_claim", "_event", "_is_begun")
     twin = "Checkpointer"
 
     def __init__(self, claim: PartitionSession, event: Any) -> None:
-        # Not by the base's `__init__`: it is done for every event.
+        # The base's `__init__` is not called, for speed: this runs for every event.
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._claim = claim
-        # An event that is not held might be gone, and its id another's.
+        # Held, since the id of an event that is no longer referenced may be reused.
         self._event = event
         self._is_begun = False
 
@@ -41,7 +41,7 @@ class Ticket(ContextGuard, watermark.Ticket):
         return self
 
     def __aenter__(self) -> Self:
-        return self  # which is awaited
+        return self  # the caller awaits it
 
     async def __aexit__(
         self,
@@ -55,7 +55,7 @@ class Ticket(ContextGuard, watermark.Ticket):
             self.failed()
 
     def done(self) -> None:
-        """Finish the event; a second time, or after its claim has ended, changes nothing."""
+        """Finish the event; has no effect a second time, or after its session has ended."""
         if not self._is_begun:
             raise RuntimeError("this event was not begun: `await` what track() returns")
         claim = self._claim
@@ -67,7 +67,7 @@ class Ticket(ContextGuard, watermark.Ticket):
             claim.changed()
 
     def failed(self) -> None:
-        """Give the event up: it is read again when the partition is claimed anew."""
+        """Give the event up: it is read again when the partition is claimed again."""
         claim = self._claim
         with claim.guard:
             self.has_failed = True

@@ -1,7 +1,7 @@
-"""A class for each partition: the events in order, and what was processed saved.
+"""Event processor: one object of your class per partition, with automatic checkpoints.
 
-`EventProcessor` runs a client and hands its events to your class. It is built on the client's
-public API only, and works with every store.
+`EventProcessor` runs a client and passes its events, in order, to your class. It uses only the
+client's public API, and works with every store.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ Start = str | int | datetime
 
 
 class EventProcessor(ContextGuard):
-    """Receives a hub's events and has a class of yours process them, one object per partition.
+    """Receives the events of a hub and processes them with your class, one object per partition.
 
     ```python
     class Orders(PartitionProcessor):
@@ -63,50 +63,54 @@ class EventProcessor(ContextGuard):
     await processor.run()
     ```
 
-    Events that `process_events` returned from are finished, and the position is saved by
-    `policy`. Where it raises, the events are given again, after a pause, `attempts` times in all;
-    then one by one, so that only an event that cannot be processed is left to `on_poison`.
+    Events are finished when `process_events` returns, and the position is saved when `policy` asks
+    for it. If it raises, it is called again with the same events, after a pause, up to `attempts`
+    times in all; then with one event at a time, so that only an event that cannot be processed is
+    handled by `on_poison`.
 
     Args:
-        client: a callable that is given `checkpoint_store=` and returns the client, which is
-            closed at the end; or a client that is ready, whose `checkpoint_store` is the same
+        client: a callable that takes `checkpoint_store=` and returns the client, which is closed
+            at the end; or an already constructed client whose `checkpoint_store` is the same
             object as `store`.
-        processor: a class such as one of `PartitionProcessor`, or a callable; called with the
-            client's partition context and a `CheckpointManager` for each claim of a partition.
-        store: where positions and ownership live; it is not closed.
-        starting_position: where a partition starts of which nothing is saved: an offset, a
-            sequence number (the events behind it) or a datetime with a time zone (the events
-            enqueued then or later); a mapping by partition id; or a callable that is given the
-            partition id. None, and what a mapping does not name, is the beginning. (The client's
-            own default is the end.)
-        from_saved: whether a saved position comes first. With False it does so only where
-            positions are saved and a start position is given.
+        processor: a class such as a subclass of `PartitionProcessor`, or a callable; called with
+            the client's partition context and a `CheckpointManager` each time a partition is
+            claimed.
+        store: stores positions and ownership; it is not closed.
+        starting_position: where a partition without a saved position starts: an offset, a sequence
+            number (the events after it) or a datetime with a time zone (the events enqueued then
+            or later); a mapping by partition id; or a callable that takes the partition id. None,
+            and a partition missing from the mapping, means the beginning. (The client's own
+            default is the end.)
+        from_saved: whether a saved position takes precedence. If False, it does so only if
+            positions are saved and a start position is set.
         save: whether positions are saved.
-        policy: when they are; None: only when the processor calls `update_checkpoint`.
-        max_batch_size: events that `process_events` is given at most.
-        max_wait_time: seconds without an event after which it is given none; None: it never is.
-            A sync client waits that long for a batch to become full.
-        owner_level: as the client's.
-        prefetch: events of a partition that are asked for at a time: 300 in an aio client. In a
-            sync one 20, because it stays with a partition until so many have arrived; more are
-            faster where a backlog is read, and later where events come in one by one.
+        policy: when positions are saved; None: only when the processor calls `update_checkpoint`.
+        max_batch_size: maximum number of events per call of `process_events`.
+        max_wait_time: seconds without an event after which `process_events` is called with an
+            empty list; None: never. A sync client waits this long for a batch to fill up.
+        owner_level: as for the client.
+        prefetch: events of a partition that are requested at a time: 300 for an aio client. For a
+            sync client 20, because it stays with a partition until that many have arrived; a
+            higher value reads a backlog faster, but delays events that arrive one by one.
         max_pending: events of a partition that may be unfinished after `process_events` has
             returned; see `CheckpointManager.track`.
-        attempts: how often events are given whose handler raises.
-        on_poison: `"stop"` processing the partition before the event, which is told by `stopped`,
-            `healthy` and `on_error`; `"skip"` it; or a callable that takes it, for a dead-letter
-            queue: `on_poison(context, event, error)`; the partition is stopped if that raises.
-        on_invalid_checkpoint: `"raise"` `InvalidCheckpointError` when the hub has no such
-            position, as after it was created anew; or `"restart"` at the start position.
-        on_error: a plain function that is given a partition id, or None, and an error: what
-            neither stops anything nor belongs to `process_error`.
-        drain_timeout: seconds that handlers have to end when a partition is closed; an aio
-            handler is cancelled then.
+        attempts: number of times that events are processed whose handler raises.
+        on_poison: `"stop"` processing the partition before the event, which `stopped`, `healthy`
+            and `on_error` report; `"skip"` the event; or a callable that handles it, for example
+            with a dead-letter queue: `on_poison(context, event, error)`; if it raises, the
+            partition is stopped.
+        on_invalid_checkpoint: `"raise"` `InvalidCheckpointError` if the hub does not have the
+            position, for example after it was recreated; or `"restart"` at the start position.
+        on_error: a plain function, called with a partition id, or None, and an error: one that
+            neither stops anything nor is passed to `process_error`.
+        drain_timeout: seconds that handlers have to end when a partition is closed; an aio handler
+            is cancelled then.
         write_timeout: seconds that one write of a position may take.
-        unhealthy_after: seconds for which the store may fail while `healthy` is still true.
+        unhealthy_after: seconds for which the store may fail while `healthy` still returns True.
 
     Raises:
-        ConfigurationError: an option cannot work, or not with a client that is ready.
+        ConfigurationError: an option is invalid, or has no effect on an already constructed
+            client.
     """
 
     def __init__(
@@ -176,12 +180,12 @@ class EventProcessor(ContextGuard):
         self._processing = self._make_processing()
 
     async def start(self) -> None:
-        """Receive from now on; returns when the client is made.
+        """Start receiving in the background; returns when the client is created.
 
         Raises:
-            ConfigurationError: it was started already, or a start position names no partition.
-                Or start positions are by partition, and there is no such hub, or it refuses access.
-            HubUnavailableError: start positions are by partition, and the hub does not answer.
+            ConfigurationError: it was already started, or a start position names no partition; or
+                start positions are set by partition, and the hub does not exist or refuses access.
+            HubUnavailableError: start positions are set by partition, and the hub does not answer.
         """
         if not self._life.begin():
             raise ConfigurationError("the processor was started already; stop it first")
@@ -234,22 +238,23 @@ class EventProcessor(ContextGuard):
             await client.close()
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Have running handlers end, save the last, release all partitions, and close the client.
+        """Wait for running handlers, then save, release all partitions, and close the client.
 
-        One that is called by a handler asks for that and returns at once, because the processor
-        waits for the handler; `run` then returns, and another `stop` waits for the rest.
+        When called by a handler, it requests this and returns at once, because the processor waits
+        for the handler; `run` then returns, and another call of `stop` waits for the rest.
 
         Args:
             timeout: seconds to wait; None: until it is done. (`drain_timeout` bounds the handlers
-                of each partition, but no sync handler can be cut off.)
+                of each partition, but a sync handler cannot be interrupted.)
 
         Raises:
-            TimeoutError: a handler still runs; stopping goes on, and `stop` may be called again.
-            InvalidCheckpointError: it had stopped for this reason.
-            BaseException: a handler raised one that is no `Exception`, such as `SystemExit`.
+            TimeoutError: a handler is still running; stopping continues, and `stop` may be called
+                again.
+            InvalidCheckpointError: the processor had stopped for this reason.
+            BaseException: a handler raised one that is not an `Exception`, such as `SystemExit`.
         """
         processing = self._processing
-        # Also where it is still being started: it ends by itself then.
+        # Also while it is still being started: it then ends by itself.
         processing.stop()
         if not self._life.is_running:
             return
@@ -268,17 +273,17 @@ class EventProcessor(ContextGuard):
             raise processing.error
 
     async def wait(self) -> None:
-        """Wait until there is a reason to stop: an error, or that the client has ended."""
+        """Wait until there is a reason to stop: an error, or the end of the client."""
         await self._life.until_over()
 
     async def run(self) -> None:
-        """Start, and stop on SIGTERM, SIGINT, or a reason of its own.
+        """Start, and stop on SIGTERM, SIGINT, or an error.
 
-        Signals are taken while it runs, where the main thread calls it; another way to have it
-        return is `stop`.
+        Signals are handled while it runs, if called in the main thread; otherwise call `stop` to
+        have it return.
 
         Raises:
-            InvalidCheckpointError: the hub has no such position.
+            InvalidCheckpointError: the hub does not have a position.
         """
         with self._life.signals():
             await self.start()
@@ -288,14 +293,14 @@ class EventProcessor(ContextGuard):
                 await self.stop()
 
     def stats(self) -> dict[str, PartitionStats]:
-        """How the saving of each open partition is doing, by its id."""
+        """Return statistics of the checkpoints of each open partition, by its id."""
         return self._processing.claims.stats()
 
     def healthy(self) -> bool:
-        """Whether partitions are claimed and saved, and none is stopped: for a liveness probe.
+        """Return whether partitions are claimed, saved and not stopped: for a liveness probe.
 
-        False also if the hub has not answered for `unhealthy_after`, or has events and delivers
-        none to any partition, as where the consumer group does not exist.
+        Also returns False if the hub has not answered for `unhealthy_after`, or has events but
+        delivers none to any partition, for example because the consumer group does not exist.
         """
         processing = self._processing
         if processing.error is not None or self.stopped:
@@ -307,7 +312,7 @@ class EventProcessor(ContextGuard):
 
     @property
     def stopped(self) -> dict[str, PoisonError]:
-        """Partitions that are not processed any further, and why."""
+        """Partitions whose processing has stopped, and the reason."""
         return dict(self._processing.handling.stopped)
 
     async def __aenter__(self) -> Self:

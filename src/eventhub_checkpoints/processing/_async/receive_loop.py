@@ -1,4 +1,4 @@
-"""Running a client in the background, and its handlers to their end."""
+"""Background task of a client, and tasks of its handlers."""
 
 import asyncio
 import inspect
@@ -22,12 +22,12 @@ CANCELLING = 1.0
 async def to_the_end(
     function: Callable[..., Awaitable[T]], *args: Any, seconds: float | None = None
 ) -> T:
-    """Call the function; where the caller is cancelled, that waits until it has ended.
+    """Call the function; if the caller is cancelled, wait until the function has ended.
 
     Args:
-        function: it.
-        *args: for it.
-        seconds: to wait at most; then it is cancelled, too. None: until it has ended.
+        function: the function.
+        *args: its arguments.
+        seconds: maximum wait; then the function is cancelled, too. None: until it has ended.
     """
     task = asyncio.ensure_future(function(*args))
     try:
@@ -40,12 +40,12 @@ async def to_the_end(
 
 
 HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)
-"""The task in which a function of the user's is called; a task that this starts inherits it."""
+"""Task that runs a user's function; a task that this one starts inherits the value."""
 
 
 @contextmanager
 def as_handler() -> Iterator[None]:
-    """What is called in here is the user's, and the processor waits for it."""
+    """Mark the calls in this block as a user's function that the processor waits for."""
     token = HANDLER.set(asyncio.current_task())
     try:
         yield
@@ -54,13 +54,13 @@ def as_handler() -> Iterator[None]:
 
 
 def is_handler() -> bool:
-    """Whether the caller is a function that the processor waits for."""
+    """Return whether the caller is a function that the processor waits for."""
     task = asyncio.current_task()
     return task is not None and HANDLER.get() is task
 
 
 def is_closing(task: asyncio.Task[None]) -> bool:
-    """Return whether a task awaits `client.close()`, in itself and not in another task."""
+    """Return whether a task awaits `client.close()` itself, not through another task."""
     awaited: Any = task.get_coro()
     while inspect.iscoroutine(awaited):
         if awaited.cr_code is EventHubConsumerClient.close.__code__:
@@ -70,10 +70,10 @@ def is_closing(task: asyncio.Task[None]) -> bool:
 
 
 class HandlerTask:
-    """Runs the handlers of one claim in tasks of its own.
+    """Runs the handlers of one session in separate tasks.
 
-    The client cancels a handler that runs when it stops, and leaves one alone when receiving
-    fails; here both run on, and whoever closes the partition waits for them.
+    The client cancels a running handler when it stops, and abandons it when receiving fails; here
+    it runs on in both cases, and closing the partition waits for it.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class HandlerTask:
         self._cut_off: asyncio.Task[None] | None = None
 
     async def begin(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
-        """Call a function, and do not wait for it: `end` does."""
+        """Call a function without waiting for it: `end` waits."""
 
         async def work() -> None:
             await function(*args)
@@ -97,7 +97,7 @@ class HandlerTask:
         await asyncio.shield(self._task)
 
     async def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
-        """Call a function of the user's; what it raised, also if it cancelled itself."""
+        """Call a user's function; return its exception, also if it cancelled itself."""
         try:
             with as_handler():
                 await called(function, *args)
@@ -108,15 +108,15 @@ class HandlerTask:
         except BaseException as error:
             return error
         if asyncio.current_task() is self._cut_off:
-            # It may have taken that for a reason to return, and has not finished anything.
+            # It may have returned because of the cancellation, without finishing its events.
             raise asyncio.CancelledError
         return None
 
     def _is_cancelled(self) -> bool:
-        """Whether others have cancelled what runs, and not it itself."""
+        """Return whether the current task was cancelled by others, not by itself."""
         task = asyncio.current_task()
         assert task is not None
-        # Where a program ends without stop(), all tasks are cancelled: the caller as well.
+        # If a program ends without stop(), all tasks are cancelled, including the caller.
         caller = self._caller if task is self._task else task
         if task is self._cut_off or (caller is not None and caller.cancelling()):
             return True
@@ -124,9 +124,9 @@ class HandlerTask:
         return False
 
     async def end(self, seconds: float) -> bool:
-        """Wait for what runs, at most so long, and cut it off then; whether it ended by itself.
+        """Wait for running calls, cancel them after `seconds`; return whether they ended by then.
 
-        A handler that waits for `client.close()` is not waited for: that waits for this to return.
+        Does not wait for a handler that awaits `client.close()`, which waits for this to return.
         """
         task = self._task
         if task is None:
@@ -143,7 +143,7 @@ class HandlerTask:
             task.cancel()
             await asyncio.wait([task], timeout=CANCELLING)
         if task.done() and not task.cancelled():
-            # It went to the client, unless that had been cancelled.
+            # The client has seen the exception, unless its own task had been cancelled.
             task.exception()
         return task is not self._cut_off
 
@@ -152,7 +152,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class ReceiveLoop:
-    """The task in which a client receives."""
+    """Task in which a client receives."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -162,20 +162,20 @@ class ReceiveLoop:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and `end` not called."""
+        """Return whether it was started and `end` was not called."""
         return self._task is not None
 
     def begin(self) -> bool:
-        """Begin anew, unless it is begun: nothing said so far is a reason to stop."""
+        """Begin a new run, unless one has begun; discard earlier reasons to stop."""
         if self._is_begun:
             return False
         self._is_begun = True
-        # An event belongs to the loop that waited for it, and this may be another.
+        # An event belongs to the loop that first waited for it; the current one may be different.
         self._over = asyncio.Event()
         return True
 
     def start(self, receive: Callable[[], Awaitable[None]]) -> None:
-        """Receive from now on; the function does not raise."""
+        """Start receiving; the function does not raise."""
 
         async def received() -> None:
             try:
@@ -187,7 +187,7 @@ class ReceiveLoop:
         self._task = asyncio.get_running_loop().create_task(received())
 
     def tell(self) -> None:
-        """Say that there is a reason to stop."""
+        """Signal that there is a reason to stop."""
         self._over.set()
 
     async def until_over(self) -> None:
@@ -195,24 +195,24 @@ class ReceiveLoop:
         await self._over.wait()
 
     async def ask(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Have it stop receiving, and do not wait for that.
+        """Stop receiving, without waiting for the end.
 
         Args:
-            close: what stops a client that cannot be cancelled.
+            close: stops a client that cannot be cancelled.
         """
-        # A task that is cancelled before it has begun says nothing.
+        # A task that is cancelled before it has started does not signal its end.
         self.tell()
-        # Once: a second time would cut off the closing of the partitions.
+        # Only once: a second cancellation would interrupt the closing of the partitions.
         if self._task is not None and not self._is_cancelled:
             self._is_cancelled = True
             self._task.cancel()
 
     async def stop(self, close: Callable[[], Awaitable[None]], seconds: float | None) -> bool:
-        """Stop receiving, and wait until all partitions are closed; whether they are.
+        """Stop receiving, and wait until all partitions are closed; return whether they are.
 
         Args:
             close: see `ask`.
-            seconds: to wait at most.
+            seconds: maximum wait; None: no limit.
         """
         task = self._task
         await self.ask(close)
@@ -221,16 +221,16 @@ class ReceiveLoop:
         return task is None or task.done()
 
     def end(self) -> None:
-        """It may begin anew."""
+        """Allow a new run to begin."""
         self._task = None
         self._is_begun = False
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Take SIGTERM and SIGINT for a reason to stop, where this thread may."""
+        """Treat SIGTERM and SIGINT as a reason to stop, if this thread may handle signals."""
         loop, taken = asyncio.get_running_loop(), []
         for number in SIGNALS:
-            # Only the main thread's event loop can, and none on Windows.
+            # Only the main thread's event loop can handle signals, and none on Windows.
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self.tell)
                 taken.append(number)

@@ -1,5 +1,5 @@
 # Derived from _async/checkpoint_manager.py by tools/unasync.py; edit that file.
-"""Events of a session until they are finished and saved, and what a processor may save itself."""
+"""Events of a session until they are finished, and the checkpoints a processor may request."""
 
 import math
 from collections.abc import Callable
@@ -17,9 +17,9 @@ from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row,
 
 
 class Apart(ContextGuard):
-    """An event that `process_events` may leave behind unfinished; any thread may finish it.
+    """Event that is finished separately, after `process_events` has returned; by any thread.
 
-    Leaving an `async with` of it finishes it; leaving that by an exception gives it up.
+    Leaving an `async with` block finishes it; leaving the block by an exception gives it up.
     """
 
     __slots__ = ("_ticket", "_work")
@@ -44,28 +44,28 @@ class Apart(ContextGuard):
             self.failed()
 
     def done(self) -> None:
-        """Finish the event; a second time, or after the claim has ended, changes nothing."""
+        """Finish the event; has no effect a second time, or after the session has ended."""
         self._work.settle(self._ticket, self._ticket.done)
 
     def failed(self) -> None:
-        """Give the event up: it is read again when the partition is claimed anew.
+        """Give the event up: it is read again when the partition is claimed again.
 
         The position stays before it. When `max_pending` events wait behind it, the partition is
-        closed, so that it is claimed anew.
+        closed, so that it is claimed again.
         """
         self._work.settle(self._ticket, self._ticket.failed)
 
 
 class DeliveryTracker:
-    """What a processor was given in one claim of a partition, and how far that is done.
+    """Events delivered to a processor in one session, and how many of them are finished.
 
     Args:
-        claim: what is finished and saved.
-        options: whether positions are saved, and how long saving at once may take.
+        claim: the session: what is finished and saved.
+        options: whether positions are saved, and how long an immediate save may take.
 
     Attributes:
-        apart: events that were left behind, and are neither done nor failed.
-        newest: sequence number of the newest event that was given; infinity below 0: there is none.
+        apart: events that are finished separately, and are neither done nor failed.
+        newest: sequence number of the newest delivered event; minus infinity if there is none.
     """
 
     def __init__(self, claim: PartitionSession, options: Options) -> None:
@@ -78,7 +78,7 @@ class DeliveryTracker:
         self.newest = -math.inf
 
     def begin(self, events: list[EventData]) -> None:
-        """Note what `process_events` is given next."""
+        """Record the events that `process_events` is called with next."""
         rows = rows_of(events)
         with self._claim.guard:
             self._given, self._places = events, {}
@@ -86,11 +86,11 @@ class DeliveryTracker:
             self._deliveries.begin(rows)
 
     def returned(self) -> None:
-        """Nothing that was given can be left behind any more."""
+        """Record that `process_events` has returned: its events can no longer be tracked."""
         self._given, self._places = [], {}
 
     def finish(self, position: Position | None = None) -> None:
-        """Finish what was given: up to a position, or all of it."""
+        """Finish delivered events: up to a position, or all of them."""
         with self._claim.guard:
             if position is None:
                 self._deliveries.finish()
@@ -104,15 +104,15 @@ class DeliveryTracker:
         self._claim.changed()
 
     def has_passed(self, position: Position) -> bool:
-        """Whether everything up to a position is finished."""
+        """Return whether everything up to a position is finished."""
         reached = self._claim.watermark.position
         return reached is not None and position.sequence_number <= reached.sequence_number
 
     def take_out(self, event: EventData) -> Apart:
-        """Have an event that was just given finished apart.
+        """Take an event out of the current batch, to be finished separately.
 
         Raises:
-            InvalidRecordError: it was not.
+            InvalidRecordError: the event is not in the current batch.
         """
         if len(self._places) != len(self._given):
             self._places = {id(one): at for at, one in enumerate(self._given)}
@@ -127,7 +127,7 @@ class DeliveryTracker:
             ticket = self._deliveries.take_out(position, previous)
             if ticket is not None:
                 self.apart.add(ticket)
-        # One that was finished already, or left behind before, is not waited for again.
+        # An event that was finished already, or taken out before, is not waited for again.
         return Apart(self, ticket or Ticket(self._claim.watermark, position))
 
     def settle(self, ticket: Ticket, how: Callable[[], None]) -> None:
@@ -140,10 +140,10 @@ class DeliveryTracker:
         self._moved()
 
     def save(self, position: Position) -> bool:
-        """Finish up to a position and save it; whether it is stored.
+        """Finish the events up to a position and save it; return whether it is stored.
 
         Raises:
-            InvalidRecordError: no such event was given to the processor.
+            InvalidRecordError: the processor was not called with such an event.
         """
         number = position.sequence_number
         if number > self.newest:
@@ -156,12 +156,12 @@ class DeliveryTracker:
 
 
 def position_of(event: EventData) -> Position:
-    """Where an event stands."""
+    """Return the position of an event."""
     return Position(checked_sequence_number(event.sequence_number), event.offset or "")
 
 
 def rows_of(events: list[EventData]) -> list[Row]:
-    """The rows of a batch: after a link was opened anew it may fall back in its middle."""
+    """Return the rows of a batch: after a link was reopened, its numbers may decrease once."""
     first, last = position_of(events[0]), position_of(events[-1])
     numbers = range(first.sequence_number, last.sequence_number + 1)
     if len(numbers) == len(events):
@@ -178,13 +178,13 @@ def rows_of(events: list[EventData]) -> list[Row]:
 
 
 class PartitionProcessor:
-    """Processes one partition, from when it is claimed until it is closed.
+    """Processor of one partition, from when it is claimed until it is closed.
 
-    A base class to take methods from; any class with `process_events` will do.
+    A base class with empty methods; any class with `process_events` works as well.
 
     Args:
         context: the client's context of the partition: `partition_id` and the names.
-        checkpoints: saves how far the partition was processed.
+        checkpoints: saves the position of the partition.
     """
 
     def __init__(self, context: PartitionContext, checkpoints: "CheckpointManager") -> None:
@@ -192,43 +192,43 @@ class PartitionProcessor:
         self.checkpoints = checkpoints
 
     def initialize(self) -> None:
-        """Called once, and finished before the first events are given.
+        """Prepare for the first events; called once, and finished before they are processed.
 
-        Where it raises, nothing is processed: the partition is closed when its next events arrive,
-        and claimed anew.
+        If it raises, nothing is processed: the partition is closed when its next events arrive,
+        and claimed again.
         """
 
     def process_events(self, events: list[EventData]) -> None:
-        """Called with the next events, in order; they are finished when it returns.
+        """Process the next events, in order; they are finished when this returns.
 
-        An error that it raises is told to `process_error`, and the events are given again; see
+        An exception is passed to `process_error`, and the events are processed again; see
         `EventProcessor`.
 
         Args:
-            events: at most `max_batch_size`; none where `max_wait_time` has passed without any.
+            events: at most `max_batch_size`; empty if `max_wait_time` has passed without an event.
         """
         raise NotImplementedError(f"{type(self).__name__} has no process_events")
 
     def process_error(self, error: Exception) -> None:
-        """Called with what another method raised, or what the client says of this partition.
+        """Handle an exception of another method, or an error that the client reports here.
 
-        An aio client may say something while `process_events` runs. What this raises itself goes
-        to `on_error`.
+        An aio client may report an error while `process_events` runs. An exception raised here is
+        passed to `on_error`.
         """
 
     def close(self, reason: CloseReason) -> None:
-        """Called once, when nothing is processed any more; the last checkpoint follows.
+        """Clean up; called once, after the last event and before the last checkpoint.
 
-        It is called after an `initialize` that raised, too.
+        It is called even if `initialize` has raised.
 
         Args:
-            reason: `SHUTDOWN` where the processor stops; `OWNERSHIP_LOST` where another owner has
-                taken the partition, and after any error of receiving.
+            reason: `SHUTDOWN` if the processor stops; `OWNERSHIP_LOST` if another owner has taken
+                the partition, and after any error while receiving.
         """
 
 
 class CheckpointManager:
-    """Saves how far one partition was processed, for one claim of it."""
+    """Saves the position of one partition, for one session."""
 
     def __init__(self, work: DeliveryTracker) -> None:
         self._work = work
@@ -249,18 +249,18 @@ class CheckpointManager:
         *,
         offset: str | None = None,
     ) -> bool:
-        """Finish every event up to this one, and save that now.
+        """Finish every event up to this one, and save the position now.
 
-        Takes an event, or an offset and a sequence number. An event that was given to `track` and
-        is not done holds the position back all the same.
+        Pass an event, or an offset and a sequence number. An event that was passed to `track` and
+        is not done still holds the position back.
 
         Returns:
-            Whether it is stored. If not, the error went to `on_error` and it is tried again beside
-            the handler; or the claim is over, or nothing is saved at all.
+            Whether the position is stored. If not, either the error was passed to `on_error` and
+            the write is retried in the background; or the session is over, or saving is disabled.
 
         Raises:
-            InvalidRecordError: the sequence number is none, or of an event that was not given to
-                `process_events`.
+            InvalidRecordError: the sequence number is invalid, or that of an event with which
+                `process_events` was not called.
         """
         if event is None and sequence_number is None:
             raise InvalidRecordError("event", None, "an event, or an offset and a sequence number")
@@ -272,12 +272,12 @@ class CheckpointManager:
         return self._work.save(position_of(event))
 
     def track(self, event: EventData) -> Apart:
-        """Have an event finished apart, so that `process_events` may return before it is done.
+        """Finish an event separately, so that `process_events` may return before it is done.
 
         Args:
-            event: one of those that `process_events` was given and has not returned from.
+            event: one of the events of the current call of `process_events`.
 
         Raises:
-            InvalidRecordError: it is none of these.
+            InvalidRecordError: it is not one of them.
         """
         return self._work.take_out(event)

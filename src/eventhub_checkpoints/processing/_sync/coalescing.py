@@ -1,5 +1,5 @@
 # Derived from _async/coalescing.py by tools/unasync.py; edit that file.
-"""A checkpoint store that writes few of the checkpoints that it is given."""
+"""Checkpoint store that coalesces writes."""
 
 import os
 import threading
@@ -41,18 +41,18 @@ names_of = itemgetter(*NAMES)
 
 
 class WriteBuffer(CheckpointWriter):
-    """Keeps what is to be written of each partition, in one process.
+    """Newest unwritten checkpoint of each partition, in one process.
 
     Args:
-        store: as for a saver.
-        policy: when it is written.
-        write_timeout: as for a saver.
+        store: as for `CheckpointWriter`.
+        policy: when to write.
+        write_timeout: as for `CheckpointWriter`.
         on_error: likewise.
         unhealthy_after: likewise.
 
     Attributes:
-        by_names: what is kept, by the names as they were spelled.
-        kept: the same, however they are spelled.
+        by_names: sessions, by the names as spelled by the caller.
+        kept: the same sessions, by the names regardless of case.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class WriteBuffer(CheckpointWriter):
         self._guard = threading.Lock()
 
     def one(self, key: Key, row: Mapping[str, Any]) -> BufferedSession | None:
-        """What is kept of a partition from now on; None where it is another's."""
+        """Return the session of a partition, created if needed; None if another owns it."""
         with self._guard:
             tally = self._tallies.setdefault(key, Tally())
             if self._tenure.has_lost(key) and not self.goes_forward_only:
@@ -87,27 +87,27 @@ class WriteBuffer(CheckpointWriter):
             return self.by_names.setdefault(names_of(row), self.kept[key])
 
     def of(self, keys: Iterable[Key]) -> list[BufferedSession]:
-        """What is kept of these partitions."""
+        """Return the sessions of these partitions."""
         with self._guard:
             return [self.kept[key] for key in keys if key in self.kept]
 
     def of_scope(self, names: Iterable[object]) -> list[BufferedSession]:
-        """What is kept of a consumer group, if it is one."""
+        """Return the sessions of a consumer group."""
         scope = tuple(str(name).lower() for name in names)
         with self._guard:
             return [one for key, one in self.kept.items() if key[0] == scope]
 
     def everything(self) -> list[BufferedSession]:
-        """What is kept."""
+        """Return all sessions."""
         with self._guard:
             return [*self.kept.values()]
 
     def give_up(self, keys: Sequence[Key], seconds: float) -> None:
-        """Write what is kept of partitions, and drop what could not be written.
+        """Write the checkpoints of released partitions, and drop what could not be written.
 
-        When this returns nothing of them is being written, if the store below answers. A sync
-        client releases its partitions one after another, so where one could not be written the
-        others are begun, and share the time.
+        When this returns none of them is being written, if the store below answers. A sync client
+        releases its partitions one after another, so if one could not be written, writing of the
+        others is started, and they share the time.
         """
         now, leaving = time.monotonic(), self.of(keys)
         begun = [one.flushing.of(one.finished.count, now) for one in leaving]
@@ -124,13 +124,13 @@ class WriteBuffer(CheckpointWriter):
             self.finish(one, end - time.monotonic(), flushes=False)
 
     def claimed(self, proposed: Iterable[Any], won: Iterable[Any]) -> None:
-        """A store that lets a checkpoint go back must be told nothing of what another owns."""
+        """Drop what claims show as lost, if the store lets checkpoints go back."""
         with self._guard:
             lost = self._tenure.claimed(proposed, won)
             self._drop([] if self.goes_forward_only else lost)
 
     def listed(self, rows: Iterable[Any]) -> None:
-        """The same, where a list shows the owners."""
+        """Drop what a list of ownerships shows as lost, if the store lets checkpoints go back."""
         with self._guard:
             lost = self._tenure.listed(rows)
             self._drop([] if self.goes_forward_only else lost)
@@ -149,12 +149,12 @@ class WriteBuffer(CheckpointWriter):
     def insist(self, one: BufferedSession, position: Position, kwargs: Mapping[str, Any]) -> None:
         """Write a position at once; raise what the store raises.
 
-        It stands for all that was asked for until now. Where it fails that is unsaved as before.
+        It stands for everything requested so far. If the write fails, that remains unsaved.
 
         Args:
             one: the partition.
-            position: any; it may be below others.
-            kwargs: what the store is given besides.
+            position: any position; it may be below others.
+            kwargs: further arguments of the store.
 
         Raises:
             StoreUnavailableError: another write did not end within `write_timeout`.
@@ -189,30 +189,31 @@ class WriteBuffer(CheckpointWriter):
 __all__ = ["CoalescingCheckpointStore"]
 
 DEFAULT_POLICY = every(events=5000, seconds=5)
-"""A write costs about as much as to receive 50 events: at any rate, a hundredth of them."""
+"""A write costs about as much as receiving 50 events: at any event rate, 1% of the cost."""
 
 
 class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
-    """A store that takes a checkpoint for every event, and writes the newest now and then.
+    """Checkpoint store that accepts a checkpoint for every event, and writes the newest when due.
 
-    A handler that calls `partition_context.update_checkpoint(event)` for each event stays as it
-    is. What is read again after a crash is what `policy` lets be unsaved, and what arrives while
-    a write is under way. Written at once is: before a partition is released, before checkpoints
-    are listed, on `flush` and `close`, and a checkpoint with keyword arguments such as `force`.
+    It wraps another store. A handler that calls `partition_context.update_checkpoint(event)` for
+    each event needs no change. After a crash, the events are read again that `policy` allows to be
+    unsaved, and those that arrived during a write. Checkpoints are written at once before a
+    partition is released, before checkpoints are listed, on `flush` and `close`, and if keyword
+    arguments such as `force` are passed.
 
     Args:
-        store: the store that is written to; it is not closed.
-        policy: when to write; unless it is given, after 5000 events or 5 seconds.
-        write_timeout: seconds that one write may take, and all those that a call waits for.
-        on_error: is given the partition id and the error of a write that failed, which is tried
-            again, or that was refused as stale. A plain function, called beside the handlers.
-        unhealthy_after: seconds for which writes may fail while `healthy` is still true.
+        store: the store to write to; it is not closed.
+        policy: when to write; by default after 5000 events or 5 seconds.
+        write_timeout: seconds that one write may take, and that one call waits for all its writes.
+        on_error: called with the partition id and the error of a write that failed, and is retried,
+            or that was refused as stale. A plain function, called concurrently with handlers.
+        unhealthy_after: seconds for which writes may fail while `healthy` still returns True.
 
     Attributes:
         store: see above.
 
     Raises:
-        ConfigurationError: one of the settings cannot work.
+        ConfigurationError: a setting is invalid.
     """
 
     def __init__(
@@ -234,19 +235,19 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Know nothing: at first, and in a forked child, whose parent writes its own."""
+        """Reset all state: at first, and in a forked child, whose parent writes its own."""
         self._process_id = os.getpid()
         self._place: object = None
         self._keeper = self._make_keeper()
 
     @property
     def forward_only(self) -> bool:
-        """Whether the store below refuses a checkpoint that is below another writer's."""
+        """Return whether the store below refuses a checkpoint below that of another writer."""
         return self._keeper.goes_forward_only
 
     @property
     def for_one_process(self) -> bool:
-        """Whether the rows of the store below cannot be reached by another process."""
+        """Return whether the rows of the store below are invisible to other processes."""
         return getattr(self.store, "for_one_process", False) is True
 
     @own_client_only
@@ -257,7 +258,7 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         consumer_group: str,
         **kwargs: Any,
     ) -> Iterable[dict[str, Any]]:
-        """All ownerships of a consumer group, from the store below."""
+        """Return all ownerships of a consumer group, from the store below."""
         names = fully_qualified_namespace, eventhub_name, consumer_group
         rows = list(self.store.list_ownership(*names, **kwargs))
         self._arrive()
@@ -267,11 +268,11 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
     def claim_ownership(
         self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
     ) -> Iterable[dict[str, Any]]:
-        """Claim, renew or release in the store below.
+        """Claim, renew or release partitions in the store below.
 
-        What is not written yet of a partition is written before it is released, and dropped where
-        that fails: its next owner reads those events again. Of a partition that was lost it is
-        dropped where the store below might go back, and what comes later is not written.
+        Unwritten checkpoints of a partition are written before it is released, and dropped if that
+        fails: the next owner reads those events again. Those of a lost partition are dropped if the
+        store below lets checkpoints go back, and later ones are not written.
         """
         self._arrive()
         rows = list(checked_rows(ownership_list))
@@ -289,33 +290,34 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         consumer_group: str,
         **kwargs: Any,
     ) -> Iterable[dict[str, Any]]:
-        """All checkpoints of a consumer group: a process reads what it has written."""
+        """Return all checkpoints of a consumer group, after writing this process's own."""
         self._arrive()
         names = fully_qualified_namespace, eventhub_name, consumer_group
         self._keeper.flush_all(self._keeper.of_scope(names), self._write_timeout)
         return self.store.list_checkpoints(*names, **kwargs)
 
     def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
-        """Note how far a partition was processed, to be written when it is due.
+        """Record how far a partition was processed, to be written when it is due.
 
         Args:
-            checkpoint: as the SDK builds it; neither kept nor edited.
-            kwargs: what the store below takes for one write, such as `force`; such a checkpoint
-                is written at once, and what it raises is raised.
+            checkpoint: as the SDK builds it; neither kept nor modified.
+            kwargs: arguments of the store below for one write, such as `force`; such a checkpoint
+                is written at once, and errors of the store are raised.
 
         Raises:
-            InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
+            InvalidRecordError: a name, id or offset is unusable, or the sequence number is not an
+                int64.
         """
         if self._place != place():
             self._arrive()
         one: BufferedSession | None
-        # Spelled out, for it is called for every event; what is unusual is looked at again.
+        # Inlined, since it runs for every event; anything unusual is checked in full below.
         try:
             one = self._keeper.by_names[names_of(checkpoint)]
             number, offset = checkpoint["sequence_number"], checkpoint["offset"]
             is_usual = type(number) is int and LEAST_INT64 <= number <= MOST_INT64
             is_usual = is_usual and type(offset) is str and offset.isprintable()
-        except (KeyError, TypeError):  # what is no text may have no hash
+        except (KeyError, TypeError):  # a value that is not a string may not be hashable
             is_usual = False
         if not is_usual:
             one, number, offset = self._checked(checkpoint)
@@ -334,28 +336,28 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
                 self._keeper.wake()
 
     def flush(self) -> bool:
-        """Write what is not written yet; whether all of it is written."""
+        """Write all unwritten checkpoints; return whether all of them are written."""
         self._arrive()
         return self._keeper.flush_all(self._keeper.everything(), self._write_timeout)
 
     def close(self) -> None:
-        """Write what is not written yet; the store below stays open, and this can go on."""
+        """Write all unwritten checkpoints; the store below stays open, and this one is reusable."""
         end = time.monotonic() + self._write_timeout
         self.flush()
         self._keeper.close(max(end - time.monotonic(), 0))
-        # Whoever uses it again arrives anew, and is looked after again.
+        # The next call restarts the background writer.
         self._place = None
 
     def stats(self) -> dict[str, PartitionStats]:
-        """How each partition is doing, by its id.
+        """Return statistics of each partition, by its id.
 
-        Where partitions of several hubs or consumer groups were saved, by
+        If partitions of several hubs or consumer groups were saved, the keys are
         `namespace/hub/group/id`.
         """
         return by_partition(self._keeper.stats())
 
     def healthy(self) -> bool:
-        """Whether checkpoints are being written: for a liveness probe."""
+        """Return whether checkpoints are being written: for a liveness probe."""
         if self._place is None:
             return not any(one.has_rest for one in self._keeper.everything())
         return self._keeper.is_healthy()
@@ -374,7 +376,7 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
     def _arrive(self) -> None:
         if self._place == (here := place()):
             return
-        # The parent's locks may be held by threads that this process does not have.
+        # The parent's locks may be held by threads that do not exist in this process.
         with self._moving.setdefault(os.getpid(), threading.Lock()):
             if self._process_id != os.getpid():
                 self._begin_anew()

@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""One event that is being processed."""
+"""Event that is being processed."""
 
 from types import TracebackType
 from typing import Any, Self
@@ -9,13 +9,13 @@ from eventhub_checkpoints.processing import watermark
 from eventhub_checkpoints.processing._sync.session import PartitionSession
 
 ANNOUNCED_WITHIN = 1.0
-"""Seconds after a first event in which its partition is announced, which another thread does."""
+"""Seconds within which a partition is opened after its first event, by another thread."""
 
 
 class Ticket(ContextGuard, watermark.Ticket):
-    """One event that is being processed: `with` it, or call `done`.
+    """Event that is being processed: use it in `with`, or call `done`.
 
-    Leaving the `with` finishes it; leaving it by an exception gives it up. `done` and
+    Leaving the `with` block finishes the event; leaving it by an exception gives it up. `done` and
     `failed` may be called in any thread.
     """
 
@@ -23,11 +23,11 @@ class Ticket(ContextGuard, watermark.Ticket):
     twin = "Checkpointer"
 
     def __init__(self, claim: PartitionSession, event: Any) -> None:
-        # Not by the base's `__init__`: it is done for every event.
+        # The base's `__init__` is not called, for speed: this runs for every event.
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._claim = claim
-        # An event that is not held might be gone, and its id another's.
+        # Held, since the id of an event that is no longer referenced may be reused.
         self._event = event
         while not claim.enter(self, event):
             claim.wait_for_room()
@@ -47,7 +47,7 @@ class Ticket(ContextGuard, watermark.Ticket):
             self.failed()
 
     def done(self) -> None:
-        """Finish the event; a second time, or after its claim has ended, changes nothing."""
+        """Finish the event; has no effect a second time, or after its session has ended."""
         claim = self._claim
         is_due = claim.leave(self, self._event)
         self._event = None
@@ -57,7 +57,7 @@ class Ticket(ContextGuard, watermark.Ticket):
             claim.changed()
 
     def failed(self) -> None:
-        """Give the event up: it is read again when the partition is claimed anew."""
+        """Give the event up: it is read again when the partition is claimed again."""
         claim = self._claim
         with claim.guard:
             self.has_failed = True

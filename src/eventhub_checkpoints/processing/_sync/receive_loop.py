@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""Running a client in the background, and its handlers to their end."""
+"""Background thread of a client, and calls of its handlers."""
 
 import math
 import signal
@@ -17,18 +17,17 @@ T = TypeVar("T")
 
 
 def to_the_end(function: Callable[..., T], *args: Any, seconds: float | None = None) -> T:
-    """Call the function; nothing can cut it off."""
+    """Call the function; a thread cannot be cancelled."""
     return function(*args)
 
 
 HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)
-"""The thread in which a function of the user's is called; a thread that this starts may inherit
-it."""
+"""Thread that runs a user's function; a thread that this one starts may inherit the value."""
 
 
 @contextmanager
 def as_handler() -> Iterator[None]:
-    """What is called in here is the user's, and the processor waits for it."""
+    """Mark the calls in this block as a user's function that the processor waits for."""
     token = HANDLER.set(threading.current_thread())
     try:
         yield
@@ -37,12 +36,12 @@ def as_handler() -> Iterator[None]:
 
 
 def is_handler() -> bool:
-    """Whether the caller is a function that the processor waits for."""
+    """Return whether the caller is a function that the processor waits for."""
     return HANDLER.get() is threading.current_thread()
 
 
 class HandlerTask:
-    """Runs the handlers of one claim, in the thread in which the client delivers and closes."""
+    """Runs the handlers of one session in the thread in which the client delivers and closes."""
 
     def begin(self, function: Callable[..., None], *args: Any) -> None:
         """Call a function."""
@@ -51,7 +50,7 @@ class HandlerTask:
     run = begin
 
     def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
-        """Call a function of the user's; what it raised."""
+        """Call a user's function; return its exception."""
         try:
             with as_handler():
                 called(function, *args)
@@ -60,7 +59,7 @@ class HandlerTask:
         return None
 
     def end(self, seconds: float) -> bool:
-        """Nothing runs while a partition is closed."""
+        """Return True: no handler runs while a partition is closed."""
         return True
 
 
@@ -68,11 +67,11 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 CLOSING_AGAIN = 0.2
 """Seconds after which a client that still receives is closed again."""
 LOOKING_UP = 0.5
-"""Seconds after which who waits lets a signal in; on Windows none interrupts a wait."""
+"""Seconds after which a wait lets signals be handled; on Windows they do not interrupt it."""
 
 
 class ReceiveLoop:
-    """The thread in which a client receives."""
+    """Thread in which a client receives."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -82,11 +81,11 @@ class ReceiveLoop:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and `end` not called."""
+        """Return whether it was started and `end` was not called."""
         return self._thread is not None
 
     def begin(self) -> bool:
-        """Begin anew, unless it is begun: nothing said so far is a reason to stop."""
+        """Begin a new run, unless one has begun; discard earlier reasons to stop."""
         with self._guard:
             if self._is_begun:
                 return False
@@ -95,7 +94,7 @@ class ReceiveLoop:
         return True
 
     def start(self, receive: Callable[[], None]) -> None:
-        """Receive from now on; the function does not raise."""
+        """Start receiving; the function does not raise."""
 
         def received() -> None:
             try:
@@ -107,7 +106,7 @@ class ReceiveLoop:
         self._thread.start()
 
     def tell(self) -> None:
-        """Say that there is a reason to stop."""
+        """Signal that there is a reason to stop."""
         self._over.set()
 
     def until_over(self) -> None:
@@ -116,25 +115,25 @@ class ReceiveLoop:
             pass
 
     def ask(self, close: Callable[[], None]) -> None:
-        """Have it stop receiving, and do not wait for that.
+        """Stop receiving, without waiting for the end.
 
         Args:
-            close: closes the client: there is no other way to have it stop.
+            close: closes the client, the only way to have it stop.
         """
         self.tell()
         close()
 
     def stop(self, close: Callable[[], None], seconds: float | None) -> bool:
-        """Stop receiving, and wait until all partitions are closed; whether they are.
+        """Stop receiving, and wait until all partitions are closed; return whether they are.
 
         Args:
             close: see `ask`.
-            seconds: to wait at most.
+            seconds: maximum wait; None: no limit.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
         thread = self._thread
         while thread is not None and thread.is_alive():
-            # Once may have been before it began to receive, and is forgotten then.
+            # Repeated: a close before the client begins to receive has no effect.
             self.ask(close)
             thread.join(max(min(CLOSING_AGAIN, end - time.monotonic()), 0))
             if thread.is_alive() and time.monotonic() >= end:
@@ -143,16 +142,16 @@ class ReceiveLoop:
         return True
 
     def end(self) -> None:
-        """It may begin anew."""
+        """Allow a new run to begin."""
         self._thread = None
         self._is_begun = False
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Take SIGTERM and SIGINT for a reason to stop, where this thread may."""
+        """Treat SIGTERM and SIGINT as a reason to stop, if this thread may handle signals."""
 
         def taken(number: int, frame: FrameType | None) -> None:
-            # Not from here: what is interrupted may hold the event's lock.
+            # Set in another thread: the interrupted code may hold the event's lock.
             threading.Thread(target=self.tell, daemon=True).start()
 
         if threading.current_thread() is not threading.main_thread():

@@ -33,29 +33,29 @@ from eventhub_checkpoints.processing.watermark import Ticket, Watermark
 from eventhub_checkpoints.processing.write_state import Since
 
 PATIENCE = 10.0
-"""Seconds after which one who waits for room says so."""
+"""Seconds after which a caller that waits for room logs a warning."""
 LOOKING = 0.2
-"""Seconds after which one who waits for room looks whether its client was closed."""
+"""Seconds between checks whether the client of a waiting caller was closed."""
 
 
 class PartitionSession(SessionProgress[Watermark]):
-    """The events of a partition from when it was opened until it is closed.
+    """Session of a partition: its events from when it was opened until it is closed.
 
     Args:
-        names: the keys of its checkpoint besides the position.
+        names: keys of its checkpoint other than the position.
         policy: when to save.
-        tally: where its writes are counted.
-        saver: who writes what is due of it.
-        max_pending: events that may be begun and not passed.
-        max_unsaved: events that may be begun and not saved; None: any number.
+        tally: counts its writes.
+        saver: writes what is due of it.
+        max_pending: maximum number of events that are started and not passed.
+        max_unsaved: maximum number of events that are started and not saved; None: no limit.
 
     Attributes:
-        closer: what closes it, an aio client's task; it releases the partition then.
+        closer: the aio client's task that closes it, and then releases the partition.
         begun: tickets that are neither done nor failed, by the id of their event.
-        is_announced: whether the client has said that the partition is open; a sync client may
-            deliver events before.
+        is_announced: whether the client has announced that the partition is open; a sync client
+            may deliver events before.
         began_at: when it began.
-        ends_by: when it will have ended, since it is being closed; before that, None.
+        ends_by: when it will have ended, once it is being closed; before that, None.
         key: its names, as the client spells them.
     """
 
@@ -87,7 +87,7 @@ class PartitionSession(SessionProgress[Watermark]):
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The namespace, hub and consumer group."""
+        """Namespace, hub and consumer group."""
         return self.key[:-1]
 
     @property
@@ -96,18 +96,18 @@ class PartitionSession(SessionProgress[Watermark]):
 
     @property
     def has_room(self) -> bool:
-        """Whether one more event may be begun."""
+        """Return whether one more event may be started."""
         is_full = self.watermark.is_full or self.unsaved >= self._max_unsaved
         return self.is_over or not (is_full or self.is_stuck)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether an event has failed that all others wait for."""
+        """Return whether an event has failed that all others wait for."""
         unpassed = self.watermark.unpassed
         return bool(unpassed) and unpassed[0].has_failed
 
     def wait_for_room(self) -> None:
-        """Wait until one more event may be begun.
+        """Wait until one more event may be started.
 
         Raises:
             CheckpointStoreError: an event has failed, and nothing behind it can be saved; or the
@@ -135,19 +135,19 @@ class PartitionSession(SessionProgress[Watermark]):
         )
 
     def given_up(self) -> CheckpointStoreError:
-        """What leaves the handler, so that the client closes the partition and claims it anew."""
+        """Return the error for the handler to raise, so that the partition is claimed again."""
         return CheckpointStoreError(
             f"partition {self.partition_id}: an event was given up, and nothing behind it can be "
             "saved; it is read again when the partition is claimed anew"
         )
 
     def enter(self, ticket: Ticket, event: Any) -> bool:
-        """Begin an event, if there is room; whether there was."""
+        """Start an event if there is room; return whether there was."""
         with self.guard:
             watermark = self.watermark
             pending, unpassed = watermark.pending, watermark.unpassed
             unsaved = watermark.count + pending - self.progress.saved_count
-            # As `has_room` has it; spelled out, for it is asked for every event.
+            # The condition of `has_room`, inlined because it is evaluated for every event.
             is_full = pending >= watermark.max_pending or unsaved >= self._max_unsaved
             if (is_full or (unpassed and unpassed[0].has_failed)) and not self.is_over:
                 return False
@@ -158,7 +158,7 @@ class PartitionSession(SessionProgress[Watermark]):
         return True
 
     def leave(self, ticket: Ticket, event: Any) -> bool:
-        """Finish an event; whether a save may be due."""
+        """Finish an event; return whether a save may be due."""
         with self.guard:
             self.begun.pop(id(event), None)
             ticket.is_done = True
@@ -170,27 +170,27 @@ class PartitionSession(SessionProgress[Watermark]):
             return watermark.count >= self.progress.wake_count
 
     def forget(self, event: Any) -> None:
-        """Find its ticket no more."""
+        """Remove the ticket of an event."""
         self.begun.pop(id(event), None)
 
     def draining_since(self) -> float:
-        """Return when the events that are in work now began to be waited for."""
+        """Return since when the current unfinished events have been waited for."""
         with self.guard:
             begun = self.watermark.count + self.watermark.pending
             return self._draining.of(begun, time.monotonic())
 
     def is_settled(self) -> bool:
-        """Whether waiting will not move what may be saved."""
+        """Return whether waiting cannot advance the position that may be saved."""
         return self.watermark.is_settled
 
 
 CLAIM_HERE: ContextVar[PartitionSession | None] = ContextVar(
     "eventhub_checkpoints_claim", default=None
 )
-"""The claim that the running task, or one that it descends from, belongs to.
+"""Session that the running task, or one that it descends from, belongs to.
 
-An aio client opens a partition in the task that its handlers descend from. So a handler that still
-runs when its partition was claimed anew, where receiving had failed, is known by it.
+An aio client opens a partition in the task that its handlers descend from. This identifies a
+handler that is still running when its partition was claimed again after receiving had failed.
 Source: azure-eventhub 5.15.1, `aio/_eventprocessor/event_processor.py`, `EventProcessor._receive`.
 """
 
@@ -203,10 +203,10 @@ OVERLAP = 1.0
 
 
 def key_of(partition_context: PartitionContext) -> Key:
-    """Return the key of the partition that a handler was given.
+    """Return the key of a handler's partition.
 
     Raises:
-        InvalidRecordError: it is no partition context.
+        InvalidRecordError: the argument is not a partition context.
     """
     try:
         return names_of(partition_context)
@@ -218,18 +218,18 @@ def key_of(partition_context: PartitionContext) -> Key:
 
 
 class PartitionSessions:
-    """What of each partition is finished and saved.
+    """Open sessions of all partitions.
 
     Args:
-        make_saver: makes who writes it; again in a forked child.
-        policy: when it is written.
-        write_timeout: seconds that the last write of a claim may take.
-        max_pending: events of a partition that may be begun and not passed.
-        max_unsaved: events of one that may be begun and not saved; None: any number.
+        make_saver: creates the writer; called again in a forked child.
+        policy: when to save.
+        write_timeout: seconds that the last write of a session may take.
+        max_pending: maximum number of events of a partition that are started and not passed.
+        max_unsaved: maximum number of events of one that are started and not saved; None: no limit.
 
     Attributes:
-        saver: who writes it.
-        open: the claims that have not ended, by their key; never changed in place.
+        saver: the writer.
+        open: sessions that have not ended, by their key; replaced on every change, never modified.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class PartitionSessions:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Know nothing: at first, and in a forked child, whose parent saves its own."""
+        """Reset all state: at first, and in a forked child, whose parent saves its own."""
         self._process_id = os.getpid()
         self._guard = threading.Lock()
         self.saver = self._make_saver()
@@ -257,7 +257,7 @@ class PartitionSessions:
         self._ended: dict[Key, tuple[float, PartitionSession]] = {}
 
     def of(self, partition_context: PartitionContext, *, announces: bool) -> PartitionSession:
-        """The claim that a partition is in; begun by its first event, or when it is announced.
+        """Return the session of a partition; it begins with the first event or announcement.
 
         A sync client announces a partition in one thread, and may deliver its first event in
         another before, or at the same time.
@@ -272,7 +272,7 @@ class PartitionSessions:
         return known
 
     def begin(self, partition_context: PartitionContext) -> PartitionSession:
-        """A claim that begins now, whatever was before."""
+        """Begin a new session of a partition, whatever was before."""
         with self._guard:
             return self._begin(partition_context)
 
@@ -290,7 +290,7 @@ class PartitionSessions:
         return claim
 
     def _overlapped(self, key: Key) -> PartitionSession | None:
-        """The claim whose last position may have been stored after this one's was listed."""
+        """Return the session whose last write may follow the listing for this one, or None."""
         ended_at, before = self._ended.get(key, (-math.inf, None))
         if open_one := self.open.get(key):
             self.saver.end(open_one)
@@ -302,31 +302,31 @@ class PartitionSessions:
         return before
 
     def drained_by(self, claim: PartitionSession, seconds: float) -> float:
-        """Return until when the events of a claim may finish whose client stops.
+        """Return until when the events of a session may finish whose client stops.
 
-        A sync client closes its partitions one after another, so they share one time: it begins
-        now for the others too, unless more of their events are begun.
+        A sync client closes its partitions one after another, so they share one deadline: it starts
+        now for the other partitions too, unless more of their events are started.
 
         Args:
-            claim: which.
-            seconds: that events which were begun have to finish.
+            claim: the session.
+            seconds: that started events have to finish.
         """
         for one in self._beside(claim):
             one.draining_since()
         return claim.draining_since() + seconds
 
     def _beside(self, claim: PartitionSession) -> list[PartitionSession]:
-        """Return the open claims of a consumer group, this one among them."""
+        """Return the open sessions of a consumer group, including this one."""
         return [one for one in self.open.values() if one.scope == claim.scope]
 
     def finish(self, claim: PartitionSession, *, flushes: bool, stops: bool = False) -> None:
-        """End a claim.
+        """End a session.
 
         Args:
-            claim: which.
-            flushes: whether the last of it is written first, within `write_timeout`.
-            stops: whether its client stops. Then writing begins for the others too, and they share
-                that time, unless more of their events are finished.
+            claim: the session.
+            flushes: whether its last position is written first, within `write_timeout`.
+            stops: whether its client stops. Writing then starts for the other sessions too, and
+                they share that time, unless more of their events are finished.
         """
         now = time.monotonic()
         end = now + self._write_timeout
@@ -347,14 +347,14 @@ class PartitionSessions:
             self.open = {key: one for key, one in self.open.items() if one is not claim}
 
     def flush(self, partition_id: str | None = None) -> bool:
-        """Write what is finished, of one partition or of all; whether all of it is written."""
+        """Write what is finished, of one or all partitions; return whether all of it is written."""
         several = [one for one in self.open.values() if partition_id in (None, one.partition_id)]
         return self.saver.flush_all(several, self._write_timeout)
 
     def close(self) -> None:
-        """Write what is finished, and end all claims for good.
+        """Write what is finished, and end all sessions for good.
 
-        One that is being closed is left the time that it has for that, until it is released.
+        A session that is being closed keeps the time that it has for that, until it is released.
         """
         with self._guard:
             self._is_closed, several = True, list(self.open.values())
@@ -363,7 +363,7 @@ class PartitionSessions:
         self.saver.begin_flush(left, self._write_timeout)
         for claim in left:
             self._end(claim, end, flushes=True)
-        # An aio client may have returned from `close` meanwhile.
+        # An aio client may have returned from `close` in the meantime.
         for claim in several:
             if claim.ends_by is not None:
                 quiet: Callable[[], bool] = partial(getattr, claim, "is_quiet")
@@ -372,6 +372,6 @@ class PartitionSessions:
         self.saver.close(max(end - time.monotonic(), 0))
 
     def stats(self) -> dict[str, PartitionStats]:
-        """How each partition that is open is doing; see `by_partition`."""
+        """Return statistics of each open partition; see `by_partition`."""
         now = time.monotonic()
         return by_partition([(claim.names, claim.stats(now)) for claim in self.open.values()])

@@ -1,8 +1,8 @@
 # Derived from _async/start_position_store.py by tools/unasync.py; edit that file.
-"""The store that an EventProcessor gives its client: it decides where each partition starts.
+"""Store that an EventProcessor passes to its client; it decides where each partition starts.
 
-`StartPositions` has the start positions that were given, `PositionValidator` asks the hub whether
-it has a position, and `StartPositionStore` shows the client the checkpoint to start from.
+`StartPositions` has the configured start positions, `PositionValidator` queries whether the hub has
+a position, and `StartPositionStore` shows the client the checkpoint to start from.
 """
 
 import logging
@@ -33,10 +33,10 @@ from eventhub_checkpoints.records import RELEASED, SequenceOffset
 
 
 class StartPositions:
-    """The start positions that were given, as a value, by partition, or by a function.
+    """Configured start positions: a value, a mapping by partition, or a function.
 
     Args:
-        options: with them.
+        options: options of the processor.
     """
 
     def __init__(self, options: Options) -> None:
@@ -44,20 +44,20 @@ class StartPositions:
         self._asked: dict[str, Any] = {}
 
     def of(self, partition_id: str) -> Any:
-        """The start position of a partition; None: the beginning."""
+        """Return the start position of a partition; None: the beginning."""
         return self._asked.get(partition_id, self._options.start_of(partition_id))
 
     def has(self, partition_id: str) -> bool:
-        """Whether one was given for a partition."""
+        """Return whether a start position is configured for a partition."""
         return self.of(partition_id) is not None
 
     def ask(self, client: Any) -> Any:
-        """What the client is given as `starting_position`.
+        """Return the `starting_position` argument for the client.
 
         Raises:
-            ConfigurationError: one names no partition, or the function gave no start position.
-                Or they are by partition, and there is no such hub, or it refuses access.
-            HubUnavailableError: they are by partition, and the hub does not answer.
+            ConfigurationError: one names no partition, or the function returned no start position;
+                or they are set by partition, and the hub does not exist or refuses access.
+            HubUnavailableError: they are set by partition, and the hub does not answer.
         """
         given = self._options.starting_position
         if not callable(given) and not isinstance(given, Mapping):
@@ -80,11 +80,11 @@ class StartPositions:
 log = logging.getLogger("eventhub_checkpoints")
 
 AT_ONCE = 8
-"""Partitions that the hub is asked about at the same time."""
+"""Partitions that the hub is queried about at the same time."""
 ENDING = 5.0
-"""Seconds that the hub has to answer when nobody waits for that any more."""
+"""Seconds that the hub has to answer once nobody waits for it any more."""
 AGAIN = 1.0
-"""Seconds after which the hub is asked again, before it is believed to lack a position."""
+"""Seconds before a second query confirms that the hub lacks a position."""
 
 AT_START = "starting_position says to start there"
 BY_NUMBER = (
@@ -97,16 +97,16 @@ class PositionValidator:
 
     Args:
         steering: where partitions start.
-        start_of: the start position that was given for a partition, or None.
-        reached: the number of the last event that a partition has received, or that it began
-            behind; None: it is not known.
-        refused: called with a partition, what is wrong, and what to do about it; None: what
-            `on_invalid_checkpoint` says.
+        start_of: returns the start position configured for a partition, or None.
+        reached: returns the number of the last event that a partition has received, or after which
+            it started; None: unknown.
+        refused: called with a partition, the problem and its remedy; a remedy of None means that
+            `on_invalid_checkpoint` applies.
 
     Attributes:
-        client: whose hub it is.
-        goes_by_offset: whether the client resumes by the stored offset although the number is
-            known: one that is ready reads the store itself.
+        client: the client whose hub is queried.
+        goes_by_offset: whether the client resumes from the stored offset even if the number is
+            known: an already constructed client reads the store itself.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class PositionValidator:
         self._turn = 0
 
     def opening(self, partition_ids: Sequence[str]) -> None:
-        """Ask for partitions that are opened next."""
+        """Validate the positions of partitions that are opened next."""
         for_each(self._opening, partition_ids, AT_ONCE)
 
     def _opening(self, partition_id: str) -> None:
@@ -145,10 +145,10 @@ class PositionValidator:
             self._refused(partition_id, said, AT_START)
 
     def idle(self, partition_ids: Collection[str]) -> set[str]:
-        """Ask for one of the open partitions that receive nothing, and for all if it is lost.
+        """Validate one of the open partitions that receive nothing, and all of them if it is lost.
 
         Returns:
-            Those that have to be opened again, at another position.
+            Partitions that have to be opened again, at a different position.
         """
         refused = self._steering.refused
         reached = {key: self._reached(key) for key in sorted(partition_ids) if key not in refused}
@@ -164,7 +164,7 @@ class PositionValidator:
         return refused & {*partition_ids}
 
     def has_events(self, partition_id: str) -> bool:
-        """Ask whether the hub has events for a partition that has received none yet."""
+        """Return whether the hub has events for a partition that has received none yet."""
         number, offset = (self._steering.shown or {}).get(partition_id, (None, None))
         start = self._start_of(partition_id) if number is None and not offset else number
         try:
@@ -187,11 +187,11 @@ class PositionValidator:
             return None
 
     def _lack(self, partition_id: str, place: Place) -> str | None:
-        """What is wrong with a position; None where nothing is, or the hub does not answer."""
+        """Return what is wrong with a position; None if nothing is, or the hub does not answer."""
         try:
             said = beyond(place, self._properties(partition_id))
             if said is not None:
-                # What has been received just now might not be counted yet.
+                # Events that were received a moment ago may not be counted yet.
                 sleep(AGAIN)
                 said = beyond(place, self._properties(partition_id))
         except Exception as error:
@@ -200,13 +200,13 @@ class PositionValidator:
         return said
 
     def _properties(self, partition_id: str) -> Any:
-        # An aio client that is cancelled while it asks leaves its connection open.
+        # An aio client that is cancelled during the query leaks its connection.
         ask = self.client.get_partition_properties
         return to_the_end(ask, partition_id, seconds=ENDING)
 
 
 def place_of_start(start: object) -> Place | None:
-    """The place that a start position names; None where every hub has it."""
+    """Return the place that a start position names; None if every hub has it."""
     if isinstance(start, int):
         return start, None
     return (None, start) if isinstance(start, str) else None
@@ -216,22 +216,22 @@ T = TypeVar("T")
 
 
 class StartPositionStore(CheckpointStore):
-    """Shows a client the saved positions that it is to start at, and no others.
+    """Shows a client only the saved positions at which it is to start.
 
     Args:
-        store: whose rows these are.
-        steering: what is shown.
-        vetting: is asked for each position before it is used.
+        store: the store of the processor.
+        steering: decides which positions are shown.
+        vetting: validates each position before it is used.
         settled: waits until no partition is being closed.
-        patience: seconds that a claim under way has to end when the processor stops.
-        beside: calls a function beside the caller.
+        patience: seconds that a running claim has to end when the processor stops.
+        beside: calls a function in the background.
 
     Attributes:
-        is_stopping: from then on nothing is claimed: a sync client still balances its load after
-            it was closed.
-        is_asked: whether the client has it, and asks who owns the partitions.
-        asked_at: when it did so last.
-        open_partitions: those that the client has open.
+        is_stopping: whether claims are refused: a sync client still balances its load after it was
+            closed.
+        is_asked: whether the client uses it and has listed ownerships.
+        asked_at: when the client last did so.
+        open_partitions: partitions that the client has open.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class StartPositionStore(CheckpointStore):
         self._failing: dict[str, float] = {}
 
     def _ask(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Ask the store below, and note since when it has not answered."""
+        """Call the store below, and record since when it has not answered."""
         what = getattr(function, "__name__", "")
         try:
             found = function(*args, **kwargs)
@@ -270,7 +270,7 @@ class StartPositionStore(CheckpointStore):
         return found
 
     def has_failed_for(self, seconds: float) -> bool:
-        """Whether nothing could be claimed or listed for so long."""
+        """Return whether claims or lists have failed for this long."""
         now = time.monotonic()
         return any(now - since > seconds for since in list(self._failing.values()))
 
@@ -289,7 +289,7 @@ class StartPositionStore(CheckpointStore):
         for row in proposed:
             self._held.pop(row["partition_id"], None)
         if self.is_stopping:
-            # A sync client closes partitions one after another, and the storage may be frozen.
+            # A sync client closes partitions one after another, and the storage may hang.
             self._beside(self._release, proposed, kwargs)
             return []
         return to_the_end(self._asked, proposed, kwargs)
@@ -306,12 +306,12 @@ class StartPositionStore(CheckpointStore):
     ) -> list[dict[str, Any]]:
         with self._claiming:
             if self.is_stopping:
-                # What is open stays claimed until it is released, behind its last checkpoint.
+                # Open partitions stay claimed until they are released, after their last checkpoint.
                 opened = self.open_partitions
                 proposed = [row for row in proposed if row["partition_id"] in opened]
             won = self._asked(proposed, kwargs)
             self._held |= {row["partition_id"]: dict(row) for row in won}
-            # The client closes what it was not told that it has won, and opens it again next time.
+            # The client closes a partition missing from the result, and opens it again next time.
             return [row for row in won if row["partition_id"] not in self._lost]
 
     def _asked(
@@ -324,10 +324,11 @@ class StartPositionStore(CheckpointStore):
     def give_back(self) -> None:
         """Release what was claimed and never opened, once the client has stopped.
 
-        A client that is stopped between the two forgets it, and nobody else may have it then.
+        A client that is stopped between claiming and opening forgets the partition, and nobody else
+        could claim it until the ownership expires.
         """
         try:
-            # A claim that is under way ends first; none follows it.
+            # A running claim ends first; none follows it.
             with holding(self._claiming, self._patience):
                 left = [{**row, "owner_id": RELEASED} for row in self._held.values()]
                 self._held.clear()
@@ -345,7 +346,7 @@ class StartPositionStore(CheckpointStore):
         **kwargs: Any,
     ) -> Iterable[dict[str, Any]]:
         names = fully_qualified_namespace, eventhub_name, consumer_group
-        # Either client may open a partition again while it still closes it: not before its last
+        # Either client may open a partition again while it is still closing it: not before its last
         # checkpoint.
         self._settled()
         rows = self._ask(self._store.list_checkpoints, *names, **kwargs)
@@ -367,14 +368,14 @@ SCOPE = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
 
 
 def place_of(row: Mapping[str, Any]) -> Place:
-    """Where a row says that a partition goes on."""
+    """Return the position of a row."""
     return row.get("sequence_number"), row.get("offset")
 
 
 def row_of(names: Mapping[str, str], place: Place) -> dict[str, Any]:
-    """Return a row as a client reads it, which resumes by the sequence number where it is known.
+    """Return a row for the client, which resumes by the sequence number if that is known.
 
-    An offset may mean nothing any more: a hub that became geo-replicated refuses a decimal one.
+    An offset may have become invalid: a hub that became geo-replicated refuses a decimal one.
     """
     sequence_number, offset = place
     if isinstance(sequence_number, int) and sequence_number >= 0:

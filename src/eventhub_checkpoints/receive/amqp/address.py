@@ -1,4 +1,4 @@
-"""A hub over AMQP, by the official client."""
+"""Address of a hub over AMQP, read with the official client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,11 +26,11 @@ from eventhub_checkpoints.receive.stream import Stream
 
 
 class OnePartitionClient(EventHubConsumerClient):
-    """A client that receives from one partition, which is known to exist.
+    """Client that receives from one partition, which is known to exist.
 
-    Before it attaches a receiver, the client lists the hub's partitions, over a connection that
-    is made and closed for that, while its receiving thread spins. Told the answer, it opens a
-    receiver in 20 ms instead of 480 ms and makes one connection instead of two (local hub).
+    Before the client attaches a receiver, it lists the hub's partitions over a connection opened
+    and closed for that purpose, while its receiving thread spins. With the list at hand it opens
+    a receiver in 20 ms instead of 480 ms, with one connection instead of two (local hub).
 
     Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`, `claim_ownership`.
     """
@@ -40,15 +40,15 @@ class OnePartitionClient(EventHubConsumerClient):
         self._only = partition_id
 
     def get_partition_ids(self) -> list[str]:
-        """The one partition."""
+        """Return the id of the one partition."""
         return [self._only]
 
 
 def read_properties(partition_id: str, answer: Mapping[str, object]) -> PartitionProperties:
-    """The client's answer, with an empty partition's numbers put straight.
+    """Convert the client's partition properties; those of an empty partition are corrected.
 
-    A partition that never held an event has -1 as its last number; one whose events have all
-    expired still has a last number, and nothing before the next one can be read.
+    A partition that never held an event has -1 as its last number. One whose events have all
+    expired still has a last number, and nothing before the next event can be read.
     """
     last, begin = answer["last_enqueued_sequence_number"], answer["beginning_sequence_number"]
     enqueued = answer["last_enqueued_time_utc"]
@@ -66,8 +66,8 @@ def read_properties(partition_id: str, answer: Mapping[str, object]) -> Partitio
 
 
 STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
-"""With a partition named there is nothing to balance, and the client's balancing thread sleeps
-this long (s) after it was told to stop."""
+"""With a given partition there is no load balancing; the client's balancing thread still sleeps
+this long (s) after it was stopped."""
 
 HUB_NAME = "the name of an event hub, such as orders"
 NAMESPACE = "the host name of a namespace, such as NAMESPACE.servicebus.windows.net"
@@ -75,17 +75,17 @@ NAMESPACE = "the host name of a namespace, such as NAMESPACE.servicebus.windows.
 
 @dataclass(frozen=True, slots=True)
 class HubAddress(Address):
-    """One hub as one consumer group reads it over AMQP; its `repr` shows no secret.
+    """Hub read over AMQP by one consumer group; its `repr` shows no secret.
 
     Attributes:
         fully_qualified_namespace: as the client and every checkpoint store spell it.
         eventhub_name: as typed.
-        consumer_group: in which events are read.
-        connection_string: with the key or signature in it; "" where there is a credential.
+        consumer_group: the group that reads the events.
+        connection_string: includes the key or signature; "" where there is a credential.
         settings: further keywords of `EventHubConsumerClient`, for example
-            `custom_endpoint_address`, `use_tls` and `transport_type`; also a ready `credential`.
-        credential: as in `credential_of`: it is made where a client is opened. "" where there is
-            a connection string, or a ready one.
+            `custom_endpoint_address`, `use_tls` and `transport_type`; also a `credential` object.
+        credential: as in `credential_of`, created when a client is opened. "" where there is a
+            connection string or a credential object.
     """
 
     fully_qualified_namespace: str
@@ -104,16 +104,16 @@ class HubAddress(Address):
         eventhub_name: str | None = None,
         **settings: Any,
     ) -> Self:
-        """Take namespace and hub from a connection string.
+        """Create an address from a connection string.
 
         Args:
-            connection_string: of the hub, or of the namespace with `eventhub_name` given.
-            consumer_group: in which events are read.
-            eventhub_name: wins over the `EntityPath` of the connection string.
+            connection_string: of the hub, or of the namespace if `eventhub_name` is passed.
+            consumer_group: the group that reads the events.
+            eventhub_name: takes precedence over the `EntityPath` of the connection string.
             settings: see the attribute.
 
         Raises:
-            ConfigurationError: it is malformed or names no hub, or the consumer group is no
+            ConfigurationError: it is malformed or names no hub, or the consumer group is not a
                 name. The message does not show the connection string.
         """
         parts = read_parts(connection_string)
@@ -136,20 +136,20 @@ class HubAddress(Address):
         consumer_group: str = DEFAULT_CONSUMER_GROUP,
         **settings: Any,
     ) -> Self:
-        """Take a hub by its names, and a credential by its own.
+        """Create an address from the hub's names and a credential.
 
         Args:
             fully_qualified_namespace: such as `NAMESPACE.servicebus.windows.net`.
             eventhub_name: as typed.
-            credential: one that the client takes, such as `DefaultAzureCredential()`. Where the
-                address is sent to another process, as a Spark task is, a text: the name of a
+            credential: an object that the client accepts, such as `DefaultAzureCredential()`. Where
+                the address is sent to another process, as to a Spark task, a string: the name of a
                 class of azure-identity; or a signature, or a key's name and key, as in
                 `credential_of`.
-            consumer_group: in which events are read.
+            consumer_group: the group that reads the events.
             settings: see the attribute.
 
         Raises:
-            ConfigurationError: a name is empty, or the credential is none.
+            ConfigurationError: a name is empty, or the credential is not usable.
         """
         checked_name("fully_qualified_namespace", fully_qualified_namespace, NAMESPACE)
         checked_name("eventhub_name", eventhub_name, HUB_NAME)
@@ -187,7 +187,7 @@ class HubAddress(Address):
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
-        """As `Address`; see `ReadSettings.receive_path`, and `fast` for what that way takes."""
+        """Open a stream as `Address` does, by the path in `ReadSettings.receive_path`."""
 
         def public(at: int) -> Stream:
             client = self.open_receiving_client(partition_id)
@@ -202,11 +202,11 @@ class HubAddress(Address):
         return ExplainedStream(stream, self, partition_id)
 
     def open_client(self) -> EventHubConsumerClient:
-        """A client of the hub; whoever asked for it closes it."""
+        """Open a client of the hub; the caller closes it."""
         return self._open(EventHubConsumerClient)
 
     def open_receiving_client(self, partition_id: str) -> EventHubConsumerClient:
-        """A client that receives from one partition; whoever asked for it closes it."""
+        """Open a client that receives from one partition; the caller closes it."""
         return self._open(OnePartitionClient, partition_id=partition_id)
 
     def _open(self, kind: type[EventHubConsumerClient], **own: Any) -> EventHubConsumerClient:
@@ -221,7 +221,7 @@ class HubAddress(Address):
 
 
 def read_parts(connection_string: str) -> Mapping[str, str]:
-    """The parts of a connection string that can work, by lower-case name.
+    """Return the parts of a usable connection string, by lower-case name.
 
     Raises:
         ConfigurationError: it is malformed, or holds no key; the message does not show it.
@@ -229,7 +229,7 @@ def read_parts(connection_string: str) -> Mapping[str, str]:
     try:
         parts = parse_connection_string(connection_string)
     except (ValueError, AttributeError):
-        # Not chained: the parser's frames hold the key, and some loggers write frames out.
+        # Not chained: the parser's frames hold the key, and some loggers record frames.
         parts = {}
     signed = "sharedaccesssignature" in parts
     if "endpoint" in parts and (signed or {"sharedaccesskeyname", "sharedaccesskey"} <= set(parts)):

@@ -1,4 +1,4 @@
-"""One partition's events by the client's public API, as columns."""
+"""Public path: events of one partition as columns, received by the client's public API."""
 
 import queue
 import threading
@@ -25,7 +25,7 @@ DATA, SEQUENCE = AmqpMessageBodyType.DATA, AmqpMessageBodyType.SEQUENCE
 
 
 def columns_of(events: Sequence[EventData]) -> Columns:
-    """The events as columns, a row each, in their order."""
+    """Return the events as columns, one row each, in order."""
     messages = [event.raw_amqp_message for event in events]
     annotations = [message.annotations or {} for message in messages]
     return Columns(
@@ -41,7 +41,7 @@ def columns_of(events: Sequence[EventData]) -> Columns:
 
 
 def body_bytes(event: EventData) -> bytes:
-    """The payload: data sections joined; an AMQP value as its text or its JSON."""
+    """Return the payload: joined data sections, or an AMQP value as its string or its JSON."""
     message = event.raw_amqp_message
     kind, body = message.body_type, message.body
     if kind is DATA:
@@ -54,17 +54,17 @@ def body_bytes(event: EventData) -> bytes:
 
 
 def system_properties(event: EventData) -> Mapping[Any, Any]:
-    """Those that have no column of their own."""
+    """Return the system properties that have no column for themselves."""
     message = event.raw_amqp_message
     if message.properties is None and (message.annotations or {}).keys() <= IN_OTHER_COLUMNS:
-        # Most events: the client would copy the annotations, and here all would be dropped.
+        # For most events: the client would copy all annotations, only to have them dropped here.
         return {}
     found: Mapping[Any, Any] = event.system_properties
     return {key: value for key, value in found.items() if key not in IN_OTHER_COLUMNS}
 
 
 def text_maps(maps: Iterable[Mapping[Any, Any] | None]) -> TextMaps:
-    """Maps as a column; the texts of all of them are made at once."""
+    """Convert maps to a column; the strings of all of them are converted at once."""
     ends = [0]
     keys: list[Any] = []
     values: list[Any] = []
@@ -77,24 +77,24 @@ def text_maps(maps: Iterable[Mapping[Any, Any] | None]) -> TextMaps:
 
 
 LISTS_AHEAD = 2
-"""How many lists of events may wait, so that receiving and converting overlap a little."""
+"""Number of lists of events that may wait, so that receiving and converting overlap a little."""
 
 STOP_CHECK = 0.1
-"""How often (s) a thread with a full inbox looks whether anybody still reads."""
+"""Interval (s) at which a thread with a full inbox checks whether the stream is still read."""
 
 
 class EventStream(Stream):
-    """The events of one partition, received by `EventHubConsumerClient.receive_batch`.
+    """Events of one partition, received by `EventHubConsumerClient.receive_batch`.
 
     Bound: `prefetch` events in the client, and `LISTS_AHEAD` lists of at most `prefetch`.
 
     Args:
-        client: receives from this partition only, and is closed with the stream.
+        client: receives from this partition only; closed with the stream.
         partition_id: which partition.
-        start: what the client takes: a sequence number, an offset, or a time.
+        start: position as the client accepts it: a sequence number, an offset, or a time.
         inclusive: whether an event exactly at `start` is delivered.
         prefetch: events that the service may send ahead.
-        until: receiving ends with the event before this sequence number; None goes on.
+        until: receiving ends with the event before this sequence number; None for no end.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class EventStream(Stream):
             "prefetch": prefetch,
             "max_batch_size": prefetch,
         }
-        # Daemon: closing a link takes the client up to a second, which no task should wait for.
+        # Daemon: the client takes up to a second to close a link; no task should wait for that.
         threading.Thread(target=self._receive, name=f"receive-{partition_id}", daemon=True).start()
 
     def next(self, timeout: float) -> Columns | None:
@@ -147,7 +147,7 @@ class EventStream(Stream):
     def _put_events(self, events: Sequence[EventData]) -> None:
         self._put(events)
         if self._until is not None and (events[-1].sequence_number or 0) >= self._until - 1:
-            # Else it would receive some thousand events more until its reader has come so far.
+            # Otherwise it would receive some thousand more events before the reader gets this far.
             self._client.close()
 
     def _put(self, found: Sequence[EventData] | Exception) -> None:
@@ -157,6 +157,6 @@ class EventStream(Stream):
             except queue.Full:
                 continue
             if isinstance(found, Exception):
-                # The client would make a new receiver and go on; the reader decides that.
+                # The client would create a new receiver and go on; that decision is the reader's.
                 self._client.close()
             return

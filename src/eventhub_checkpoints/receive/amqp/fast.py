@@ -1,4 +1,4 @@
-"""One partition's events over the official client's connection, from its frames."""
+"""Fast path: events of one partition, decoded from frames on the official client's connection."""
 
 import logging
 import time
@@ -19,15 +19,15 @@ from eventhub_checkpoints.receive.stream import Stream
 
 
 class LinkFrames:
-    """Reads what comes over a link that the official client has opened.
+    """Reader of the frames of a link that the official client has opened.
 
-    The client asks for a frame whenever it waits for one: for the answer to a token that it
-    renews, for the answer to a detach. It is given every frame but the transfers of this link,
-    so nothing overtakes anything and no event passes through its decoder.
+    The client reads a frame whenever it waits for one: for the answer to a token renewal or to a
+    detach. It gets every frame except the transfers of this link, so frames stay in order and no
+    event passes through its decoder.
 
     Args:
         link: opened, without credit.
-        credit: how much of it to grant.
+        credit: how much credit to grant.
     """
 
     def __init__(self, link: OfficialLink, credit: Credit) -> None:
@@ -42,20 +42,20 @@ class LinkFrames:
 
     @property
     def rows(self) -> int:
-        """How many events have come and were not taken."""
+        """Return the number of events received and not taken."""
         return self._deliveries.rows
 
     @property
     def has_delivered(self) -> bool:
-        """Whether any event has come over this link."""
+        """Return whether any event was received over this link."""
         return self._deliveries.deliveries > 0
 
     def receive(self, rows: int, size: int) -> None:
-        """Wait once for bytes, then take what lies ready, up to so many rows or bytes of bodies.
+        """Wait once for bytes, then decode what is available, up to `rows` rows or `size` bytes.
 
         Raises:
-            UnreadableFrameError: a frame cannot be read; what came before it can be taken.
-            Exception: whatever ended link or connection.
+            UnreadableFrameError: a frame cannot be read; earlier events can be taken.
+            Exception: the error that ended the link or connection.
         """
         deliveries = self._deliveries
         self._step()
@@ -63,13 +63,13 @@ class LinkFrames:
             self._step()
 
     def take(self, most: int | None = None) -> Columns:
-        """What has come, at most so many rows."""
+        """Return the received rows, at most `most`, and remove them."""
         columns = self._deliveries.take(most)
         self._credit.taken(columns)
         return columns
 
     def ended_by(self, error: Exception) -> Exception:
-        """The public error for one that `receive` has raised; the link is closed."""
+        """Return the public error for one raised by `receive`; the link is closed."""
         return self._link.ended_by(error)
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class LinkFrames:
         self._grant()
         self._link.work()
         if self._broken is not None:
-            # Noted and not raised where it happened: the client swallows some errors there.
+            # Recorded, not raised where it happened: the client swallows some errors there.
             text = f"a frame cannot be read: {self._broken}"
             raise UnreadableFrameError(text) from self._broken
 
@@ -90,10 +90,10 @@ class LinkFrames:
             self._link.grant(granted)
 
     def _read(self, *_: Any, **__: Any) -> tuple[memoryview, int, memoryview]:
-        """In place of the client's own: head, channel and body of its next frame.
+        """Return head, channel and body of the client's next frame, in place of its own function.
 
         Raises:
-            TimeoutError: there is none now; events may have come.
+            TimeoutError: there is none now; events may have arrived.
             OSError: the connection is broken.
         """
         if not self._others and self._broken is None:
@@ -104,15 +104,15 @@ class LinkFrames:
         return frame[:8], int.from_bytes(frame[6:8], "big"), frame[4 * frame[4] :]
 
     def _read_ready(self) -> bytes:
-        """What has arrived, some `READ_SIZE` of it; waits for the first of it."""
+        """Wait for the first bytes, then return all that have arrived, about `READ_SIZE`."""
         parts = [self._link.read_some()]
         size = len(parts[0])
-        # TLS gives out 16 KiB at a time, a WebSocket a message.
+        # TLS returns 16 KiB at a time, a WebSocket one message.
         while size < READ_SIZE and self._link.has_more:
             try:
                 parts.append(self._link.read_some())
             except OSError:
-                break  # the next call meets it again; what came before it must not be lost
+                break  # the next call meets it again; earlier events must not be lost
             size += len(parts[-1])
         return b"".join(parts)
 
@@ -132,7 +132,7 @@ class LinkFrames:
         self._counted = transfers, deliveries
 
     def _settle(self) -> None:
-        """Accept what the peer sent unsettled; the client would never answer it."""
+        """Accept deliveries that the peer sent unsettled; the client would never settle them."""
         ids, self._deliveries.unsettled = self._deliveries.unsettled, []
         frames = (
             Disposition(role=RECEIVER, first=first, last=last, settled=True, state=Accepted())
@@ -143,7 +143,7 @@ class LinkFrames:
 
 
 def runs(ids: list[int]) -> list[tuple[int, int]]:
-    """First and last of each run of ids that follow one another."""
+    """Return first and last id of each run of consecutive ids."""
     found: list[tuple[int, int]] = []
     for one in ids:
         if found and one == found[-1][1] + 1:
@@ -156,21 +156,21 @@ def runs(ids: list[int]) -> list[tuple[int, int]]:
 _LOGGER = logging.getLogger(__name__)
 
 BYTES_AT_ONCE = 16 * 2**20
-"""What is given out at once has hardly more bytes of bodies than this."""
+"""Approximate limit, in bytes of bodies, of the events returned at once."""
 
 
 class FastStream(Stream):
-    """The events of one partition, read when they are asked for.
+    """Events of one partition, read on demand.
 
     No thread receives ahead: what the reader does not take waits in the sockets, and memory is
-    bounded by one helping of `rows_per_batch` rows or `BYTES_AT_ONCE`. Token renewal and heartbeats
-    happen in `next`. A reader that stays away longer than the service waits (minutes) has lost its
-    connection, and its next call opens another one where it left off, as after any other break.
+    bounded by one return of `rows_per_batch` rows or `BYTES_AT_ONCE`. Token renewal and heartbeats
+    happen in `next`. A reader that pauses for longer than the service waits (minutes) loses its
+    connection, and its next call reconnects where it left off, as after any other break.
 
     Args:
         place: where to read; its client is closed with the stream.
         start: sequence number of the first event.
-        until: of the first event that is not wanted; nothing behind it is asked for.
+        until: sequence number of the first event not wanted; nothing after it is requested.
         settings: how a range is read.
         retries: how often a broken link is replaced.
 
@@ -230,7 +230,7 @@ class FastStream(Stream):
         return frames.take(most)
 
     def _broken(self, frames: LinkFrames, error: Exception) -> Columns:
-        """What came before the error; the next attempt begins behind it."""
+        """Return the events received before the error; the next attempt begins after them."""
         self._frames = None
         columns = frames.take()
         if frames.has_delivered:
@@ -247,7 +247,7 @@ class FastStream(Stream):
         return columns
 
     def _failed(self, error: Exception, *, at_once: bool = False) -> None:
-        """Give up, or say when to try again; a link that has delivered is replaced at once."""
+        """Schedule the next attempt, at once if the link has delivered; or give up."""
         self._trouble = reason(error)
         is_last = isinstance(error, FastPathError) or is_final(error)
         pause = None if is_last else self._retries.pause()
@@ -258,7 +258,7 @@ class FastStream(Stream):
         self._not_before = time.monotonic() + (0.0 if at_once else pause)
 
     def _opened(self, deadline: float) -> LinkFrames | None:
-        """The frames of a link that is open; None while there is none."""
+        """Return the frames of the open link; None while there is no link."""
         now = time.monotonic()
         if self._opening is None and now < self._not_before:
             time.sleep(max(0.0, min(self._not_before, deadline) - now))

@@ -1,4 +1,4 @@
-"""Whether the fast path knows the official client, and the error that says it does not."""
+"""Check that the fast path supports the installed client, and the error if it does not."""
 
 import re
 
@@ -11,7 +11,7 @@ OLDEST, NEXT_MAJOR = (5, 12), (6, 0)
 
 
 class FastPathError(ConfigurationError):
-    """The fast path cannot be taken, or cannot go on: says why."""
+    """The fast path cannot be used, or cannot continue; the message gives the reason."""
 
 
 class UnreadableFrameError(FastPathError):
@@ -19,7 +19,7 @@ class UnreadableFrameError(FastPathError):
 
 
 def check_version(version: str = VERSION) -> None:
-    """See that the client is of the major version whose parts are known.
+    """Check that the client's major version is a supported one.
 
     Raises:
         FastPathError: it is not.
@@ -30,5 +30,5 @@ def check_version(version: str = VERSION) -> None:
 
 
 def changed(error: Exception) -> FastPathError:
-    """A part is there and is not what it was."""
+    """Return the error for a private part of the client that exists but has changed."""
     return FastPathError(f"azure-eventhub {VERSION} has changed: {error}")

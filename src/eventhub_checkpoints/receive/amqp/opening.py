@@ -1,4 +1,4 @@
-"""Opening a link in the background: retries, and how much credit it has."""
+"""Opening of a link in the background: retries and credit."""
 
 import threading
 import time
@@ -14,11 +14,11 @@ from eventhub_checkpoints.receive.amqp.private_parts import OfficialLink
 
 
 class Retries:
-    """Counts what failed in a row, and says how long to wait before the next attempt.
+    """Counter of consecutive failures, and the delay before the next attempt.
 
     Args:
-        settings: keywords of the client; used are those that begin with `retry_`, and the
-            client's defaults where they are missing.
+        settings: keywords of the client; those that begin with `retry_` are used, with the
+            client's defaults for missing ones.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -29,11 +29,11 @@ class Retries:
         self._failed = 0
 
     def succeeded(self) -> None:
-        """Events came: what fails from now on is counted from nothing."""
+        """Reset the failure count, because events arrived."""
         self._failed = 0
 
     def pause(self) -> float | None:
-        """Seconds until the next attempt; None where there is none any more."""
+        """Return the seconds until the next attempt; None if there is none left."""
         self._failed += 1
         if self._failed > self._total:
             return None
@@ -42,21 +42,21 @@ class Retries:
 
 
 GROWTH = 20
-"""The fast path keeps few events, so it lets more of them be on their way than `prefetch`."""
+"""Factor over `prefetch`: the fast path buffers few events, so more may be in transit."""
 
 BYTES_AHEAD = 32 * 2**20
 
 
 class Credit:
-    """The credit of one link, topped up when half of it is used.
+    """Credit of one link, topped up when half of it is used.
 
-    It never reaches past the end of the range as far as sequence numbers tell, and not further
-    than `BYTES_AHEAD` of bodies as large as those that came so far. What is on its way waits in
-    the sockets until it is read, so this does not bound memory, but what is sent for nothing.
+    It does not extend past the end of the range, judged by sequence numbers, nor past
+    `BYTES_AHEAD` of bodies, estimated by the size of those received. Events in transit wait in
+    the sockets until they are read, so this bounds not memory but what is sent in vain.
 
     Args:
         start: sequence number of the first event.
-        until: of the first event that is not wanted.
+        until: sequence number of the first event not wanted.
         prefetch: the first credit, while the size of an event is unknown.
     """
 
@@ -67,21 +67,21 @@ class Credit:
         self._outstanding = 0
 
     def used(self, deliveries: int) -> None:
-        """So many deliveries have come."""
+        """Count deliveries received."""
         self._outstanding -= deliveries
 
     def taken(self, columns: Columns) -> None:
-        """These events were taken; the next one has the next number."""
+        """Record that these events were taken; the next one has the next sequence number."""
         if columns:
             self._next = columns.numbers[-1] + 1
             self._rows += len(columns)
             self._size += columns.size
 
     def grant(self, waiting: int, *, urgent: bool = False) -> int | None:
-        """What to grant now, counted from the last delivery; None for nothing new.
+        """Return the credit to grant now, counted from the last delivery; None for no change.
 
         Args:
-            waiting: events that have come and were not taken.
+            waiting: events received and not taken.
             urgent: a flow frame has to be sent anyway.
         """
         wanted = min(self._window(), max(0, self._until - self._next - waiting))
@@ -99,16 +99,16 @@ class Credit:
 
 
 OPEN_TIMEOUT = 30.0
-"""Seconds for connection, token and link together; the token may come from far away."""
+"""Seconds for connection, token and link together; a token may take a while to fetch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where links are opened.
+    """Partition in which links are opened.
 
     Attributes:
         client: of the hub.
-        consumer_group: in which events are read.
+        consumer_group: the group that reads the events.
         partition_id: which partition.
     """
 
@@ -118,13 +118,13 @@ class Place:
 
 
 class Opening:
-    """A link that a thread of its own opens.
+    """Link being opened in a background thread.
 
-    The client's handshake waits for ever for a server that accepts a connection and says
-    nothing, and it waits in silence where its token's link is refused.
+    The client's handshake waits for ever for a server that accepts a connection and sends
+    nothing, and it waits without an error where its token's link is refused.
 
     Attributes:
-        deadline: when it has taken too long, by `time.monotonic`.
+        deadline: when the attempt times out, by `time.monotonic`.
     """
 
     def __init__(self, place: Place, start: int) -> None:
@@ -139,11 +139,11 @@ class Opening:
         threading.Thread(target=self._open, name=name, daemon=True).start()
 
     def result(self, timeout: float) -> OfficialLink | None:
-        """The opened link; None if it takes longer than `timeout` (s).
+        """Return the opened link; None if it takes longer than `timeout` (s).
 
         Raises:
             FastPathError: the client has changed.
-            EventHubError: the attempt failed, or has taken too long.
+            EventHubError: the attempt failed, or timed out.
         """
         if not self._ended.wait(timeout):
             if time.monotonic() < self.deadline:
@@ -155,7 +155,7 @@ class Opening:
         return self._link
 
     def abandon(self) -> None:
-        """Nobody waits any more: whatever is opened is closed again."""
+        """Stop waiting; whatever is opened from now on is closed again."""
         with self._lock:
             self._is_wanted = False
             ended = self._ended.is_set()

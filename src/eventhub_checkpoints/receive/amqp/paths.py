@@ -1,4 +1,4 @@
-"""The fast path or the public path of a stream, and errors of the client as ours."""
+"""Choice between the fast and the public path of a stream, and translation of client errors."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -15,23 +15,23 @@ from eventhub_checkpoints.receive.stream import Stream, StreamWrapper
 
 
 def is_final(error: Exception) -> bool:
-    """Whether a receiver that was refused for this reason is refused again at once."""
+    """Return whether a receiver refused for this reason would be refused again at once."""
     finals = (NOT_FOUND, STOLEN, OUT_OF_RANGE)
     return isinstance(error, EventHubError) and str(error.error).endswith(finals)
 
 
 @contextmanager
 def explained(address: Address, partition_id: str | None = None) -> Iterator[None]:
-    """Raise errors of this package where the client raises its own.
+    """Translate the client's errors into those of this package.
 
     Args:
-        address: the hub that the client is asked about.
-        partition_id: the partition that it receives from; None: it asks a question.
+        address: the hub that the client calls.
+        partition_id: the partition it receives from; None for a management call.
 
     Raises:
         ConfigurationError: the hub or the consumer group does not exist, or the key, the
             signature or the credential is refused.
-        HubUnavailableError: anything else that made the client give up.
+        HubUnavailableError: any other reason why the client gave up.
     """
     try:
         yield
@@ -40,7 +40,7 @@ def explained(address: Address, partition_id: str | None = None) -> Iterator[Non
 
 
 class ExplainedStream(StreamWrapper):
-    """A stream of the client's whose errors are those of this package.
+    """Stream of the client that raises the errors of this package.
 
     Args:
         stream: closed with this one.
@@ -61,14 +61,14 @@ _LOGGER = logging.getLogger(__name__)
 _SAID: set[str] = set()
 
 OpenAt = Callable[[int], Stream]
-"""Opens a stream that begins at a sequence number."""
+"""Function that opens a stream at a sequence number."""
 
 
 def open_by(path: ReceivePath, start: int, fast: OpenAt, public: OpenAt) -> Stream:
-    """A stream from a sequence number on, by the path that was chosen.
+    """Open a stream at a sequence number, by the chosen path.
 
     Raises:
-        FastPathError: it is `fast`, and that cannot be taken.
+        FastPathError: the path is `fast`, and it cannot be used.
     """
     if path == "public":
         return public(start)
@@ -78,7 +78,7 @@ def open_by(path: ReceivePath, start: int, fast: OpenAt, public: OpenAt) -> Stre
 
 
 class EitherStream(Stream):
-    """The fast path as far as it goes, then the public one, with the same columns."""
+    """Stream that uses the fast path where possible, then the public one, with equal columns."""
 
     def __init__(self, start: int, fast: OpenAt, public: OpenAt) -> None:
         self._next, self._public = start, public
@@ -99,7 +99,7 @@ class EitherStream(Stream):
         except FastPathError as error:
             say_once(error)
             if isinstance(error, UnreadableFrameError):
-                # The client may not be able to either, and says nothing of it.
+                # The client may not be able to either, and does not report it.
                 self._unreadable = str(error)
             self._stream.close()
             self._stream = self._public(self._next)
@@ -113,7 +113,7 @@ class EitherStream(Stream):
 
 
 def say_once(error: FastPathError) -> None:
-    """Tell the log why the fast path is left, once a process for each reason."""
+    """Log why the fast path is left, once per process and reason."""
     if str(error) not in _SAID:
         _SAID.add(str(error))
         _LOGGER.warning("%s; events are received through the client's public API, slower", error)

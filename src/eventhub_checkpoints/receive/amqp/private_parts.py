@@ -1,7 +1,7 @@
-"""Everything that is used of the official client and is not public, in this one file.
+"""All uses of private parts of the official client.
 
-`PRIVATE_NAMES` says what the fast path takes and why. The names are looked for on the very objects,
-before the first event is asked for, and whoever misses one goes on without the fast path.
+`PRIVATE_NAMES` lists what the fast path uses and why. The names are looked up on the actual objects
+before the first event is requested; where one is missing, the stream uses the public path.
 
 Source: azure-eventhub 5.12.0 and 5.15.1, `_consumer.py`, `_pyamqp/client.py`, `_connection.py`,
 `session.py`, `link.py`, `receiver.py`, `_transport.py`.
@@ -25,16 +25,16 @@ from eventhub_checkpoints.receive.amqp.known_client import (
 
 READ_SIZE, TLS_RECORD = 256 * 1024, 16 * 1024
 SERIAL = 0xFFFF_FFFF
-"""Ids and counts of AMQP have 32 bits and begin again at 0."""
+"""AMQP ids and counts have 32 bits and wrap around to 0."""
 
 Internal = Any
-"""An object of the client whose type is as private as its names."""
+"""An object of the client whose type is private, like its names."""
 
 ReadFrame = Callable[..., tuple[memoryview, int, memoryview]]
 
 
 class PrivateName(NamedTuple):
-    """A name of the client that is not public: on what it is, and what it is for."""
+    """Private name of the client: its owner and its purpose."""
 
     owner: str
     name: str
@@ -76,10 +76,10 @@ PRIVATE_NAMES = tuple(
 
 
 def checked(owner: str, found: Internal) -> Internal:
-    """The same object, with all that is used of it where it is looked for.
+    """Return the same object after checking that it has all the names used of it.
 
     Raises:
-        FastPathError: names are missing; all of them are named.
+        FastPathError: names are missing; the message lists all of them.
     """
     wanted = (one.name for one in PRIVATE_NAMES if one.owner == owner)
     if missing := [f"{type(found).__name__}.{name}" for name in wanted if not hasattr(found, name)]:
@@ -88,16 +88,17 @@ def checked(owner: str, found: Internal) -> Internal:
 
 
 class OfficialLink:
-    """A receiver of the client whose frames somebody else reads.
+    """Receiver of the client whose frames are read by this package.
 
     Args:
-        client: it is left open.
-        consumer_group: in which events are read.
+        client: stays open.
+        consumer_group: the group that reads the events.
         partition_id: which partition.
         start: sequence number of the first event.
 
-    Attributes, once it is open:
-        channel, handle: which transfers are the link's; `outgoing_channel`: for frames of ours.
+    Attributes:
+        channel, handle: identify the link's transfers, once it is open.
+        outgoing_channel: for frames sent by this package, once it is open.
 
     Raises:
         FastPathError: the client has changed.
@@ -123,13 +124,13 @@ class OfficialLink:
         self._selector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
 
     def open(self, is_wanted: Callable[[], bool]) -> bool:
-        """Connect and attach, as long as it is wanted; no credit is granted yet.
+        """Connect and attach, while `is_wanted`; no credit is granted yet.
 
-        Blocks without a bound where a server accepts a connection and says nothing.
+        Blocks without limit if a server accepts the connection and sends nothing.
 
         Raises:
             FastPathError: the client has changed.
-            Exception: whatever ended the attempt; see `ended_by`.
+            Exception: the error that ended the attempt; see `ended_by`.
         """
         while not self._consumer._open():
             if not is_wanted():
@@ -148,31 +149,31 @@ class OfficialLink:
         return True
 
     def take_over(self, read: ReadFrame) -> bytes:
-        """Let the client read its frames by a function of ours; gives what it has read already."""
+        """Replace the function by which the client reads frames; return bytes read already."""
         self._transport.read = read
         return bytes(self._transport._read_buffer.read())
 
     def work(self) -> None:
-        """Renew the token if it is time, send a heartbeat if it is time, handle at most one frame.
+        """Renew the token and send a heartbeat if due, then handle at most one frame.
 
         Raises:
-            Exception: whatever ended link or connection; see `ended_by`.
+            Exception: the error that ended the link or connection; see `ended_by`.
         """
         if self._handler.client_ready():
             self._connection.listen(wait=False)
 
     def read_some(self) -> bytes:
-        """Some of what has arrived.
+        """Read some of the available bytes.
 
         Raises:
-            TimeoutError: nothing within the client's socket time-out.
+            TimeoutError: nothing arrived within the client's socket time-out.
             OSError: the connection is broken.
         """
         sock = self._transport.sock
         if sock is None:
             raise ConnectionError("the connection is closed")
         if not hasattr(sock, "recv_into"):
-            # A WebSocket: the client takes one byte of a message and keeps the rest.
+            # A WebSocket: the client returns one byte of a message and keeps the rest.
             first = bytes(self._transport._read(1, initial=True))
             return first + bytes(self._transport._read_buffer.read())
         data = bytes(sock.recv(TLS_RECORD if hasattr(sock, "pending") else READ_SIZE))
@@ -182,13 +183,13 @@ class OfficialLink:
 
     @property
     def has_more(self) -> bool:
-        """Whether something can be read at once."""
+        """Return whether something can be read at once."""
         sock = self._transport.sock
         pending = getattr(getattr(sock, "sock", sock), "pending", None)
         return bool(pending and pending()) or bool(self._selector.select(0))
 
     def count(self, transfers: int, deliveries: int) -> None:
-        """Keep session and link informed of what did not pass through them."""
+        """Update the counters of session and link for frames that did not pass through them."""
         session = self._session
         self._connection._last_frame_received_time = time.time()
         # A flow frame of the peer among these transfers was older than the last of them.
@@ -200,20 +201,20 @@ class OfficialLink:
 
     @property
     def window_is_low(self) -> bool:
-        """Whether the peer will soon have to wait for the session's window."""
+        """Return whether the peer will soon have to wait for the session's window."""
         return bool(self._session.incoming_window <= self._session.target_incoming_window // 2)
 
     def grant(self, credit: int) -> None:
-        """Let the peer send so many deliveries, counted from now."""
+        """Grant credit for this many deliveries, counted from now."""
         self._session.incoming_window = self._session.target_incoming_window
         self._link.flow(link_credit=credit)
 
     def send(self, frame: bytes) -> None:
-        """Send a frame of ours."""
+        """Send an encoded frame."""
         self._transport.write(frame)
 
     def ended_by(self, error: Exception) -> Exception:
-        """The public error that the client makes of an internal one; the link is closed."""
+        """Return the public error that the client makes of an internal one; the link is closed."""
         transport = self._found_transport()
         if isinstance(error, AttributeError | TypeError):
             error = changed(error)
@@ -228,7 +229,7 @@ class OfficialLink:
         return found
 
     def interrupt(self) -> None:
-        """Let `open` fail, in another thread that may be waiting for bytes; never raises."""
+        """Make `open` fail in another thread that may be waiting for bytes; never raises."""
         with suppress(Exception):
             self._found_transport().sock.shutdown(socket.SHUT_RDWR)
 
@@ -237,7 +238,7 @@ class OfficialLink:
         self._close(self._found_transport())
 
     def _found_transport(self) -> Internal:
-        """The transport, also of a receiver that was never opened to its end."""
+        """Return the transport, also of a receiver that was never fully opened."""
         handler = getattr(self._consumer, "_handler", None)
         return getattr(getattr(handler, "_connection", None), "_transport", None)
 

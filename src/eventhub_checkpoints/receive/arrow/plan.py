@@ -1,4 +1,4 @@
-"""What `read_batches` does in both colours: which hub, which ranges, what a commit covers."""
+"""Planning shared by both kinds of `read_batches`: the hub, the ranges, what a commit covers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFAULT_SETTINGS = ReadSettings(rows_per_batch=10_000)
-"""Larger batches than a Spark task makes: DuckDB, Polars and Parquet want many rows at once."""
+"""Larger batches than in a Spark task: DuckDB, Polars and Parquet work best with many rows."""
 
 NO_STORE = "there is no store to commit to; give read_batches store="
 
@@ -37,12 +37,12 @@ ONE_TABLE = (
 )
 
 CLOSE_TIMEOUT = 5.0
-"""Seconds that `close` waits for the threads; a hub that hangs keeps no program from ending."""
+"""Seconds that `close` waits for the threads; a hub that hangs must not block program exit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The arguments of `read_batches`, checked as far as that needs no hub."""
+    """Arguments of `read_batches`, checked as far as possible without a hub."""
 
     address: Address
     scope: Scope
@@ -63,7 +63,7 @@ class Reading:
         settings: ReadSettings,
         missing: Missing = "start",
     ) -> Self:
-        """Hold the arguments against one another; raises as `read_batches`."""
+        """Check the arguments against one another; raises as `read_batches`."""
         address = address_of(hub, scope)
         at_once = partitions_at_once
         is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
@@ -76,11 +76,11 @@ class Reading:
 
 
 def address_of(hub: object, scope: Scope | None) -> Address:
-    """The hub's address.
+    """Return the hub's address.
 
     Raises:
-        ConfigurationError: it is no hub, or another one than that of the checkpoints. The
-            message does not show what was given.
+        ConfigurationError: it is not a hub, or not the hub of the checkpoints. The message does
+            not show the value passed.
     """
     if scope is not None and not isinstance(scope, Scope):
         raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
@@ -101,7 +101,7 @@ def address_of(hub: object, scope: Scope | None) -> Address:
 
 
 def address_of_text(connection_string: str, scope: Scope | None) -> HubAddress:
-    """The address in a connection string, whose hub and group the scope may name."""
+    """Return the address in a connection string; the scope may supply hub and group."""
     group = scope.consumer_group if scope else DEFAULT_CONSUMER_GROUP
     named = read_parts(connection_string).get("entitypath")
     hub = named or (scope.eventhub_name if scope else None)
@@ -110,7 +110,7 @@ def address_of_text(connection_string: str, scope: Scope | None) -> HubAddress:
 
 @dataclass(slots=True)
 class Positions:
-    """How far each partition was handed out, and how far that is saved.
+    """Positions up to which each partition was handed out, and was saved.
 
     Rule: a commit covers every batch that was handed out before it, and nothing else.
     """
@@ -119,17 +119,17 @@ class Positions:
     settled: dict[str, Place] = field(default_factory=dict)
 
     def hand_out(self, batch: "pa.RecordBatch") -> None:
-        """Note the last row of a batch, which is of one partition."""
+        """Record the last row of a batch, which is from one partition."""
         last = batch.slice(batch.num_rows - 1).select(["partition", "sequenceNumber", "offset"])
         (row,) = last.to_pylist()
         place = Place(row["sequenceNumber"], row["offset"])
         known = self.handed_out.get(row["partition"])
-        # Of two threads that take batches of a partition, the later one may note its own first.
+        # Of two threads that take batches of a partition, the later one may record its own first.
         if known is None or known.sequence_number < place.sequence_number:
             self.handed_out[row["partition"]] = place
 
     def unsettled(self) -> dict[str, Place]:
-        """What the store has not been told, by partition id."""
+        """Return the positions that are not saved yet, by partition id."""
         return {
             partition: place
             for partition, place in self.handed_out.items()
@@ -138,21 +138,22 @@ class Positions:
 
 
 def checkpoint(scope: Scope, partition_id: str, place: Place) -> dict[str, Any]:
-    """A checkpoint as the SDK builds it; the offset is None where the transport has none."""
+    """Return a checkpoint as the SDK builds it; the offset is None where the transport has none."""
     return {**scope.as_dict(), "partition_id": partition_id, **place._asdict()}
 
 
 def stale_count(store: Any) -> int:
-    """How often a store has refused to go back: one that is ours logs it, and counts."""
+    """Return how often a store of this package has refused to go back to an older position."""
     counters: Mapping[str, int] = getattr(store, "counters", {})
     return counters.get("stale_checkpoints", 0)
 
 
 def checked_store(store: Any, *, is_async: bool) -> Any:
-    """The store itself, or None for none.
+    """Return the store itself, or None for none.
 
     Raises:
-        ConfigurationError: it is no store, or one of the other colour.
+        ConfigurationError: it is not a store, or it is asynchronous where a synchronous one is
+            needed, or the reverse.
     """
     if store is None:
         return None

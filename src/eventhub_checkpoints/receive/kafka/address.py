@@ -1,4 +1,4 @@
-"""A hub as its Kafka endpoint shows it, or a topic of any Kafka cluster."""
+"""Address of a hub's Kafka endpoint, or of a topic of any Kafka cluster."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -50,19 +50,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class KafkaAddress(Address):
-    """One hub, or one topic, as it is read over Kafka; its `repr` shows no secret.
+    """Hub or topic read over Kafka; its `repr` shows no secret.
 
-    A hub's offsets there are its sequence numbers, and its names are those that it has over AMQP,
-    so checkpoints of the one are checkpoints of the other.
+    A hub's Kafka offsets are its sequence numbers, and its names are the same as over AMQP, so
+    checkpoints are interchangeable between both.
 
     Attributes:
         fully_qualified_namespace: as every checkpoint store spells it.
         eventhub_name: the topic.
-        consumer_group: whose checkpoints; to Kafka itself it means nothing, for nothing is
-            committed there.
-        settings: of librdkafka; they win over what follows from the rest.
-        connection_string: with the key or signature in it; "" where there is none.
-        credential: one that gives tokens, or its name as in `credential_of`; "" for none.
+        consumer_group: whose checkpoints; Kafka itself does not use it, as nothing is committed
+            there.
+        settings: of librdkafka; they take precedence over all derived ones.
+        connection_string: includes the key or signature; "" where there is none.
+        credential: an object that provides tokens, or its name as in `credential_of`; "" for none.
         headers: how headers become properties.
     """
 
@@ -78,15 +78,15 @@ class KafkaAddress(Address):
     def of_hub(
         cls, hub: HubAddress, settings: Settings | None = None, headers: HeaderForm = "auto"
     ) -> Self:
-        """The same hub over Kafka.
+        """Return the address of the same hub over Kafka.
 
         Args:
-            hub: as over AMQP; its settings are those of another client, and not taken over.
+            hub: as over AMQP; its settings are those of another client, and are not used.
             settings: of librdkafka, such as `{"socket.timeout.ms": "30000"}`.
             headers: see the attribute.
 
         Raises:
-            ConfigurationError: one of the settings cannot be chosen.
+            ConfigurationError: one of the settings is reserved.
         """
         text = connection_string_of(hub)
         return cls(
@@ -109,18 +109,18 @@ class KafkaAddress(Address):
         namespace: str = "",
         headers: HeaderForm = "text",
     ) -> Self:
-        """A topic of a Kafka cluster that is no Event Hubs namespace.
+        """Return the address of a topic of a Kafka cluster outside Event Hubs.
 
         Args:
             topic: its name.
-            settings: of librdkafka, `bootstrap.servers` among them.
+            settings: of librdkafka, including `bootstrap.servers`.
             consumer_group: whose checkpoints.
             namespace: the cluster's name in checkpoints; default: its first bootstrap server.
             headers: see the attribute.
 
         Raises:
             ConfigurationError: a name or `bootstrap.servers` is missing, or one of the settings
-                cannot be chosen.
+                is reserved.
         """
         name = namespace or first_server(settings)
         if not (topic.strip() and first_server(settings)):
@@ -153,7 +153,7 @@ class KafkaAddress(Address):
         milliseconds = math.ceil(time) if inclusive else math.floor(time) + 1
 
         def look_up(asker: Asker) -> int:
-            # First the end: what comes while the time is looked up is not before it.
+            # The end first: events that arrive while the time is looked up are not before it.
             _, following = asker.ends(partition_id, timeout)
             found = asker.first_at(partition_id, milliseconds, timeout)
             return following if found is None else found
@@ -204,13 +204,13 @@ class KafkaAddress(Address):
 
 
 def credential_in(hub: HubAddress) -> str | Credential:
-    """The credential of a hub, or its name."""
+    """Return the credential of a hub, or its name."""
     given: str | Credential = hub.settings.get("credential", hub.credential)
     return given
 
 
 def connection_string_of(hub: HubAddress) -> str:
-    """One with a hub's key or signature; "" where it is read with tokens."""
+    """Return a connection string with a hub's key or signature; "" if it uses tokens."""
     if hub.connection_string:
         return hub.connection_string
     credential = made(credential_in(hub))

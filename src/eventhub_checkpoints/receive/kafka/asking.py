@@ -1,4 +1,4 @@
-"""What a topic is asked: which partitions it has, what they hold, which record a time means."""
+"""Queries about a topic: its partitions, their offsets, and the record at a time."""
 
 import os
 import threading
@@ -14,13 +14,13 @@ from eventhub_checkpoints.receive.kafka.troubles import MISSING, Troubles, error
 
 QUESTION_TIMEOUT = 30.0
 FIRST_WAIT = 1.0
-"""How long (s) librdkafka is left alone before what went wrong is looked at; then twice that."""
+"""Seconds before librdkafka's errors are examined the first time; doubled after each time."""
 
 PAUSE = 0.1
-"""Seconds between two tries: some errors are answered at once, and pass."""
+"""Seconds between two attempts: some errors are immediate and temporary."""
 
 IDLE: Settings = {"connections.max.idle.ms": "30000"}
-"""Connections of a client that nobody asks are closed after this."""
+"""Idle time after which connections of an unused client are closed."""
 
 CLIENTS_KEPT = 4
 
@@ -28,15 +28,15 @@ T = TypeVar("T")
 
 
 class TopicMissingError(Exception):
-    """There is no such topic, or no such partition of it."""
+    """The topic or its partition does not exist."""
 
 
 class Asker:
-    """Asks about one topic, by a client that it shares with others.
+    """Queries about one topic, through a client shared with others.
 
     Args:
-        consumer: asked from several threads, which librdkafka allows.
-        troubles: what that consumer tells its errors.
+        consumer: used from several threads, which librdkafka allows.
+        troubles: receives that consumer's errors.
     """
 
     def __init__(self, consumer: Consumer, troubles: Troubles, topic: str) -> None:
@@ -45,7 +45,7 @@ class Asker:
         self._topic = topic
 
     def partition_ids(self) -> list[str]:
-        """The ids of all partitions, in numeric order.
+        """Return the ids of all partitions, in numeric order.
 
         Raises:
             TopicMissingError: there is no such topic.
@@ -60,10 +60,10 @@ class Asker:
         return self._ask("its partitions", ask)
 
     def ends(self, partition_id: str, timeout: float = QUESTION_TIMEOUT) -> tuple[int, int]:
-        """The first retained offset of a partition, and the one that its next record gets.
+        """Return a partition's first retained offset, and the offset of its next record.
 
-        With `isolation.level=read_committed`, which is librdkafka's default, a transaction that
-        is still open lies behind the end.
+        With `isolation.level=read_committed`, which is librdkafka's default, an open transaction
+        lies behind the end.
 
         Raises:
             TopicMissingError: there is no such partition.
@@ -80,7 +80,7 @@ class Asker:
         return self._ask(f"the ends of partition {partition_id}", ask, timeout)
 
     def first_at(self, partition_id: str, milliseconds: int, timeout: float) -> int | None:
-        """The offset of the first record whose time is not before this one; None after the last.
+        """Return the offset of the first record at or after a time; None if there is none.
 
         Raises:
             TopicMissingError: there is no such partition.
@@ -99,7 +99,7 @@ class Asker:
         return TopicPartition(self._topic, int(partition_id), offset)
 
     def _ask(self, what: str, ask: Callable[[float], T], timeout: float = QUESTION_TIMEOUT) -> T:
-        """Ask until there is an answer; the client itself does not say why there is none."""
+        """Retry until there is an answer; the client does not report why there is none."""
         begun, wait = time.monotonic(), FIRST_WAIT
         while (left := begun + timeout - time.monotonic()) > 0:
             try:
@@ -109,7 +109,7 @@ class Asker:
                 if found.code() in MISSING:
                     raise TopicMissingError(found.str()) from error
                 self._troubles.raise_if_final(found)
-                # Also tells `troubles` what has happened below.
+                # Also makes the client report pending errors to `troubles`.
                 self._consumer.poll(PAUSE)
                 self._troubles.raise_denied()
                 wait *= 2
@@ -124,16 +124,16 @@ _lock = threading.Lock()
 
 
 def key_of(where: str, settings: Settings, credential: object) -> Key:
-    """What tells clients apart. Threads of librdkafka do not live on in a forked process."""
+    """Return the key that identifies a client, including the process: threads end at a fork."""
     name = credential if isinstance(credential, str) else id(credential)
     return os.getpid(), where, frozenset(settings.items()), name
 
 
 def shared(key: Key, make: Callable[[], Opened]) -> Opened:
-    """The client of this process for these settings, made where there is none yet.
+    """Return the client of this process for these settings, created if necessary.
 
-    A stream asks every second, about each partition: TLS and a log-in for each question would
-    cost more than the answers. Where there are many clients, the least used are let go.
+    A stream queries each partition every second: TLS and a log-in per query would cost more than
+    the answers. Where there are many clients, the least used ones are discarded.
     """
     with _lock:
         if key not in _kept:
@@ -145,6 +145,6 @@ def shared(key: Key, make: Callable[[], Opened]) -> Opened:
 
 
 def forget(key: Key) -> None:
-    """Let a client go that was refused: the next question begins anew."""
+    """Discard a client that was refused; the next query creates another."""
     with _lock:
         _kept.pop(key, None)

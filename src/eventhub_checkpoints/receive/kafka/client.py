@@ -1,4 +1,4 @@
-"""A consumer of librdkafka that commits nothing, and its settings."""
+"""Consumer of librdkafka that commits nothing, and its settings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,30 +10,30 @@ from eventhub_checkpoints.receive.credentials import Credential, credential_of
 from eventhub_checkpoints.receive.kafka.troubles import Troubles, unusable
 
 Settings = Mapping[str, str]
-"""Settings of librdkafka by their names, such as `socket.timeout.ms`."""
+"""Settings of librdkafka by name, such as `socket.timeout.ms`."""
 
 BOOTSTRAP = "bootstrap.servers"
 PORT = 9093
 CONNECTION_STRING_USER = "$ConnectionString"
-"""The name under which the service takes a whole connection string as password."""
+"""User name with which the service accepts a whole connection string as password."""
 
 QUEUED_MESSAGES = 10_000
-"""How many librdkafka tries to have ready; more of them leave the processor's cache."""
+"""Number of messages librdkafka tries to keep ready; more would not fit the processor's cache."""
 QUEUED_KBYTES = 16 * 1024
 
 FIXED: Settings = {
-    # The service cuts idle connections off, and Azure's networks do so silently.
+    # The service closes idle connections, and Azure's networks do so silently.
     "socket.keepalive.enable": "true",
     "metadata.max.age.ms": "180000",
     "queued.max.messages.kbytes": str(QUEUED_KBYTES),
-    # Its default waits a second after each time that the queue was full.
+    # The default waits a second each time the queue was full.
     "fetch.queue.backoff.ms": "20",
-    # How late the end of a partition is told; a fetch that finds anything is answered at once.
+    # Delay before the end of a partition is reported; a fetch that finds data returns at once.
     "fetch.wait.max.ms": "100",
-    # Its lines on stderr say what `troubles` raises; a driver's log is not their place.
+    # librdkafka's stderr lines repeat what `troubles` raises; they do not belong in a driver's log.
     "log_level": "0",
 }
-"""How the client works unless a job says something else."""
+"""Settings that a job may override."""
 
 OURS: Settings = {
     "enable.auto.commit": "false",
@@ -41,8 +41,8 @@ OURS: Settings = {
     "enable.partition.eof": "true",
     "auto.offset.reset": "error",
 }
-"""What exact ranges rest upon: nothing is committed to Kafka, nothing is skipped in silence, and
-the end of a partition is told even where its last offsets hold no record."""
+"""Settings that exact ranges rely on: nothing is committed to Kafka, nothing is skipped silently,
+and the end of a partition is reported even where its last offsets hold no record."""
 
 RESERVED = {
     **dict.fromkeys(OURS, "reading exact ranges rests upon it"),
@@ -51,7 +51,7 @@ RESERVED = {
 
 
 def checked(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that a job gave, without those that are not a job's to choose.
+    """Return the settings passed by a job, after checking that none is reserved.
 
     Raises:
         ConfigurationError: one is reserved. The message shows no value.
@@ -63,7 +63,7 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_connection_string(namespace: str, connection_string: str) -> dict[str, str]:
-    """How a hub's endpoint is reached with its connection string."""
+    """Return the settings to reach a hub's endpoint with its connection string."""
     return {
         **of_endpoint(namespace),
         "sasl.mechanism": "PLAIN",
@@ -73,37 +73,37 @@ def of_connection_string(namespace: str, connection_string: str) -> dict[str, st
 
 
 def of_token(namespace: str) -> dict[str, str]:
-    """How a hub's endpoint is reached with tokens, which are fetched when they are needed."""
+    """Return the settings to reach a hub's endpoint with tokens, fetched when needed."""
     return {**of_endpoint(namespace), "sasl.mechanism": "OAUTHBEARER"}
 
 
 def of_endpoint(namespace: str) -> dict[str, str]:
-    """Where the Kafka endpoint of a namespace is; a port in its name is that of AMQP."""
+    """Return host and port of a namespace's Kafka endpoint; a port in its name is that of AMQP."""
     return {BOOTSTRAP: f"{namespace.partition(':')[0]}:{PORT}", "security.protocol": "SASL_SSL"}
 
 
 def first_server(settings: Mapping[str, str]) -> str:
-    """The first of the bootstrap servers, without the name of a protocol."""
+    """Return the first of the bootstrap servers, without the name of a protocol."""
     return settings.get(BOOTSTRAP, "").split(",")[0].strip().rpartition("://")[2]
 
 
 Tokens = Callable[[str], tuple[str, float]]
-"""What librdkafka asks for a token: the token, and when it expires (s since the epoch)."""
+"""Callback of librdkafka for tokens: returns the token and its expiry (s since the epoch)."""
 
 
 def open_consumer(
     group: str, settings: Mapping[str, str], tokens: Tokens | None, troubles: Troubles
 ) -> Consumer:
-    """A consumer; whoever asked for it closes it.
+    """Open a consumer; the caller closes it.
 
     Args:
         group: a name that the servers see in requests; nothing is stored under it.
-        settings: of librdkafka; they win over `FIXED`.
-        tokens: gives tokens, where the servers want them.
-        troubles: is told what goes wrong.
+        settings: of librdkafka; they take precedence over `FIXED`.
+        tokens: provides tokens, where the servers require them.
+        troubles: receives the consumer's errors.
 
     Raises:
-        ConfigurationError: librdkafka does not take a setting.
+        ConfigurationError: librdkafka does not accept a setting.
     """
     whole: dict[str, Any] = {**FIXED, **settings, **OURS, "group.id": group, "error_cb": troubles}
     if tokens:
@@ -111,7 +111,7 @@ def open_consumer(
     try:
         return Consumer(whole)
     except KafkaException as error:
-        # Not chained: its text may hold a value.
+        # Not chained: the message may contain a value.
         refused = unusable(error)
     except (TypeError, ValueError):
         refused = ConfigurationError("librdkafka does not take one of the kafka.* settings")
@@ -119,15 +119,15 @@ def open_consumer(
 
 
 def made(credential: str | Credential) -> Credential:
-    """The credential itself, where it may be given by its name."""
+    """Return the credential, created if it is passed by name."""
     return credential_of(credential) if isinstance(credential, str) else credential
 
 
 def tokens_of(credential: str | Credential, namespace: str) -> Tokens:
-    """Tokens of Entra for a namespace, and the first of them at once.
+    """Return a callback for Entra tokens of a namespace; fetch the first one immediately.
 
-    The client waits ten seconds for a token that does not come, and says no reason; so the
-    reason is said here. The credential keeps its tokens and renews them.
+    The client waits ten seconds for a token that does not come, and reports no reason; so this
+    function reports it. The credential caches its tokens and renews them.
     """
     source: Any = made(credential)
     scope = f"https://{namespace.partition(':')[0]}/.default"

@@ -15,12 +15,12 @@ from eventhub_checkpoints.receive.amqp.decoder.values import as_text
 Headers = Sequence[tuple[str, bytes | None]]
 
 HeaderForm = Literal["auto", "amqp", "text"]
-"""How headers are read: `amqp` and `text` hold all of them for the one or the other."""
+"""How headers are read: `amqp` and `text` apply to all of them, `auto` decides per record."""
 
 SECTION = frozenset(
     ("message-id", "user-id", "to", "reply-to", "content-type", "content-encoding", "creation-time")
 )
-"""What the service writes as text out of the properties section of AMQP."""
+"""Names of fields of the AMQP properties section, which the service writes as strings."""
 
 SIMPLE = frozenset(
     bytes.fromhex(
@@ -28,7 +28,7 @@ SIMPLE = frozenset(
         "a0 a1 a3 b0 b1 b3"
     )
 )
-"""Constructors of the types that an application property may have."""
+"""Constructors of the types allowed for application properties."""
 
 CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 REMEMBERED, REMEMBERED_BYTES = 4096, 64
@@ -36,12 +36,12 @@ REMEMBERED, REMEMBERED_BYTES = 4096, 64
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the bytes of a header may mean.
+    """Possible meanings of the bytes of a header.
 
     Attributes:
-        raw: them as a text, as a producer of Kafka means them.
-        value: the text of the AMQP value that they are; None where they are none.
-        is_text: whether they can be meant as a text.
+        raw: the bytes as a string, as a Kafka producer means them.
+        value: the string form of the AMQP value in the bytes; None if they are not an AMQP value.
+        is_text: whether the bytes can be meant as a string.
     """
 
     raw: str
@@ -49,17 +49,17 @@ class Reading:
     is_text: bool
 
     def text(self, as_amqp: bool) -> str:
-        """What they say: as AMQP if they are a value of that, else as they are."""
+        """Return the header as a string, decoded as AMQP if `as_amqp` and possible."""
         return self.value if as_amqp and self.value is not None else self.raw
 
     @property
     def is_surely_amqp(self) -> bool:
-        """They are an AMQP value, and nobody writes a text like this."""
+        """Return whether it is an AMQP value that nobody would write as a string."""
         return self.value is not None and not self.is_text
 
     @property
     def is_surely_raw(self) -> bool:
-        """They are no AMQP value."""
+        """Return whether it is not an AMQP value."""
         return self.value is None
 
 
@@ -67,7 +67,7 @@ NULL = Reading("null", None, True)
 
 
 def read_header(value: bytes | None) -> Reading:
-    """What one header may mean."""
+    """Return the possible meanings of one header."""
     if value is None:
         return NULL
     try:
@@ -79,7 +79,7 @@ def read_header(value: bytes | None) -> Reading:
 
 
 def read_amqp(value: bytes) -> str | None:
-    """The text of the one AMQP value that these bytes are, all of them; else None."""
+    """Return the string form of the single AMQP value in these bytes; None if they are not one."""
     if not value or value[0] not in SIMPLE:
         return None
     try:
@@ -92,12 +92,12 @@ def read_amqp(value: bytes) -> str | None:
 
 
 class HeaderReader:
-    """Reads the headers of record after record into the rows of two columns.
+    """Reader of the headers of successive records into the rows of two columns.
 
-    Where the bytes of a header are both a text and an AMQP value, its siblings decide, for one
-    producer wrote them all: one that can only be AMQP makes it AMQP, else one that can only be
-    raw makes it a text, else it counts as AMQP. A header `price` alone in its record is therefore
-    read as a number, and together with `currency: EUR` as a text.
+    Where the bytes of a header are both a string and an AMQP value, the other headers of the record
+    decide, as one producer wrote them all: a header that can only be AMQP makes it AMQP, else one
+    that can only be raw makes it a string, else it counts as AMQP. A header `price` alone in its
+    record is therefore read as a number, and together with `currency: EUR` as a string.
     """
 
     def __init__(self, form: HeaderForm) -> None:
@@ -106,14 +106,14 @@ class HeaderReader:
         self._certain: dict[bytes | None, str] = {}
 
     def maps(self, records: Iterable[Headers]) -> tuple[TextMaps, TextMaps]:
-        """Properties and system properties; of a name that comes twice the last one counts."""
+        """Return properties and system properties; the last header of a repeated name counts."""
         properties, systems = TextMaps(), TextMaps()
         is_plain, certain = self._is_plain, self._certain
         for headers in records:
             if headers:
                 names, values = zip(*headers, strict=True)
                 try:
-                    # Most records have the names of others, and values that were seen before.
+                    # Most records have the names of earlier ones, and values that were seen before.
                     if is_plain[names]:
                         properties.values += [certain[value] for value in values]
                         properties.keys += names
@@ -126,7 +126,7 @@ class HeaderReader:
         return properties, systems
 
     def _add(self, headers: Headers, properties: TextMaps, systems: TextMaps) -> None:
-        """The pairs of one record, and what can be remembered of them."""
+        """Add the pairs of one record, and cache those that can be reused."""
         readings: dict[str, Reading] = {}
         for name, value in headers:
             readings[name] = one = read_header(value)
@@ -142,7 +142,7 @@ class HeaderReader:
         self._is_plain[tuple(name for name, _ in headers)] = len(readings) == len(headers)
 
     def _remember(self, value: bytes | None, one: Reading) -> None:
-        """Note the text of a value that means the same in every record."""
+        """Cache the string of a value that means the same in every record."""
         if value is None or len(value) > REMEMBERED_BYTES:
             return
         if len(self._certain) > REMEMBERED:
@@ -154,14 +154,14 @@ class HeaderReader:
 
 
 def are_amqp(readings: Collection[Reading]) -> bool:
-    """Whether those that can be both are AMQP."""
+    """Return whether the ambiguous headers of a record are AMQP."""
     return any(one.is_surely_amqp for one in readings) or not any(
         one.is_surely_raw for one in readings
     )
 
 
 def columns_of(messages: Sequence[Message], reader: HeaderReader) -> Columns:
-    """The records as columns, a row each, in their order."""
+    """Return the records as columns, one row each, in order."""
     nothing = [None] * len(messages)
     properties, systems = reader.maps(
         cast("Headers", message.headers() or ()) for message in messages

@@ -1,4 +1,4 @@
-"""The records of one partition of a topic, fetched by librdkafka."""
+"""Stream of the records of one partition of a topic, fetched by librdkafka."""
 
 import time
 
@@ -11,28 +11,29 @@ from eventhub_checkpoints.receive.stream import Stream
 
 MESSAGES_AT_ONCE = 500
 """Few enough to be still in the processor's cache when they become columns: with ten times as
-many a record costs half as much again."""
+many, a record costs half as much again."""
 
 LOOK_EVERY = 1.0
-"""How often (s) a stream that gets nothing looks whether it was refused."""
+"""Interval (s) at which a stream that gets nothing checks whether it was refused."""
 
 END_PATIENCE = 2.0
 """Seconds for which a partition that ends too early is watched: after a change of its leader the
-end may be told too low for a moment."""
+reported end may be too low for a moment."""
 
 
 class KafkaStream(Stream):
-    """The records from one offset on.
+    """Records from one offset on.
 
-    The partition is assigned by hand: no group is joined, and nothing is committed to Kafka. A
-    position that the topic does not have ends the stream at once, and the reader asks why.
+    The partition is assigned manually: no group is joined, and nothing is committed to Kafka. A
+    position that the topic does not have ends the stream at once; the reader then finds out why.
 
-    Bound: `queued.max.messages.kbytes` in librdkafka, one answer of a server on its way
-    (`fetch.message.max.bytes`), and as much again in hand, at most `MESSAGES_AT_ONCE` records.
+    Bound: `queued.max.messages.kbytes` in librdkafka, one server response in transit
+    (`fetch.message.max.bytes`), and as much again being converted, at most `MESSAGES_AT_ONCE`
+    records.
 
     Args:
         consumer: closed with the stream.
-        troubles: what that consumer tells its errors.
+        troubles: receives that consumer's errors.
         reader: of headers.
         where: the partition, and its first offset.
     """
@@ -61,7 +62,7 @@ class KafkaStream(Stream):
             first = self._consumer.poll(min(left, LOOK_EVERY))
             self._troubles.raise_denied()
             if first is not None:
-                # What has come already: to ask for more with a time would wait for all of it.
+                # Available messages only: with a timeout, it would wait to collect all of them.
                 rest = self._consumer.consume(MESSAGES_AT_ONCE - 1, 0)
                 before = self._reached
                 records = self._records([first, *rest])
@@ -73,7 +74,7 @@ class KafkaStream(Stream):
         self._consumer.close()
 
     def _records(self, messages: list[Message]) -> list[Message]:
-        """The records among what has come; the rest is news about the partition."""
+        """Return the records among the messages; the others are events of the partition."""
         records = [one for one in messages if one.error() is None]
         if records:
             self._reach((records[-1].offset() or 0) + 1)
@@ -84,11 +85,11 @@ class KafkaStream(Stream):
         return records
 
     def _notice(self, error: KafkaError, offset: int) -> None:
-        """Take what ends the stream as its end.
+        """Handle an error message that may be the end of the stream.
 
-        At the end of a partition the offset says how far that goes: behind its last record there
-        may be marks of transactions, and places of records that were aborted or compacted. All
-        other errors librdkafka mends by itself; those of the group are none, for it is not used.
+        At the end of a partition the offset is that end: behind the last record there may be
+        transaction markers, and offsets of aborted or compacted records. librdkafka recovers from
+        all other errors; group errors do not matter, as the group is not used.
         """
         code = error.code()
         if code == KafkaError._PARTITION_EOF:

@@ -1,4 +1,4 @@
-"""What librdkafka's errors mean for whoever reads, in sentences that show no secret."""
+"""Translation of librdkafka's errors into messages that show no secret."""
 
 import re
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ DENIED = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
-"""Trying again will not help."""
+"""Errors for which a retry does not help."""
 
 VAGUE = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT})
-"""What a question that failed says; why it did was told before."""
+"""Errors of a failed query; the cause was reported earlier."""
 
 MISSING = frozenset(
     {
@@ -29,21 +29,21 @@ MISSING = frozenset(
         KafkaError._UNKNOWN_PARTITION,
     }
 )
-"""The topic or its partition is not there; perhaps only for the moment."""
+"""Errors for a missing topic or partition, perhaps a temporary one."""
 
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-"""The position has expired, or the topic is another one than before."""
+"""Errors for a position that has expired, or a topic that was replaced by another."""
 
 SETTING = re.compile(r'configuration property:? "([\w.]+)"$')
-"""How librdkafka names a setting at the end of what it says."""
+"""How librdkafka names a setting at the end of a message."""
 
 
 class Troubles:
-    """Listens to what goes wrong between a client and its servers; given as `error_cb`.
+    """Listener to the errors between a client and its servers, passed as `error_cb`.
 
     Args:
-        where: what the errors speak of: namespace and hub.
-        secrets: texts that no error may show, whoever has put them there.
+        where: the namespace and hub named in the errors.
+        secrets: strings that no error may show, whatever their source.
     """
 
     def __init__(self, where: str, secrets: Iterable[str]) -> None:
@@ -58,10 +58,10 @@ class Troubles:
         self._is_denied = self._is_denied or error.code() in DENIED
 
     def raise_denied(self) -> None:
-        """Fail where a connection was refused for good: the client would try for ever.
+        """Raise if a connection was refused for good; the client would retry for ever.
 
         Raises:
-            ConfigurationError: the servers have refused who asks.
+            ConfigurationError: the servers have refused the client.
         """
         if self._is_denied:
             raise ConfigurationError(
@@ -71,10 +71,10 @@ class Troubles:
             )
 
     def raise_if_final(self, error: KafkaError) -> None:
-        """Fail where an answer says that waiting is of no use.
+        """Raise if an error means that waiting does not help.
 
         Raises:
-            ConfigurationError: the servers have refused who asks.
+            ConfigurationError: the servers have refused the client.
             HubUnavailableError: the client cannot go on.
         """
         if not (self._last and error.code() in VAGUE):
@@ -84,7 +84,7 @@ class Troubles:
             raise HubUnavailableError(f"{self._where} cannot be read over Kafka: {self._last}")
 
     def unavailable(self, what: str, seconds: float) -> HubUnavailableError:
-        """Nobody answered `what` in time."""
+        """Return the error for a query `what` that was not answered in time."""
         reason = f" ({self._last})" if self._last else ""
         return HubUnavailableError(
             f"{self._where} gave no answer over Kafka within {round(seconds, 1):g} s when asked "
@@ -100,7 +100,7 @@ class Troubles:
 
 
 def unusable(error: KafkaException) -> ConfigurationError:
-    """A setting that librdkafka does not take: its name, and never its value."""
+    """Return the error for a setting that librdkafka refuses: its name, never its value."""
     named = SETTING.search(error_of(error).str())
     which = f"the setting kafka.{named[1]}" if named else "the kafka.* settings together"
     return ConfigurationError(
@@ -109,7 +109,7 @@ def unusable(error: KafkaException) -> ConfigurationError:
 
 
 def error_of(error: KafkaException) -> KafkaError:
-    """What an exception of the client holds."""
+    """Return the error inside an exception of the client."""
     found = error.args[0]
     assert isinstance(found, KafkaError)
     return found

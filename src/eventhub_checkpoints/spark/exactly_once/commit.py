@@ -1,4 +1,4 @@
-"""One transaction of the SQL store: the positions of a batch, and its results."""
+"""Transactions of the SQL store that write the positions and the results of a batch."""
 
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEVELS = {"postgresql": "READ COMMITTED", "sqlite": "SERIALIZABLE"}
-"""Enough, as the rows of the positions are locked; on SQLite it is the only one there is."""
+"""Isolation level by dialect. READ COMMITTED is enough because the position rows are locked;
+SERIALIZABLE is the only level that SQLite has."""
 SQL_STORE = "eventhub_checkpoints.sql:SqlCheckpointStore"
 
 
 def open_sql_store(target: Any) -> "SqlCheckpointStore":
-    """The store of a URL or an engine, or the one that is given; tables are created at first use.
+    """Return the store for a URL or an engine, or the store that is passed in.
+
+    Tables are created on first use.
 
     Raises:
-        ConfigurationError: it is no store of a SQL database.
+        ConfigurationError: the target is not a store of a SQL database.
     """
     if isinstance(target, WritesInTransaction):
         store: Any = target
@@ -48,7 +51,7 @@ def open_sql_store(target: Any) -> "SqlCheckpointStore":
 
 
 def transact(store: "SqlCheckpointStore", work: "Callable[[Connection], T]") -> T:
-    """Do some work in one transaction, and commit it; on an error it is rolled back."""
+    """Run `work` in one transaction and commit it; roll back on an error."""
 
     def committed(connection: "Connection") -> T:
         answer = work(connection)
@@ -71,22 +74,24 @@ if TYPE_CHECKING:
     Write = Callable[[Connection, Any], object]
 
 PASSING = ("OperationalError", "InterfaceError", "TimeoutError")
-"""Errors of SQLAlchemy that another attempt may not meet, such as a connection that broke."""
+"""Transient errors of SQLAlchemy, such as a broken connection; a retry may succeed."""
 
 
 def commit(store: "SqlCheckpointStore", scope: "Scope", plan: "Plan", write: "Write") -> None:
-    """Write positions and results, and commit; on an error neither is there.
+    """Write positions and results, and commit; on an error neither is stored.
 
-    The positions come first: a batch that was overtaken is known before its results are written.
+    The positions are written first, so that a batch that another query has overtaken is detected
+    before its results are written.
 
     Raises:
         StoreUnavailableError: another query has moved the positions since the plan was made, or
-            the database did not answer; trying again may help.
+            the database did not answer; a retry may succeed.
         ConfigurationError: `write` has ended the transaction.
     """
 
     def work(connection: "Connection") -> None:
-        # Locks in one order, whoever comes; what is stored is compared by the writes.
+        # Every query locks the rows in the same order, so two cannot deadlock. The writes below
+        # compare the stored sequence numbers.
         store.read_in(connection, scope, [end.partition_id for end in plan.ends])
         for end in plan.ends:
             expected = plan.stored.get(end.partition_id)
@@ -100,12 +105,12 @@ def commit(store: "SqlCheckpointStore", scope: "Scope", plan: "Plan", write: "Wr
 
 
 def write_results(connection: "Connection", results: "Results", write: "Write") -> None:
-    """Have the results written, if there are any.
+    """Pass the results to `write`, if there are any.
 
     Raises:
         ConfigurationError: `write` has ended the transaction.
     """
-    # SQLAlchemy takes an empty list of rows for one row of defaults.
+    # SQLAlchemy inserts one row of defaults for an empty list of rows.
     if len(results):
         write(connection, results.begin(connection))
         if not connection.in_transaction():
@@ -114,7 +119,7 @@ def write_results(connection: "Connection", results: "Results", write: "Write") 
 
 
 def may_pass(store: "SqlCheckpointStore", error: Exception) -> bool:
-    """Whether to repeat the transaction may help; its outcome being unknown does no harm."""
+    """Return whether the transaction may be retried; a retry is safe if the outcome is unknown."""
     if type(error).__name__ in PASSING:
         error = store.database.map_error(error) or error
     return isinstance(error, StoreUnavailableError)

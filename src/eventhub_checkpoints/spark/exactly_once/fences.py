@@ -1,4 +1,4 @@
-"""What of a batch is new, and what must still be stored when it is committed."""
+"""Selection of the new rows of a batch, and the stored positions it depends on."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Stored = Mapping[str, int]
 """The stored sequence number by partition id; a partition without a checkpoint is absent."""
 
 NOTHING = -1
-"""Below every sequence number."""
+"""Lower than every sequence number; stands for a partition without a checkpoint."""
 NO_POSITION = "a row has no partition or sequence number; was it made by an outer join?"
 OTHER_TOPIC = "a row is not of topic {}, whose positions are stored; filter the others out"
 RESTART = (
@@ -30,13 +30,13 @@ RESTART = (
 
 @dataclass(frozen=True, slots=True)
 class PositionColumns:
-    """Which columns of a batch hold the position of each row.
+    """Columns of a batch that hold the position of each row.
 
     Attributes:
-        partition: the partition id, text or a number.
-        sequence_number: counts the events of the partition.
-        offset: the service's text; None where the source gives none.
-        topic: of Kafka's source; None where there is no such column.
+        partition: the partition id, a string or a number.
+        sequence_number: the sequence number of the event in its partition.
+        offset: the service's offset, a string; None if the source has none.
+        topic: the topic of Kafka's source; None if there is no such column.
     """
 
     partition: str
@@ -46,10 +46,10 @@ class PositionColumns:
 
     @classmethod
     def of(cls, types: Mapping[str, str]) -> "PositionColumns":
-        """Those of the nine columns, or those of Spark's Kafka source.
+        """Return the columns of an Event Hubs source, or those of Spark's Kafka source.
 
         Args:
-            types: the type of each column, as `dict(batch.dtypes)` gives it.
+            types: the type of each column, as `dict(batch.dtypes)` returns it.
 
         Raises:
             ConfigurationError: the batch has neither.
@@ -67,7 +67,10 @@ class PositionColumns:
         )
 
     def newer_than(self, stored: Stored, hub: str) -> str:
-        """The SQL condition of rule 1; it fails on a row without a position, or of another hub."""
+        """Return the SQL condition that selects the rows above the stored positions.
+
+        The condition fails on a row without a position, or of another hub.
+        """
         cases = "".join(
             f" WHEN '{partition}' THEN {number}L"
             for partition, number in stored.items()
@@ -83,7 +86,7 @@ class PositionColumns:
         )
 
     def last(self) -> tuple[str, str]:
-        """Two SQL expressions: the partition id, and what the greatest of is the last position."""
+        """Return two SQL expressions: the partition id, and a struct to aggregate with `max`."""
         offset = self.offset or "''"
         return (
             f"CAST({self.partition} AS STRING) AS partition",
@@ -91,7 +94,7 @@ class PositionColumns:
         )
 
     def ends(self, names: Sequence[str], rows: Iterable[Any], scope: Scope) -> list[Checkpoint]:
-        """The last position of each partition among rows with columns of these names."""
+        """Return the last position of each partition among rows with these column names."""
         where = names.index(self.partition), names.index(self.sequence_number)
         text = names.index(self.offset) if self.offset else None
         last: dict[str, tuple[int, str]] = {}
@@ -103,12 +106,12 @@ class PositionColumns:
 
 
 def sql_text(text: str) -> str:
-    """What stands between two quotes in Spark's SQL."""
+    """Escape a string for a quoted literal in Spark SQL."""
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def checkpoints(scope: Scope, ends: Iterable[tuple[str, int, str | None]]) -> list[Checkpoint]:
-    """Checkpoints from ids, sequence numbers and offsets, in the order that every writer keeps."""
+    """Return checkpoints in the order of partition ids, in which every writer locks them."""
     found = [
         Checkpoint(scope, partition, text or "", int(number)) for partition, number, text in ends
     ]
@@ -116,10 +119,11 @@ def checkpoints(scope: Scope, ends: Iterable[tuple[str, int, str | None]]) -> li
 
 
 def is_stored(ranges: Sequence[OffsetRange], stored: Stored) -> bool:
-    """Whether rule 2 finds the batch stored; False: it may be written now.
+    """Return whether a batch of these ranges is stored already; if not, it may be written now.
 
     Raises:
-        StaleCheckpointError: some of it is stored and some is not, or events between are missing.
+        StaleCheckpointError: some of it is stored and some is not, or events between the stored
+            position and the batch are missing.
     """
     if all(
         stored.get(one.partition_id, NOTHING) >= one.until_sequence_number - 1 for one in ranges
@@ -134,7 +138,7 @@ def is_stored(ranges: Sequence[OffsetRange], stored: Stored) -> bool:
 
 
 def trouble(one: OffsetRange, newest: int) -> str:
-    """What does not fit, and what to do."""
+    """Return the description of the mismatch, and the remedy."""
     last = one.until_sequence_number - 1
     held = f"this batch holds {one.from_sequence_number} to {last}"
     if newest < one.from_sequence_number:
@@ -145,19 +149,20 @@ def trouble(one: OffsetRange, newest: int) -> str:
 
 
 Ranges = str | Path | Callable[["DataFrame", int], Iterable[OffsetRange]]
-"""Where the range of a batch is known from; see `ExactlyOnce`."""
+"""Source of the ranges of a batch; see `ExactlyOnce`."""
 ResultsOf = Callable[["DataFrame", int], Results]
-"""Makes the results of a frame; the number is the batch's id."""
+"""Compute the results from a DataFrame and the batch id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a transaction will write.
+    """Rows and checkpoints that one transaction writes.
 
     Attributes:
         results: the rows.
         ends: the checkpoints, in the order of their partition ids.
-        stored: what the rows were chosen by; at commit the database must still hold it.
+        stored: the stored positions from which the rows were selected; they must be unchanged at
+            commit.
     """
 
     results: Results
@@ -166,28 +171,28 @@ class Plan:
 
 
 class Fence(Protocol):
-    """Tells what of a batch is new.
+    """Strategy that selects what is new in a batch.
 
     Attributes:
-        reads_once: whether it runs one job over the batch and no second one.
+        reads_once: whether it runs a single Spark job over the batch.
     """
 
     reads_once: ClassVar[bool]
 
     def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
-        """What to write; None if nothing is new."""
+        """Return what to write; None if nothing is new."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsAsTheyAre:
-    """Each row by its own position; the rows are the results, and are read once."""
+    """Selection of each row by its own position; the rows are the results, and are read once."""
 
     reads_once: ClassVar[bool] = True
     scope: Scope
     max_rows: int
 
     def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
-        """What to write; None if nothing is new."""
+        """Return what to write; None if nothing is new."""
         columns = PositionColumns.of(dict(batch.dtypes))
         found = Collected.of(
             batch.where(columns.newer_than(stored, self.scope.eventhub_name)), self.max_rows
@@ -198,14 +203,14 @@ class RowsAsTheyAre:
 
 @dataclass(frozen=True, slots=True)
 class ByRow:
-    """Each row by its own position; the results are made of the new rows."""
+    """Selection of each row by its own position; the results are computed from the new rows."""
 
     reads_once: ClassVar[bool] = False
     scope: Scope
     results: ResultsOf
 
     def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
-        """What to write; None if nothing is new."""
+        """Return what to write; None if nothing is new."""
         columns = PositionColumns.of(dict(batch.dtypes))
         fresh = batch.where(columns.newer_than(stored, self.scope.eventhub_name))
         last = fresh.selectExpr(*columns.last()).groupBy("partition").agg({"last": "max"}).collect()
@@ -215,7 +220,7 @@ class ByRow:
 
 @dataclass(frozen=True, slots=True)
 class ByRange:
-    """The batch as a whole; its rows have no positions."""
+    """Acceptance or rejection of the batch as a whole; its rows have no positions."""
 
     reads_once: ClassVar[bool] = False
     scope: Scope
@@ -223,10 +228,10 @@ class ByRange:
     ranges: Ranges
 
     def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
-        """What to write; None if the batch is stored."""
+        """Return what to write; None if the batch is stored."""
         ranges = [one for one in self._ranges_of(batch, batch_id) if not one.is_empty]
         if ranges and is_stored(ranges, stored):
-            # The state of a query moves on only where a batch is computed to its end.
+            # Spark updates the state of a query only if the batch is computed completely.
             batch.write.format("noop").mode("overwrite").save()
             return None
         results = self.results(batch, batch_id)

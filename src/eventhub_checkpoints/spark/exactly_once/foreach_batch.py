@@ -1,7 +1,7 @@
-"""Results and positions of a streaming query in one database transaction.
+"""Exactly-once sink: results and positions in one database transaction.
 
-A batch that Spark runs again finds its positions stored, and is left out. What decides is the
-sequence number, never Spark's batch id: that one begins at 0 again with a new checkpoint.
+A batch that Spark runs again finds its positions stored, and is skipped. This is decided by the
+sequence number, never by Spark's batch id, which starts at 0 again with a new checkpoint.
 """
 
 import logging
@@ -42,7 +42,7 @@ TIMEOUT = 600.0
 
 
 class ExactlyOnce:
-    """What `foreachBatch` calls: each event's results are in the database once, whatever fails.
+    """Callable for `foreachBatch` that writes the results of each event exactly once.
 
     ```python
     def write(connection, rows):
@@ -51,54 +51,56 @@ class ExactlyOnce:
     stream.writeStream.foreachBatch(ExactlyOnce(url, scope, write)).start()
     ```
 
-    In one transaction the results are written and the positions stored, as checkpoints of
-    `SqlCheckpointStore` that every consumer and tool reads. They decide what is new; Spark's own
-    checkpoint may be behind, lost or begun anew. So no event's results are missing or doubled
-    after a crash at any point, nor while two queries run on one scope, if each query reads one
-    hub, from `starting_positions` on. There are two ways to tell what is new:
+    One transaction writes the results and stores the positions, as checkpoints of
+    `SqlCheckpointStore` that every consumer and tool can read. These positions decide what is new;
+    Spark's own checkpoint may be behind, lost or started again. No event's results are missing or
+    duplicated after a crash at any point, nor while two queries run on one scope, provided that
+    each query reads one hub and starts at `starting_positions`. New events are selected in one of
+    two ways:
 
-    *By row* (default): rows at or below their partition's position are left out. The batch must
-    keep the columns `partition`, `sequenceNumber` and `offset` (of Kafka: `partition`, `offset`).
-    Rows must come in the batch of their event: a join or window that gives them out later would
-    lose them here. **Spark's checkpoint deleted**: every guarantee holds, also where the new
-    query begins earlier than the position. One that begins later skips what is between, unseen.
+    *By row* (default): rows at or below the position of their partition are skipped. The batch
+    must keep the columns `partition`, `sequenceNumber` and `offset` (of Kafka: `partition`,
+    `offset`). Rows must arrive in the batch of their event: rows that a join or window emits later
+    are lost. **Spark's checkpoint deleted**: every guarantee holds, even if the new query starts
+    before the stored position. A query that starts after it silently skips the events between.
 
     *By range* (`ranges=`), for results without positions, such as a stateful aggregation: the
-    batch is written if it begins right after what is stored, left out if it ends there or
-    before, and refused (`StaleCheckpointError`) where it overlaps or skips. **Spark's checkpoint
-    deleted**: no range is taken twice or skipped, but the query's state is lost. What it adds
-    to the database stays exact; totals that it writes over start from 0 again.
+    batch is written if it starts right after the stored position, skipped if it ends at or before
+    that position, and refused (`StaleCheckpointError`) if it overlaps it or leaves a gap.
+    **Spark's checkpoint deleted**: no range is processed twice or skipped, but the query's state
+    is lost. Increments to the database stay exact; totals that the query overwrites restart at 0.
 
-    A hub that was created again counts from 0 again, and its events would seem stored: delete
-    the positions of the old one first (`delete_scope`). After a loss of events that you accept,
-    write the position that *by range* expects, with `update_checkpoint(..., force=True)`.
+    The sequence numbers of a hub that was deleted and created again restart at 0, so its events
+    would seem stored: delete the positions of the old hub first (`delete_scope`). After a loss of
+    events that you accept, write the position that *by range* expects with
+    `update_checkpoint(..., force=True)`.
 
-    With Spark Connect this object is pickled and runs on the server: give a URL that the server
-    can open, and a `write` that carries no connection, session or open file. Executors never
-    use the transaction; only with `staging=` do they open the URL.
+    With Spark Connect this object is pickled and runs on the server: pass a URL that the server
+    can open, and a `write` that holds no connection, session or open file. Executors never use the
+    transaction; they open the URL only with `staging=`.
 
     Args:
         target: `sqlite:///FILE` or `postgresql://..` as `SqlCheckpointStore` takes it, a
             SQLAlchemy engine, or such a store. Results go to the same database.
-        scope: whose positions.
-        write: called with SQLAlchemy's connection and the new rows, never with none. It neither
-            commits nor rolls back, and it may be called again for the same rows after its
+        scope: scope of the positions.
+        write: called with SQLAlchemy's connection and the new rows, never without rows. It must
+            not commit or roll back, and may be called again with the same rows after its
             transaction was rolled back.
-        transform: makes the results of one batch from a frame of its new rows, for example
-            counts by device; what it returns needs no positions.
-        ranges: by range instead of by row. The query's own `checkpointLocation`, from whose log
-            the batch's range is read; or a callable with the frame and the batch id that gives
-            `OffsetRange`s, such as `lambda frame, _: ranges_of(frame)` before a `transform` of
-            rows that still have positions and lack none. Set
-            `spark.sql.streaming.noDataMicroBatches.enabled` to false where a batch without input
+        transform: computes the results of one batch from a DataFrame of its new rows, for example
+            counts by device; its result needs no positions.
+        ranges: select by range instead of by row. Either the query's own `checkpointLocation`,
+            whose log contains the range of the batch; or a callable that takes the DataFrame and
+            the batch id and returns `OffsetRange`s, such as `lambda frame, _: ranges_of(frame)`
+            before a `transform` of rows that all still have their positions. Set
+            `spark.sql.streaming.noDataMicroBatches.enabled` to false if a batch without input
             could have results.
-        staging: a `StagingTable` for results that are too many for the driver; `write` is then
-            given its `StagedRows`, to be read with `INSERT .. SELECT .. FROM {rows}`.
-        max_rows: results of one batch that the driver takes into its memory.
-        timeout: seconds for one transaction, and for trying again while the database is away.
+        staging: a `StagingTable` for results that are too large for the driver; `write` is then
+            called with `StagedRows`, to be read with `INSERT .. SELECT .. FROM {rows}`.
+        max_rows: maximum number of result rows of one batch in the driver's memory.
+        timeout: seconds for one transaction, and for retries while the database is unavailable.
 
     Raises:
-        ConfigurationError: an argument cannot work.
+        ConfigurationError: an argument is unusable.
         MissingDriverError: the database's driver is not installed.
     """
 
@@ -143,20 +145,21 @@ class ExactlyOnce:
         *,
         hub: "Hub | None" = None,
     ) -> "StartingPositions":
-        """Where a new query begins; else as the function `starting_positions`."""
+        """Return where a new query begins; see the function `starting_positions`."""
         return starting_positions(self._store, self._scope, partition_ids, missing, hub=hub)
 
     def __call__(self, batch: "DataFrame", batch_id: int) -> None:
-        """Write what is new of a batch, in one transaction with its positions.
+        """Write the new results of a batch in one transaction with its positions.
 
         Raises:
-            StaleCheckpointError: by range, and the batch overlaps what is stored, or skips some.
+            StaleCheckpointError: by range, if the batch overlaps the stored position or leaves a
+                gap.
             ConfigurationError: the batch has too many rows, or no positions.
-            StoreError: the database refused, or did not answer in time.
+            StoreError: the database refused the transaction, or did not answer in time.
         """
         if self._fence.reads_once:
             return self._until_done(batch, batch_id)
-        # A second read would read the source again, and compute the query's state again.
+        # Without this, the second job would read the source and compute the state again.
         batch.persist()
         try:
             self._until_done(batch, batch_id)
@@ -179,7 +182,7 @@ class ExactlyOnce:
             attempt += 1
 
     def _plan(self, batch: "DataFrame", batch_id: int) -> Plan | None:
-        """What to write now; None if nothing of the batch is new."""
+        """Return what to write; None if nothing of the batch is new."""
         rows = self._store.list_checkpoints(*self._scope)
         stored = {row["partition_id"]: row["sequence_number"] for row in rows}
         unknown = [partition for partition, number in stored.items() if number is None]
@@ -200,7 +203,7 @@ class ExactlyOnce:
         return Collected.of(results, self._max_rows)
 
     def close(self) -> None:
-        """Close the store, unless it was given."""
+        """Close the store, unless the caller passed it in."""
         if self._store is not self._target:
             self._store.close()
 
@@ -211,10 +214,10 @@ class ExactlyOnce:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the open store.
+        """Return the state without the open store.
 
         Raises:
-            ConfigurationError: it has a connection to somewhere, which cannot be sent.
+            ConfigurationError: the target is an engine or a store, which cannot be pickled.
         """
         if not isinstance(self._target, str):
             raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""A batch's rows on their way into the transaction: by the driver, or by a staging table."""
+"""Transfer of a batch's rows to the transaction, through the driver or a staging table."""
 
 import re
 import uuid
@@ -54,16 +54,16 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         "timestamp_ntz": "TEXT",
     },
 }
-"""The type of a column, by Spark's; SQLite has none for times and decimals, which become text."""
+"""Column types by Spark type. SQLite has no types for times and decimals, so they are TEXT."""
 MARKS = {"psycopg": "%s", "pysqlite": "?"}
 KEY = ("staging_query", "staging_batch", "staging_attempt", "staging_task")
 
 
 def column_types(types: Mapping[str, str], dialect: str) -> dict[str, str]:
-    """The columns of the table by those of a frame.
+    """Return the columns of the table for those of a DataFrame.
 
     Raises:
-        ConfigurationError: a name or type cannot be one of a table.
+        ConfigurationError: a column has a name or type that the table cannot have.
     """
     known = TYPES[dialect]
     for name, kind in types.items():
@@ -80,12 +80,15 @@ def column_types(types: Mapping[str, str], dialect: str) -> dict[str, str]:
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Names of columns as they are written in a statement."""
+    """Return column names as they are written in a statement."""
     return ", ".join(f'"{name}"' for name in names)
 
 
 def exists(table: str, dialect: str) -> str:
-    """Asks for a row if the table is there: to create it again takes a right, even if it is."""
+    """Return a query that selects one row if the table exists.
+
+    `CREATE TABLE IF NOT EXISTS` would need the privilege to create tables, even if it exists.
+    """
     if dialect == "postgresql":
         return f"SELECT 1 WHERE to_regclass('{table}') IS NOT NULL"
     name = table.strip('"')
@@ -93,7 +96,7 @@ def exists(table: str, dialect: str) -> str:
 
 
 def created(table: str, columns: Mapping[str, str], dialect: str) -> list[str]:
-    """What creates the table; two that do so at once wait for each other."""
+    """Return the statements that create the table; concurrent creators wait for each other."""
     own = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
     keys = (
         "staging_query TEXT NOT NULL, staging_batch BIGINT NOT NULL, "
@@ -109,26 +112,29 @@ def created(table: str, columns: Mapping[str, str], dialect: str) -> list[str]:
 
 
 def insertion(table: str, columns: Mapping[str, str], mark: str, now: str) -> str:
-    """Writes a row with its key; the columns' values come first."""
+    """Return the statement that inserts a row with its key; the column values come first."""
     names = quoted([*columns, *KEY, "staging_time"])
     marks = ", ".join([mark] * (len(columns) + len(KEY)))
     return f"INSERT INTO {table} ({names}) VALUES ({marks}, {now})"
 
 
 def stale(table: str, query: str, attempt: str, oldest: str) -> str:
-    """Removes what dead attempts have left: a query makes one attempt at a time."""
+    """Return the statement that deletes rows of dead attempts, and rows older than `oldest`.
+
+    A query makes one attempt at a time, so its other attempts are dead.
+    """
     same = f"staging_query = '{query}' AND staging_attempt <> '{attempt}'" if query else "false"
     return f"DELETE FROM {table} WHERE {same} OR staging_time < {oldest}"
 
 
 def spelled(kind: str, dialect: str) -> Callable[[Any], Any]:
-    """How the values of a column of Spark's are given to the driver."""
+    """Return a function that converts the values of a Spark column for the driver."""
     name = kind.partition("(")[0]
     as_text = dialect == "sqlite" and TYPES[dialect][name] == "TEXT"
 
     def say(value: Any) -> Any:
         if name == "timestamp" and value is not None:
-            # Spark gives local time without a zone, which a database would take for another.
+            # Spark returns naive local times, which a database would read in another time zone.
             value = value.astimezone(UTC)
         return str(value) if as_text and value is not None else value
 
@@ -136,20 +142,20 @@ def spelled(kind: str, dialect: str) -> Callable[[Any], Any]:
 
 
 MAX_ROWS = 100_000
-"""Rows of one batch that the driver takes into its memory."""
+"""Default maximum number of rows of one batch in the driver's memory."""
 
 
 class Results(Protocol):
-    """The rows of one batch, ready to be written."""
+    """Rows of one batch, ready to be written."""
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
 
     def begin(self, connection: "Connection") -> Any:
-        """What `write` is given; asked for inside of the transaction."""
+        """Return the argument of `write`; called inside the transaction."""
 
     def end(self, connection: "Connection") -> None:
-        """Clear up, in the same transaction."""
+        """Clean up, in the same transaction."""
 
 
 class Collected:
@@ -162,20 +168,20 @@ class Collected:
         return len(self.rows)
 
     def begin(self, connection: "Connection") -> "Sequence[Row]":
-        """The rows."""
+        """Return the rows."""
         return self.rows
 
     def end(self, connection: "Connection") -> None:
-        """Nothing is left behind."""
+        """Do nothing: there is nothing to clean up."""
 
     @classmethod
     def of(cls, frame: "DataFrame", max_rows: int) -> "Collected":
-        """Fetch the rows.
+        """Collect the rows of a DataFrame.
 
         Raises:
             ConfigurationError: there are more than `max_rows`.
         """
-        # One more than may be, so that a batch that is too large never comes whole.
+        # One row above the limit detects a batch that is too large without fetching all of it.
         rows = frame.limit(max_rows + 1).collect()
         if len(rows) > max_rows:
             raise ConfigurationError(
@@ -188,19 +194,22 @@ class Collected:
 
 STALE_AFTER = 24 * 3600.0
 ROWS_AT_ONCE = 5000
-"""That a task holds in memory."""
+"""Rows that a task holds in memory and inserts at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """Rows that executors have written; its text is a subquery: `INSERT .. SELECT .. FROM {it}`.
+    """Rows that executors have written to the staging table.
+
+    Its `str` is a subquery, to be used as `INSERT .. SELECT .. FROM {it}`.
 
     Attributes:
         table: the staging table, quoted.
         columns: the names of the results' columns.
-        attempt: under which key all rows of this attempt are.
-        tasks: the keys of the tasks that count; a task that was run twice has written twice.
-        count: how many rows there are.
+        attempt: the key that all rows of this attempt have.
+        tasks: the keys of the tasks whose rows count; a task that Spark ran twice has written
+            twice.
+        count: the number of rows.
     """
 
     table: str
@@ -220,10 +229,10 @@ class StagedRows:
         )
 
     def begin(self, connection: "Connection") -> "StagedRows":
-        """This, once all its rows were found.
+        """Return these rows after verifying that all of them exist.
 
         Raises:
-            StoreUnavailableError: some are gone, perhaps by a crash of the server.
+            StoreUnavailableError: rows are missing, perhaps after a crash of the server.
         """
         found = connection.exec_driver_sql(f"SELECT count(*) FROM {self}").scalar()
         if found != self.count:
@@ -233,25 +242,25 @@ class StagedRows:
         return self
 
     def end(self, connection: "Connection") -> None:
-        """Remove the rows of this attempt, those of lost tasks too."""
+        """Delete the rows of this attempt, including those of lost tasks."""
         connection.exec_driver_sql(
             f"DELETE FROM {self.table} WHERE staging_attempt = '{self.attempt}'"
         )
 
 
 class StagingTable:
-    """A table through which executors hand over the rows of large batches.
+    """Table to which executors write the rows of large batches.
 
-    It is created where it is missing, beside the store's tables, with the columns of the first
-    batch and five more; on PostgreSQL it is unlogged. With other columns give another name.
+    If it does not exist, it is created in the schema of the store's tables, with the columns of the
+    first batch and five more; on PostgreSQL it is unlogged. Use another name for other columns.
 
     Args:
-        name: of the table, nobody else's.
-        stale_after: seconds after which rows are removed that a crash has left. Those of the
-            same query are removed at its next batch.
+        name: name of the table, which nothing else may use.
+        stale_after: seconds after which rows that a crash has left are deleted. Those of the same
+            query are deleted at its next batch.
 
     Raises:
-        ConfigurationError: the name is none.
+        ConfigurationError: the name is not a valid table name.
     """
 
     def __init__(self, name: str, *, stale_after: float = STALE_AFTER) -> None:
@@ -263,10 +272,11 @@ class StagingTable:
     def take(
         self, frame: "DataFrame", store: "SqlCheckpointStore", url: str, batch_id: int
     ) -> StagedRows:
-        """Have the executors write the rows of a frame.
+        """Let the executors write the rows of a DataFrame.
 
         Raises:
-            ConfigurationError: a column's type or name cannot be a table's, or this is Connect.
+            ConfigurationError: a column has a type or name that the table cannot have, or the
+                session is of Spark Connect.
         """
         database, types = store.database, dict(frame.dtypes)
         schema, dialect = database.tables.schema, database.dialect
@@ -290,10 +300,11 @@ class StagingTable:
 
 
 def query_id(frame: "DataFrame") -> str:
-    """Spark's id of the streaming query that this batch is of; `""` outside of one.
+    """Return the id of the streaming query of this batch; `""` outside of a query.
 
     Raises:
-        ConfigurationError: this is Spark Connect, which runs nothing of ours on executors.
+        ConfigurationError: the session is of Spark Connect, which cannot run this package's code on
+            executors.
     """
     context = getattr(frame.sparkSession, "sparkContext", None)
     if context is None:
@@ -312,7 +323,10 @@ def stage_rows(
     key: tuple[str, int, str],
     rows: "Iterable[Row]",
 ) -> "Iterator[tuple[str, int]]":
-    """One task, on an executor: write its rows in one transaction, and tell under which key."""
+    """Write the rows of one task in one transaction, and yield the task's key and row count.
+
+    Runs on an executor.
+    """
     following = iter(rows)
     chunk = list(islice(following, ROWS_AT_ONCE))
     if not chunk:

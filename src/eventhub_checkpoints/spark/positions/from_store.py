@@ -1,4 +1,4 @@
-"""Starting positions from the checkpoints of a store."""
+"""Positions of Spark jobs from the checkpoints of a store."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ Missing = (
     | Mapping[str, "str | datetime | EventPosition"]
     | Callable[[str], "str | datetime | EventPosition"]
 )
-"""Where a partition without a checkpoint begins; see `starting_positions`."""
+"""Position of a partition without a checkpoint; see `starting_positions`."""
 
 MISSING = (
     "for missing= one of 'earliest', 'latest', 'error', a datetime, an EventPosition, a dict of "
@@ -45,7 +45,7 @@ MISSING = (
 
 @contextmanager
 def opened(store_or_url: Any) -> Iterator[Any]:
-    """The store itself, or one opened from a URL, which is closed afterwards."""
+    """Yield the store, or one opened from a URL, which is closed afterwards."""
     if not isinstance(store_or_url, str):
         yield store_or_url
         return
@@ -57,7 +57,7 @@ def opened(store_or_url: Any) -> Iterator[Any]:
 
 
 def checkpoints_by_partition(store: Any, scope: Scope) -> dict[str, Mapping[str, Any]]:
-    """Ask any checkpoint store, ours or another, through the SDK's public interface."""
+    """Return the checkpoints of any store that has the SDK's public interface."""
     if not answers_at_once(store, "list_checkpoints"):
         raise ConfigurationError(
             f"{type(store).__name__} cannot be asked here; expected a store of the synchronous "
@@ -67,7 +67,7 @@ def checkpoints_by_partition(store: Any, scope: Scope) -> dict[str, Mapping[str,
 
 
 def held_scopes(store: Any) -> Sequence[Scope] | None:
-    """The scopes in a store; None where it cannot list them."""
+    """Return the scopes in a store; None if it cannot list them."""
     if not isinstance(store, ListsScopes):
         return None
     try:
@@ -77,17 +77,20 @@ def held_scopes(store: Any) -> Sequence[Scope] | None:
 
 
 def lacks_position(partition_ids: Iterable[str], missing: Missing) -> bool:
-    """Whether some of these partitions, none of which has a checkpoint, have no position."""
+    """Return whether `missing` has no position for some of these partitions.
+
+    None of the partitions has a checkpoint.
+    """
     if isinstance(missing, Mapping):
         return not {str(key) for key in missing}.issuperset(partition_ids)
     return isinstance(missing, str) and missing == "error"
 
 
 def for_missing(partition: str, missing: Missing, scope: Scope) -> EventPosition:
-    """Where a partition without a checkpoint begins.
+    """Return the position of a partition without a checkpoint.
 
     Raises:
-        ConfigurationError: `missing` means nothing, or its dict does not name the partition.
+        ConfigurationError: `missing` is malformed, or its dict does not name the partition.
     """
     if isinstance(missing, Mapping):
         named = {str(key): value for key, value in missing.items()}
@@ -122,29 +125,29 @@ def starting_positions(
     hub: Hub | None = None,
     timeout: float = OPERATION_TIMEOUT,
 ) -> StartingPositions:
-    """Turn a consumer group's checkpoints into the places where a Spark job begins.
+    """Convert a consumer group's checkpoints into the starting positions of a Spark job.
 
-    A checkpoint says which event was processed last, a starting position which event is read
-    first: a checkpoint at N begins at N + 1. One that carries no sequence number begins after
-    its offset, which Kafka cannot be told before the hub was asked: nothing is guessed.
+    A checkpoint is the last processed event, a starting position the first event to read: a
+    checkpoint at N becomes N + 1. A checkpoint without a sequence number becomes a position after
+    its offset, which has to be resolved by the hub before it can be used with Kafka.
 
     Args:
         store_or_url: a store (sync), or the URL of one, which is opened and closed here.
-        scope: whose checkpoints. Its `eventhub_name` is written as typed, unless the hub itself
-            is given and says how it is written.
-        partition_ids: every partition of the hub: a new partition has no checkpoint to be known
-            by. Default: those that `hub` has.
-        missing: where a partition without a checkpoint begins: `"earliest"`, `"latest"`, a
-            datetime, an `EventPosition`, a dict of these by partition id, a callable that is
-            given the partition id, or `"error"`.
+        scope: scope of the checkpoints. The result has its `eventhub_name` as typed or, if `hub`
+            is passed, as the hub's name is spelled there.
+        partition_ids: every partition of the hub, because a new partition has no checkpoint.
+            Default: those that `hub` has.
+        missing: position of a partition without a checkpoint: `"earliest"`, `"latest"`, a
+            datetime, an `EventPosition`, a dict of these by partition id, a callable that takes
+            the partition id, or `"error"`.
         hub: a connection string, a `HubAddress` or an `EventHubConsumerClient` (sync).
-        timeout: seconds for the question to the hub.
+        timeout: seconds for the request to the hub.
 
     Raises:
         ConfigurationError: an argument is unusable, or a checkpoint is missing and `missing`
             is `"error"` or does not name the partition.
         HubUnavailableError: the hub did not answer in time.
-        StoreError: the store could not be asked.
+        StoreError: the store could not be read.
     """
     asked = Asked.checked(scope, partition_ids, hub, timeout)
     return StartingPositions(asked.eventhub_name, asked.positions(store_or_url, missing))
@@ -159,23 +162,23 @@ def ending_positions(
     hub: Hub | None = None,
     timeout: float = OPERATION_TIMEOUT,
 ) -> EndingPositions:
-    """Where a batch ends that reads up to and including what the store has.
+    """Convert a consumer group's checkpoints into the ending positions of a batch.
 
     Ends are exclusive: a checkpoint at N becomes N + 1, the first event that is not read. A
     partition without a checkpoint ends, by default, where it begins.
 
     Args:
-        store_or_url: as in `starting_positions`, and so are the rest.
-        scope: whose checkpoints.
+        store_or_url: as in `starting_positions`, like the other arguments.
+        scope: scope of the checkpoints.
         partition_ids: every partition of the hub; default: those that `hub` has.
-        missing: where a partition without a checkpoint ends.
+        missing: ending position of a partition without a checkpoint.
         hub: a connection string, a `HubAddress` or an `EventHubConsumerClient` (sync).
-        timeout: seconds for the question to the hub.
+        timeout: seconds for the request to the hub.
 
     Raises:
         ConfigurationError: as in `starting_positions`.
         HubUnavailableError: the hub did not answer in time.
-        StoreError: the store could not be asked.
+        StoreError: the store could not be read.
     """
     asked = Asked.checked(scope, partition_ids, hub, timeout)
     return EndingPositions(asked.eventhub_name, asked.positions(store_or_url, missing))
@@ -183,7 +186,7 @@ def ending_positions(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which partitions of which hub, and whose checkpoints, all of it checked."""
+    """Checked arguments of `starting_positions` and `ending_positions`."""
 
     scope: Scope
     eventhub_name: str
@@ -197,7 +200,7 @@ class Asked:
         hub: Hub | None,
         timeout: float,
     ) -> Self:
-        """Hold the arguments against one another, and ask the hub for what is not given."""
+        """Check the arguments against each other, and request missing ones from the hub."""
         name = checked_scope(scope).eventhub_name if hub is None else same_hub(scope, hub)
         if partition_ids is not None:
             return cls(scope, name, checked_partitions(partition_ids))
@@ -209,7 +212,7 @@ class Asked:
         return cls(scope, name, ask_partition_ids(hub, timeout))
 
     def positions(self, store_or_url: Any, missing: Missing) -> dict[str, EventPosition]:
-        """The position behind each checkpoint, or what stands for a missing one."""
+        """Return the position after each checkpoint, or the one that replaces a missing one."""
         with opened(store_or_url) as store:
             stored = checkpoints_by_partition(store, self.scope)
             if not stored:
@@ -227,7 +230,7 @@ class Asked:
 
 
 def same_hub(scope: Scope, hub: Hub) -> str:
-    """The hub's name as the hub is written: stores fold case, and the JVM connector does not.
+    """Return the hub's name as the hub spells it: stores fold case, the JVM connector does not.
 
     Raises:
         ConfigurationError: the scope names another hub.

@@ -1,8 +1,8 @@
-"""What a job that begins at given positions would not read, told before it starts.
+"""Report of the events that a job at given positions would not read.
 
-Source: what the JVM connector does with such positions is no more than a warning
-(azure-event-hubs-spark 2.3.22, `EventHubsSource.reportDataLoss`): it moves to the first event
-that is retained, and to the *end* of a hub that was created again.
+Source: for such positions the JVM connector only logs a warning (azure-event-hubs-spark 2.3.22,
+`EventHubsSource.reportDataLoss`): it moves to the first event that is retained, and to the *end*
+of a hub that was deleted and created again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,17 +30,17 @@ COLUMNS = ("partition", "begins at", "hub holds", "state", "events lost")
 
 @dataclass(frozen=True, slots=True)
 class PartitionGap:
-    """What one partition would not give.
+    """Gap of one partition.
 
     Attributes:
         partition_id: the partition.
-        wanted: where reading begins; None where no position names the partition.
-        found: what the hub holds; None where it has no such partition.
-        state: `"ok"`; `"expired"`: the first events that are wanted are no longer retained;
-            `"ahead"`: the position lies behind the end; `"unknown"`: the hub has no such
-            partition; `"missing"`: nobody says where this partition begins.
-        lost: events that are not read: the expired ones, or all that a missing partition holds;
-            None where nobody can count them.
+        wanted: where reading begins; None if no position names the partition.
+        found: what the hub holds; None if it has no such partition.
+        state: `"ok"`; `"expired"`: the first requested events are no longer retained; `"ahead"`:
+            the position is after the end; `"unknown"`: the hub has no such partition; `"missing"`:
+            there is no position for this partition.
+        lost: number of events that are not read: the expired ones, or all that a missing partition
+            holds; None if they cannot be counted.
     """
 
     partition_id: str
@@ -51,7 +51,7 @@ class PartitionGap:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row of a table."""
+        """Cells of the partition's row in the table."""
         lost = "cannot be known" if self.lost is None else str(self.lost)
         begin = "-" if self.wanted is None else str(self.wanted)
         return (self.partition_id, begin, held(self.found), self.state, lost)
@@ -59,11 +59,11 @@ class PartitionGap:
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """Positions held against a hub; its `str` is a table.
+    """Comparison of positions with a hub; its `str` is a table.
 
     Attributes:
         eventhub_name: the hub.
-        partitions: every partition that either side names, in numeric order.
+        partitions: every partition of the positions or of the hub, in numeric order.
     """
 
     eventhub_name: str
@@ -71,12 +71,12 @@ class GapReport:
 
     @property
     def gaps(self) -> tuple[PartitionGap, ...]:
-        """The partitions that would not give everything."""
+        """Partitions with a gap."""
         return tuple(one for one in self.partitions if one.state != "ok")
 
     @property
     def lost(self) -> int:
-        """How many events are lost, as far as that can be counted."""
+        """Number of lost events, as far as they can be counted."""
         return sum(one.lost or 0 for one in self.partitions)
 
     def __str__(self) -> str:
@@ -89,18 +89,18 @@ def gap_report(
     *,
     timeout: float = OPERATION_TIMEOUT,
 ) -> GapReport:
-    """Hold positions against what a hub has at this moment.
+    """Compare positions with the events that a hub holds at this moment.
 
-    A time or a bare offset is never a gap: it begins wherever the hub finds it.
+    A time or a bare offset is never a gap: the hub resolves it to an event that it holds.
 
     Args:
-        positions: of `starting_positions`; or by partition id, where a number is that of the
-            last committed event, as `parse_progress` gives it.
+        positions: the result of `starting_positions`; or a dict by partition id, in which a number
+            is the sequence number of the last committed event, as `parse_progress` returns it.
         hub: a connection string, a `HubAddress` or an `EventHubConsumerClient` (sync).
-        timeout: seconds for the question to the hub.
+        timeout: seconds for the request to the hub.
 
     Raises:
-        ConfigurationError: it is no hub, or the namespace has none of this name.
+        ConfigurationError: `hub` is not a hub, or the namespace has no hub of this name.
         HubUnavailableError: the hub did not answer in time.
     """
     given = positions.positions if isinstance(positions, HubPositions) else positions
@@ -111,7 +111,7 @@ def gap_report(
 
 
 def as_position(position: EventPosition | int) -> EventPosition:
-    """The position itself, or the one after the last committed event."""
+    """Return the position, or the one after the last committed event."""
     if isinstance(position, EventPosition):
         return position
     return EventPosition.from_sequence_number(position)
@@ -122,7 +122,7 @@ def compare(
     wanted: Mapping[str, EventPosition],
     found: Mapping[str, PartitionProperties],
 ) -> GapReport:
-    """The report on positions, where it is known what the hub holds."""
+    """Return the report on positions for a hub whose properties are known."""
     partitions = sorted(wanted.keys() | found.keys(), key=int)
     gaps = (gap(one, wanted.get(one), found.get(one)) for one in partitions)
     return GapReport(eventhub_name, tuple(gaps))
@@ -131,7 +131,7 @@ def compare(
 def gap(
     partition_id: str, wanted: EventPosition | None, found: PartitionProperties | None
 ) -> PartitionGap:
-    """What one partition would not give."""
+    """Return the gap of one partition."""
     state, lost = judged(wanted, found)
     return PartitionGap(partition_id, wanted, found, state, lost)
 
@@ -139,7 +139,7 @@ def gap(
 def judged(
     wanted: EventPosition | None, found: PartitionProperties | None
 ) -> tuple[State, int | None]:
-    """The state of a partition, and how many events are lost."""
+    """Return the state of a partition, and the number of lost events."""
     if found is None:
         return "unknown", None
     first, following = found.first_sequence_number, found.next_sequence_number
@@ -152,7 +152,7 @@ def judged(
 
 
 def held(found: PartitionProperties | None) -> str:
-    """The numbers of the retained events."""
+    """Return the sequence numbers of the retained events, as text."""
     if found is None:
         return "-"
     if found.is_empty:
@@ -161,7 +161,7 @@ def held(found: PartitionProperties | None) -> str:
 
 
 def lines(report: GapReport) -> Iterator[str]:
-    """The table, and what the states in it mean."""
+    """Yield the lines of the table, and the meaning of the states in it."""
     rows = [COLUMNS, *(one.cells for one in report.partitions)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     states = dict.fromkeys(one.state for one in report.gaps)

@@ -1,4 +1,4 @@
-"""One position per partition of a hub, in the words of three Spark sources."""
+"""Positions of a hub's partitions, and their formats for three Spark sources."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,21 +21,21 @@ from eventhub_checkpoints.spark.positions.texts import (
 
 @dataclass(frozen=True, slots=True)
 class HubPositions:
-    """What starting and ending positions have in common; make one of these two.
+    """Common base of `StartingPositions` and `EndingPositions`, which are to be used instead.
 
     Attributes:
-        eventhub_name: as it was typed: the JVM connector ignores a name in another case.
+        eventhub_name: name as typed: the JVM connector ignores a name in another case.
         positions: every partition's position, by partition id, in numeric order.
 
     Raises:
-        ConfigurationError: the hub has no name, or a position is none.
+        ConfigurationError: the hub has no name, or a position is not an `EventPosition`.
     """
 
     eventhub_name: str
     positions: Mapping[str, EventPosition]
 
     OPTION: ClassVar[str]
-    """What the JVM connector and this package's source call them."""
+    """Name of the option of the JVM connector and of this package's source."""
 
     def __post_init__(self) -> None:
         require_hub_name(self.eventhub_name)
@@ -47,7 +47,7 @@ class HubPositions:
 
     @classmethod
     def from_connector(cls, text: str, eventhub_name: str) -> Self:
-        """Read what `to_connector` has written.
+        """Parse the output of `to_connector`.
 
         Raises:
             ConfigurationError: it is malformed, or names another hub.
@@ -56,7 +56,7 @@ class HubPositions:
 
     @classmethod
     def from_kafka(cls, text: str, topic: str) -> Self:
-        """Read what `to_kafka` has written; the topic is the hub.
+        """Parse the output of `to_kafka`; the topic is the hub.
 
         Raises:
             ConfigurationError: it is malformed, or does not name the topic.
@@ -67,7 +67,9 @@ class HubPositions:
     def after(
         cls, eventhub_name: str, last: Mapping[str, int], partition_ids: Iterable[str | int]
     ) -> Self:
-        """Behind the last committed events, as `parse_progress` and `read_spark_checkpoint` tell.
+        """Return the positions after the last committed events.
+
+        These are the results of `parse_progress` and `read_spark_checkpoint`.
 
         Args:
             eventhub_name: as the source has it, case included.
@@ -76,7 +78,7 @@ class HubPositions:
                 event and gets the start of the stream.
 
         Raises:
-            ConfigurationError: a partition id or a number is none.
+            ConfigurationError: a partition id or a number is invalid.
         """
         behind = {
             partition: EventPosition.from_sequence_number(last[partition])
@@ -87,23 +89,24 @@ class HubPositions:
         return cls(eventhub_name, behind)
 
     def to_connector(self) -> str:
-        """The JVM connector's option `eventhubs.startingPositions` or `.endingPositions`."""
+        """Return the connector's `eventhubs.startingPositions` or `.endingPositions`."""
         return connector_positions(self.eventhub_name, self.positions)
 
     def to_source(self) -> dict[str, str]:
-        """The options of this package's own source, for `.options(**...)`."""
+        """Return the options of this package's own source, for `.options(**...)`."""
         return {self.OPTION: self.to_connector()}
 
     def resolved(self, hub: Hub, timeout: float = OPERATION_TIMEOUT) -> Self:
-        """The same places as sequence numbers, so that they stay while the hub moves on.
+        """Return the same positions as sequence numbers, which new events do not change.
 
         Args:
-            hub: a connection string, a `HubAddress`, or a client (sync), which can tell the ends
-                of partitions and no more.
-            timeout: seconds for each question.
+            hub: a connection string, a `HubAddress`, or a client (sync), which can only resolve the
+                ends of partitions.
+            timeout: seconds for each request.
 
         Raises:
-            ConfigurationError: the hub has no such partition, or a client cannot tell it.
+            ConfigurationError: the hub has no such partition, or a client cannot resolve a
+                position.
             HubUnavailableError: the hub did not answer in time.
         """
         return self._with_numbers(hub, self.positions, timeout)
@@ -128,7 +131,7 @@ class HubPositions:
 
 @dataclass(frozen=True, slots=True)
 class StartingPositions(HubPositions):
-    """The first event to read of each partition."""
+    """First event to read of each partition."""
 
     OPTION: ClassVar[str] = "startingPositions"
 
@@ -140,17 +143,17 @@ class StartingPositions(HubPositions):
         batch: bool = False,
         timeout: float = OPERATION_TIMEOUT,
     ) -> str:
-        """The option `startingOffsets` of Spark's Kafka source.
+        """Return the option `startingOffsets` of Spark's Kafka source.
 
         Args:
-            topic: as it was subscribed to; default: the hub's name as typed.
-            hub: asked for the numbers that Kafka needs and that are not known here.
+            topic: the subscribed topic; default: the hub's name as typed.
+            hub: resolves the positions that have no sequence number, which Kafka needs.
             batch: for `spark.read`, which cannot begin at the latest event.
-            timeout: seconds for each question to the hub.
+            timeout: seconds for each request to the hub.
 
         Raises:
-            ConfigurationError: a partition begins where Kafka has no number for, such as a time
-                or a bare offset, and no hub is given.
+            ConfigurationError: a partition begins at a position for which Kafka has no number, such
+                as a time or a bare offset, and `hub` is None.
             HubUnavailableError: the hub did not answer in time.
         """
         return self._to_kafka(topic, hub, LATEST if batch else None, timeout)
@@ -158,7 +161,7 @@ class StartingPositions(HubPositions):
 
 @dataclass(frozen=True, slots=True)
 class EndingPositions(HubPositions):
-    """The first event *not* to read of each partition, for batches: ends are exclusive."""
+    """First event *not* to read of each partition, for batches: ends are exclusive."""
 
     OPTION: ClassVar[str] = "endingPositions"
 
@@ -169,16 +172,18 @@ class EndingPositions(HubPositions):
         hub: Hub | None = None,
         timeout: float = OPERATION_TIMEOUT,
     ) -> str:
-        """The option `endingOffsets` of Spark's Kafka source, which cannot be the earliest event.
+        """Return the option `endingOffsets` of Spark's Kafka source.
+
+        The option does not accept the earliest event.
 
         Args:
-            topic: as it was subscribed to; default: the hub's name as typed.
-            hub: asked for the numbers that Kafka needs and that are not known here.
-            timeout: seconds for each question to the hub.
+            topic: the subscribed topic; default: the hub's name as typed.
+            hub: resolves the positions that have no sequence number, which Kafka needs.
+            timeout: seconds for each request to the hub.
 
         Raises:
-            ConfigurationError: a partition ends where Kafka has no number for, such as a time, a
-                bare offset or the start of the stream, and no hub is given.
+            ConfigurationError: a partition ends at a position for which Kafka has no number, such
+                as a time, a bare offset or the start of the stream, and `hub` is None.
             HubUnavailableError: the hub did not answer in time.
         """
         return self._to_kafka(topic, hub, EARLIEST, timeout)

@@ -1,4 +1,4 @@
-"""A hub as users give it, and positions as its sequence numbers."""
+"""Requests to a hub that is an address or a client, and positions as sequence numbers."""
 
 from collections.abc import Mapping
 from typing import TypeGuard
@@ -21,14 +21,14 @@ from eventhub_checkpoints.spark.given import answers_at_once
 
 Hub = str | Address | EventHubConsumerClient
 """A connection string with `EntityPath`, a `HubAddress` (or another `Address`), or a client of the
-synchronous kind. A client is asked and never closed."""
+synchronous kind. A client is used and never closed."""
 
 
 def address_of(hub: Hub) -> Address | None:
-    """The address of a hub; None of a client, which does not tell it.
+    """Return the address of a hub; None for a client, which does not expose it.
 
     Raises:
-        ConfigurationError: it is no hub. The message does not show what was given.
+        ConfigurationError: it is not a hub. The message does not show the value.
     """
     if isinstance(hub, Address):
         return hub
@@ -43,12 +43,12 @@ def address_of(hub: Hub) -> Address | None:
 
 
 def is_client(hub: object) -> TypeGuard[EventHubConsumerClient]:
-    """Whether this can be asked as a synchronous client is."""
+    """Return whether this is a synchronous client."""
     return answers_at_once(hub, "get_partition_properties")
 
 
 def name_of(hub: Hub) -> str:
-    """The hub's name as it is typed there."""
+    """Return the hub's name as typed."""
     address = address_of(hub)
     if address is not None:
         return address.eventhub_name
@@ -57,10 +57,10 @@ def name_of(hub: Hub) -> str:
 
 
 def ask_partition_ids(hub: Hub, timeout: float = OPERATION_TIMEOUT) -> list[str]:
-    """The ids of all partitions, in numeric order.
+    """Return the ids of all partitions, in numeric order.
 
     Raises:
-        ConfigurationError: it is no hub, or the namespace has none of this name.
+        ConfigurationError: it is not a hub, or the namespace has no hub of this name.
         HubUnavailableError: no answer within `timeout` (s).
     """
     address = address_of(hub)
@@ -75,24 +75,24 @@ def ask_partition_ids(hub: Hub, timeout: float = OPERATION_TIMEOUT) -> list[str]
 def ask_properties(
     hub: Hub, timeout: float = OPERATION_TIMEOUT
 ) -> Mapping[str, PartitionProperties]:
-    """What each partition of the hub holds; raises as `ask_partition_ids`."""
+    """Return the properties of each partition of the hub; raises as `ask_partition_ids`."""
     address = address_of(hub)
     if address is not None:
         return partition_properties(address, timeout=timeout)
     assert is_client(hub)
     name = name_of(hub)
-    # One after another: the client was made by somebody else, and may be in use.
+    # Sequentially, because the client belongs to the caller and may be in use.
     with explained(as_named(name)):
         return ask_each([name], lambda _: client_properties(hub), timeout)[name]
 
 
 def as_named(eventhub_name: str) -> HubAddress:
-    """The names in errors about a client's hub; a client does not say its namespace."""
+    """Return the address for errors about a client's hub, whose namespace is not known."""
     return HubAddress("the namespace of the client", eventhub_name, DEFAULT_CONSUMER_GROUP, "")
 
 
 def client_properties(client: EventHubConsumerClient) -> dict[str, PartitionProperties]:
-    """What a client says about each partition."""
+    """Return the properties of each partition, as a client reads them."""
     partitions = sorted(client.get_partition_ids(), key=int)
     return {
         partition: read_properties(partition, client.get_partition_properties(partition))
@@ -103,11 +103,11 @@ def client_properties(client: EventHubConsumerClient) -> dict[str, PartitionProp
 def numbers_of(
     hub: Hub, positions: Mapping[str, EventPosition], timeout: float = OPERATION_TIMEOUT
 ) -> dict[str, int]:
-    """Each position as the sequence number of the first event to read, asked of the hub.
+    """Resolve each position to the sequence number of the first event to read.
 
     Raises:
-        ConfigurationError: the hub has no such partition, or an event has to be received and
-            only a client was given.
+        ConfigurationError: the hub has no such partition, or an event has to be received and `hub`
+            is a client.
         HubUnavailableError: no answer, or no event, within `timeout` (s) each.
     """
     found = ask_properties(hub, timeout)

@@ -1,4 +1,4 @@
-"""Exact ranges of a hub, and the ranges that the rows of a DataFrame were read from."""
+"""Exact ranges of a hub, and the ranges of the rows of a DataFrame."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ UNNAMED = dict.fromkeys(
     ("startingPosition", "endingPosition"),
     compact(connector_fields(EventPosition.from_start_of_stream())),
 )
-"""Of a partition that no range names nothing is read: it ends where it begins."""
+"""Options that end every other partition where it begins, so that nothing of it is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubRanges:
-    """At most one range per partition, as the options of a batch read by three Spark sources.
+    """At most one range per partition, and its formats for three Spark sources.
 
     Attributes:
-        eventhub_name: as it was typed: the JVM connector ignores a name in another case.
-        ranges: in any order. A partition that is not named is not read, which Kafka's source
-            cannot be told: see `completed`.
+        eventhub_name: name as typed: the JVM connector ignores a name in another case.
+        ranges: in any order. A partition that is not named is not read. Kafka's source has no way
+            to express this: see `completed`.
 
     Raises:
-        ConfigurationError: two ranges are of one partition, or one of them is no range.
+        ConfigurationError: a partition has two ranges, or an item is not an `OffsetRange`.
     """
 
     eventhub_name: str
@@ -53,29 +53,29 @@ class HubRanges:
 
     @property
     def starts(self) -> StartingPositions:
-        """Where each range begins."""
+        """First event of each range."""
         begins = {one.partition_id: one.from_sequence_number for one in self.ranges}
         return StartingPositions(self.eventhub_name, by_number(begins))
 
     @property
     def ends(self) -> EndingPositions:
-        """The first event behind each range."""
+        """First event after each range."""
         ends = {one.partition_id: one.until_sequence_number for one in self.ranges}
         return EndingPositions(self.eventhub_name, by_number(ends))
 
     def to_source(self) -> dict[str, str]:
-        """The options of this package's own source."""
+        """Return the options of this package's own source."""
         return {**UNNAMED, **self.starts.to_source(), **self.ends.to_source()}
 
     def to_connector(self) -> dict[str, str]:
-        """The options of the JVM connector."""
+        """Return the options of the JVM connector."""
         return {f"eventhubs.{name}": text for name, text in self.to_source().items()}
 
     def to_kafka(self, topic: str | None = None) -> dict[str, str]:
-        """The options of Spark's Kafka source, which wants every partition of the topic named.
+        """Return the options of Spark's Kafka source, which needs every partition of the topic.
 
         Args:
-            topic: as it is subscribed to; default: the hub's name as typed.
+            topic: the subscribed topic; default: the hub's name as typed.
         """
         return {
             "startingOffsets": self.starts.to_kafka(topic),
@@ -83,7 +83,7 @@ class HubRanges:
         }
 
     def completed(self, hub: Hub, timeout: float = OPERATION_TIMEOUT) -> "HubRanges":
-        """The same with an empty range for each partition of the hub that is not named.
+        """Return the same with an empty range for each partition that is not named.
 
         Raises:
             HubUnavailableError: the hub did not answer in time.
@@ -97,7 +97,7 @@ class HubRanges:
 
 
 def by_number(numbers: dict[str, int]) -> dict[str, EventPosition]:
-    """Positions at these events, partitions in numeric order."""
+    """Return positions at these events, partitions in numeric order."""
     return {
         partition: EventPosition.from_sequence_number(numbers[partition], inclusive=True)
         for partition in sorted(numbers, key=int)
@@ -105,31 +105,31 @@ def by_number(numbers: dict[str, int]) -> dict[str, EventPosition]:
 
 
 OURS = ("'' as hub", "partition", "sequenceNumber as first", "sequenceNumber as last")
-"""What is asked of the JVM connector's columns and of our own, which are the same."""
+"""Expressions over the columns of the JVM connector and of this package's source."""
 
 KAFKA = ("topic as hub", "partition", "offset as first", "offset as last")
 
 
 def ranges_of(frame: "DataFrame") -> list[OffsetRange]:
-    """The ranges that the rows of a DataFrame lie in, by partition, from the first to the last.
+    """Return the ranges of the rows of a DataFrame, by partition, from the first to the last row.
 
-    A job of its own that reads the source once more, unless the DataFrame is persisted. Inside of
+    Runs a Spark job that reads the source again, unless the DataFrame is persisted. Inside
     `foreachBatch`, `read_spark_checkpoint(...).pending` has the exact ranges without a job.
 
     Args:
         frame: with the columns of the JVM connector, of this package's source, or of Kafka's.
 
     Raises:
-        ConfigurationError: it has neither columns, or rows of several topics.
+        ConfigurationError: it has neither set of columns, or rows of several topics.
     """
     return [made(row) for row in grouped(frame, "-1")]
 
 
 def ranges_by_task(frame: "DataFrame") -> dict[int, list[OffsetRange]]:
-    """Which ranges each task holds, by Spark's number of the task; else as `ranges_of`.
+    """Return the ranges of each task, by Spark's task number; otherwise as `ranges_of`.
 
-    Meant for a DataFrame as the source has given it: after a shuffle the rows of one range are
-    spread over all tasks.
+    For a DataFrame directly from the source: after a shuffle the rows of one range are spread over
+    all tasks.
     """
     found: dict[int, list[OffsetRange]] = defaultdict(list)
     for row in grouped(frame, "spark_partition_id()"):
@@ -138,7 +138,7 @@ def ranges_by_task(frame: "DataFrame") -> dict[int, list[OffsetRange]]:
 
 
 def grouped(frame: "DataFrame", task: str) -> "list[Row]":
-    """First and last number by task and partition, partitions in numeric order."""
+    """Return the first and last number by task and partition, partitions in numeric order."""
     columns = columns_of(frame)
     numbered = frame.selectExpr(*columns, f"{task} as task")
     by_partition = numbered.groupBy("hub", "task", "partition")
@@ -152,7 +152,7 @@ def grouped(frame: "DataFrame", task: str) -> "list[Row]":
 
 
 def columns_of(frame: "DataFrame") -> tuple[str, ...]:
-    """How the columns of the positions are called there."""
+    """Return the expressions for the position columns of this DataFrame."""
     names = column_names(frame)
     if {"partition", "sequenceNumber"} <= set(names):
         return OURS
@@ -165,5 +165,5 @@ def columns_of(frame: "DataFrame") -> tuple[str, ...]:
 
 
 def made(row: "Row") -> OffsetRange:
-    """The range from the first to the last number, both included."""
+    """Return the range from the first to the last number, both included."""
     return OffsetRange(str(row["partition"]), row["min(first)"], row["max(last)"] + 1)

@@ -1,4 +1,4 @@
-"""Positions as the JVM connector and Spark's Kafka source take them."""
+"""Formats of positions in the JVM connector and Spark's Kafka source."""
 
 import json
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 def compact(value: object) -> str:
-    """JSON as the connector writes it: no spaces, text as it is."""
+    """Return JSON as the connector writes it: without spaces or ASCII escapes."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def connector_fields(position: EventPosition) -> dict[str, Any]:
-    """One position as the connector's four fields, in its order."""
+    """Return one position as the connector's four fields, in its order."""
     number = position.sequence_number
     return {
         "offset": position.offset,
@@ -31,10 +31,10 @@ def connector_fields(position: EventPosition) -> dict[str, Any]:
 
 
 def connector_time(moment: datetime | None) -> str | None:
-    """The time before, with exactly three fraction digits.
+    """Return the millisecond before this time, with exactly three fraction digits.
 
-    The connector asks for what was enqueued *after* this time, whatever `isInclusive` says, and
-    the hub's times have milliseconds. Its lenient parser reads `.123456Z` as 123 *seconds*.
+    The connector requests events that were enqueued *after* this time, whatever `isInclusive` is,
+    and the hub's times have milliseconds. Its lenient parser reads `.123456Z` as 123 *seconds*.
 
     Source: the connector itself, `tests/jvm/test_reading.py`.
     """
@@ -45,7 +45,7 @@ def connector_time(moment: datetime | None) -> str | None:
 
 
 def connector_positions(hub: str, positions: Mapping[str, EventPosition]) -> str:
-    """The value of the connector's `startingPositions` or `endingPositions`."""
+    """Return the connector's `startingPositions` or `endingPositions`."""
     return compact(
         {
             compact({"ehName": hub, "partitionId": int(partition)}): connector_fields(position)
@@ -55,13 +55,14 @@ def connector_positions(hub: str, positions: Mapping[str, EventPosition]) -> str
 
 
 def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
-    """Read the connector's JSON of one position.
+    """Parse the connector's JSON of one position.
 
-    As in the connector, a sequence number of 0 or more wins over the other fields and is the
-    first event to read, whatever `isInclusive` says; and events at a time itself are not read.
+    As in the connector, a sequence number of 0 or more takes precedence over the other fields and
+    is the first event to read, whatever `isInclusive` is; and an event exactly at a time is not
+    read.
 
     Args:
-        text: the JSON, or what it holds.
+        text: the JSON, or the parsed object.
         what: the option and partition, for errors.
 
     Raises:
@@ -85,30 +86,30 @@ def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
 
 
 def read_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPosition:
-    """Read an ISO 8601 time that says its zone.
+    """Parse an ISO 8601 time with a time zone.
 
     Args:
         text: the time.
         what: the option and partition, for errors.
-        after: how long after it the first event may have come.
+        after: added to the time.
 
     Raises:
-        ConfigurationError: it is no such time.
+        ConfigurationError: it is not such a time.
     """
     try:
         return EventPosition.from_enqueued_time(datetime.fromisoformat(text) + after)
     except (ValueError, TypeError, OverflowError):
         raise ConfigurationError(
             f"{what}: {quoted(text)} is no time with a zone, such as 2026-11-21T10:00:00.123Z"
-        ) from None  # Python's own sentence shows the whole text
+        ) from None  # Python's own message shows the whole string
 
 
 def read_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
-    """Read the connector's JSON of positions by partition.
+    """Parse the connector's JSON of positions by partition.
 
     Raises:
-        ConfigurationError: the text is malformed, or names another hub: the connector would
-            ignore that entry without a word.
+        ConfigurationError: the string is malformed, or names another hub: the connector would
+            silently ignore that entry.
     """
     return {
         read_key(key, hub, what): read_position(fields, f"{what}, entry {quoted(key)}")
@@ -117,7 +118,7 @@ def read_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
 
 
 def read_key(key: str, hub: str, what: str) -> str:
-    """The partition id in a key such as `{"ehName":"hub","partitionId":0}`."""
+    """Parse the partition id in a key such as `{"ehName":"hub","partitionId":0}`."""
     named = read_object(key, f"{what}, key {quoted(key)}")
     partition = named.get("partitionId")
     if type(partition) is not int:
@@ -130,11 +131,11 @@ def read_key(key: str, hub: str, what: str) -> str:
 
 
 def read_object(text: str, what: str) -> dict[str, Any]:
-    """A JSON object, or a sentence that says which text was none."""
+    """Parse a JSON object; the error names the option."""
     try:
         value = json.loads(text)
     except ValueError as error:
-        # Not chained: the error holds the text.
+        # Not chained: the original error contains the whole string.
         raise ConfigurationError(f"{what} is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise ConfigurationError(f"{what} is no JSON object")
@@ -151,15 +152,15 @@ LATEST = EventPosition.from_end_of_stream()
 def kafka_offsets(
     topic: str, positions: Mapping[str, EventPosition], refused: EventPosition | None = None
 ) -> str:
-    """The value of Kafka's `startingOffsets` or `endingOffsets`.
+    """Return the value of Kafka's `startingOffsets` or `endingOffsets`.
 
     Args:
-        topic: as it is subscribed to.
+        topic: the subscribed topic.
         positions: by partition id.
-        refused: the end of the stream that the option does not take.
+        refused: the end of the stream that the option does not accept.
 
     Raises:
-        ConfigurationError: a position cannot be said to Kafka; the partitions are named.
+        ConfigurationError: Kafka has no offset for a position; the partitions are named.
     """
     unknown = unknown_to_kafka(positions, refused)
     if unknown:
@@ -175,7 +176,7 @@ def kafka_offsets(
 def unknown_to_kafka(
     positions: Mapping[str, EventPosition], refused: EventPosition | None = None
 ) -> dict[str, EventPosition]:
-    """The positions that Kafka has no offset for: times, bare offsets, and the refused one."""
+    """Return the positions without a Kafka offset: times, bare offsets, and the refused one."""
     return {
         partition: position
         for partition, position in positions.items()
@@ -184,7 +185,7 @@ def unknown_to_kafka(
 
 
 def kafka_number(position: EventPosition) -> int | None:
-    """The number that Kafka's source takes for a position; None where it has none."""
+    """Return the Kafka offset of a position; None if it has none."""
     if position == EARLIEST:
         return KAFKA_EARLIEST
     if position == LATEST:
@@ -193,11 +194,11 @@ def kafka_number(position: EventPosition) -> int | None:
 
 
 def kafka_positions(text: str, topic: str, what: str) -> dict[str, EventPosition]:
-    """Read the JSON of one topic, such as `{"Orders":{"0":124,"1":-2}}`.
+    """Parse the JSON of one topic, such as `{"Orders":{"0":124,"1":-2}}`.
 
     Args:
         text: the JSON.
-        topic: which topic; Kafka's names differ by case.
+        topic: the topic; Kafka's names are case-sensitive.
         what: the option, for errors.
 
     Raises:
@@ -217,7 +218,7 @@ def kafka_positions(text: str, topic: str, what: str) -> dict[str, EventPosition
 
 
 def kafka_position(number: object, what: str) -> EventPosition:
-    """The position that one of Kafka's numbers stands for."""
+    """Return the position for a Kafka offset."""
     if type(number) is not int or number < KAFKA_EARLIEST:
         raise ConfigurationError(
             f"{what}: {quoted(number)} is no offset; expected -2, -1, 0, 1, ..."

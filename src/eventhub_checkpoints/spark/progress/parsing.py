@@ -1,4 +1,4 @@
-"""Checkpoints from the progress of a streaming query, for each source's offsets."""
+"""Parser of a streaming query's progress, and of the offsets of each source in it."""
 
 import dataclasses
 import json
@@ -19,15 +19,16 @@ LOST = "_lost"
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """Where a stream stands.
+    """Position of a stream.
 
     Attributes:
         hub: the hub's name.
         next: sequence number of the next event to read, by partition id.
-        begins: where partitions begin in the batch that ends here, see the module.
-        lost: how many events were gone when a batch was planned, by partition id, since the query
-            was new. What expires between that and the reading is only in the log.
-        is_initial: no batch ends here: it is where the first one begins.
+        begins: where partitions begin in the batch that ends here, if not at the end of the batch
+            before.
+        lost: number of events that were gone when a batch was planned, by partition id, since the
+            query was new. Events that expire between planning and reading are only logged.
+        is_initial: whether the first batch starts here, so that no batch ends here.
     """
 
     hub: str
@@ -38,7 +39,7 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any], hub: str) -> Self:
-        """Read what `to_json` has made.
+        """Parse the output of `to_json`.
 
         Raises:
             ConfigurationError: it belongs to another hub or another source.
@@ -59,7 +60,7 @@ class StreamOffset:
         return cls(hub, numbers, found.get(FROM, {}), found.get(LOST, {}), bool(found.get(INITIAL)))
 
     def to_json(self) -> dict[str, Any]:
-        """The dict that Spark is given."""
+        """Return the dict that is passed to Spark."""
         ours: dict[str, Any] = {HUB: self.hub}
         if self.begins:
             ours[FROM] = by_partition(self.begins)
@@ -70,30 +71,30 @@ class StreamOffset:
         return by_partition(self.next) | dict(sorted(ours.items()))
 
     def begin(self, partition_id: str, previous: Self) -> int:
-        """Where a partition begins in the batch that ends here, after the one that ended there.
+        """Return where a partition begins in the batch from `previous` to this offset.
 
-        One that neither of them tells has nothing to read.
+        A partition that neither offset names has nothing to read.
         """
         end = self.next[partition_id]
         return self.begins.get(partition_id, previous.next.get(partition_id, end))
 
 
 def by_partition(numbers: Mapping[str, int]) -> dict[str, int]:
-    """In the numeric order of partitions."""
+    """Return the numbers in the numeric order of partitions."""
     return {one: numbers[one] for one in sorted(numbers, key=int)}
 
 
 NO_OFFSET = frozenset({"", "None", "null"})
 
 ByHub = dict[str | None, dict[str, int]]
-"""Next sequence numbers by partition id, by hub; None is a hub that the offset does not name."""
+"""Next sequence numbers by hub and partition id; the key None is a hub that is not named."""
 
 
 def of_hub(offset: object, hub: str | None) -> dict[str, int]:
-    """The next sequence numbers of one hub in one offset; none where there is no offset.
+    """Return the next sequence numbers of one hub in one offset; `{}` without an offset.
 
     Raises:
-        ConfigurationError: it is no offset of an event hub, or of other hubs only.
+        ConfigurationError: it is not an offset of an event hub, or it is of other hubs only.
     """
     if offset is None:
         return {}
@@ -110,7 +111,7 @@ def of_hub(offset: object, hub: str | None) -> dict[str, int]:
 
 
 def by_hub(offset: object) -> ByHub:
-    """The hubs in one offset; none where it is the offset of some other kind of source."""
+    """Return the hubs in one offset; `{}` for the offset of another kind of source."""
     if not isinstance(offset, Mapping):
         return {}
     if is_numbers(offset):
@@ -123,11 +124,10 @@ def by_hub(offset: object) -> ByHub:
 
 
 def matching(found: ByHub, hub: str | None) -> str | None:
-    """Under which name a hub stands in an offset: exactly, else in another case, else unnamed.
+    """Return the name of a hub in an offset: exact, else in another case, else None (not named).
 
     Raises:
-        ConfigurationError: two names differ in nothing but case, or the hub is not said and there
-            are several.
+        ConfigurationError: two names differ in case only, or `hub` is None and there are several.
     """
     if hub in found:
         return hub
@@ -140,7 +140,7 @@ def matching(found: ByHub, hub: str | None) -> str | None:
 
 
 def is_numbers(value: object) -> bool:
-    """Whether these are next sequence numbers by partition id, notes aside."""
+    """Return whether these are next sequence numbers by partition id, metadata aside."""
     return isinstance(value, Mapping) and all(
         not is_name(key) or (is_partition_id(key) and is_sequence_number(number))
         for key, number in value.items()
@@ -148,24 +148,24 @@ def is_numbers(value: object) -> bool:
 
 
 def is_name(key: object) -> bool:
-    """Whether this is a hub or a partition and no note."""
+    """Return whether the key is a hub or a partition, and not metadata."""
     return not str(key).startswith("_")
 
 
 def in_order(numbers: Mapping[str, int]) -> dict[str, int]:
-    """The numbers without the notes, partitions in numeric order."""
+    """Return the numbers without the metadata, partitions in numeric order."""
     partitions = sorted((key for key in numbers if is_name(key)), key=int)
     return {partition: numbers[partition] for partition in partitions}
 
 
 def told(names: Iterable[str | None]) -> str:
-    """The hubs, for an error."""
+    """Return the hubs as text, for an error."""
     known = sorted({repr(name) for name in names if name is not None})
     return f"hub {', '.join(known)}" if known else "no event hub that is named"
 
 
 def decoded(value: object) -> object:
-    """What a JSON text holds; any other text or value as it is; None for the words of no offset."""
+    """Parse a JSON string; return None for no offset, and any other value unchanged."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -184,22 +184,22 @@ NOT_THERE = object()
 def parse_progress(
     progress: object, hub: str | None, *, source: int | None = None
 ) -> dict[str, int]:
-    """The sequence number of the last committed event of each partition.
+    """Return the sequence number of the last committed event of each partition.
 
     Args:
         progress: the offset of one source, or the whole `StreamingQueryProgress`: the object, its
-            dict or its JSON. Of a whole one, the end is read.
-        hub: the name of the hub or topic, compared without regard to case; None takes the only
+            dict or its JSON. Of a whole progress, the end offset is read.
+        hub: the name of the hub or topic, compared without regard to case; None selects the only
             one that there is.
-        source: which of the query's sources, counted from 0; needed where several read this hub.
+        source: index of the query's source, from 0; needed if several sources read this hub.
 
     Returns:
         Numbers by partition id, in numeric order. A partition without a committed event is left
         out, so no offset at all gives `{}`.
 
     Raises:
-        ConfigurationError: it is no progress of such a source, no source of the query reads this
-            hub, or more than one does.
+        ConfigurationError: it is not the progress of such a source, no source of the query reads
+            this hub, or more than one does.
     """
     require_kind("hub", hub, hub is None or isinstance(hub, str), "the hub's name, or None")
     return last_of(next_sequence_numbers(progress, hub, source=source))
@@ -208,7 +208,10 @@ def parse_progress(
 def next_sequence_numbers(
     progress: object, hub: str | None, *, source: int | None = None
 ) -> dict[str, int]:
-    """The same as Spark wrote it: the first number of each partition that was *not* read."""
+    """Return the number of the first event of each partition that was *not* read.
+
+    As `parse_progress`, but with the numbers that Spark stores.
+    """
     value = decoded(progress)
     sources = field(value, "sources")
     if isinstance(sources, Sequence) and not isinstance(sources, str):
@@ -217,14 +220,14 @@ def next_sequence_numbers(
 
 
 def last_of(following: Mapping[str, int]) -> dict[str, int]:
-    """The last numbers before these; none where no event came before."""
+    """Return the last sequence numbers before these; a partition without one is left out."""
     return {partition: number - 1 for partition, number in following.items() if number > 0}
 
 
 def of_sources(
     offsets: Sequence[object], hub: str | None, source: int | None = None
 ) -> dict[str, int]:
-    """The next sequence numbers of one hub in the offsets of all sources of a query.
+    """Return the next sequence numbers of one hub in the offsets of all sources of a query.
 
     Raises:
         ConfigurationError: no source reads this hub, several do, or there is no such source.
@@ -234,7 +237,9 @@ def of_sources(
 
 
 def index_of(offsets: Sequence[object], hub: str | None, source: int | None = None) -> int | None:
-    """Which source reads this hub; None where one that has no offset yet may be it.
+    """Return the index of the source that reads this hub.
+
+    None if no source reads it yet, but a source without an offset may do so later.
 
     Raises:
         ConfigurationError: as in `of_sources`.
@@ -262,20 +267,20 @@ def index_of(offsets: Sequence[object], hub: str | None, source: int | None = No
 
 
 def reading(found: Sequence[ByHub], hub: str | None) -> list[int]:
-    """The sources that read a hub; those that name it go before those that name none."""
+    """Return the indexes of the sources that read a hub; those that name it take precedence."""
     names = {index: matching(hubs, hub) for index, hubs in enumerate(found)}
     named = [index for index, name in names.items() if name is not None]
     return named or [index for index, name in names.items() if name in found[index]]
 
 
 def end_of(value: object) -> object:
-    """The end offset where this is a source's progress, else the value itself."""
+    """Return the end offset of a source's progress, or the value itself if it is not one."""
     end = field(value, "endOffset", NOT_THERE)
     return value if end is NOT_THERE else decoded(end)
 
 
 def field(value: object, name: str, default: object = None) -> object:
-    """A field of what PySpark 4 keeps as a dict and PySpark 3 as an object."""
+    """Return a field of a dict (PySpark 4) or an object (PySpark 3)."""
     if isinstance(value, Mapping):
         return value.get(name, default)
     return getattr(value, name, default)

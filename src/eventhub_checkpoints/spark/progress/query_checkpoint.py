@@ -1,4 +1,4 @@
-"""What a streaming query has read and committed, from its checkpoint folder."""
+"""Reader of the checkpoint folder of a streaming query."""
 
 import re
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 VOID = "-"
-"""Spark's word for a source without an offset."""
+"""Spark's placeholder for a source without an offset."""
 
 
 def read_offsets(text: str, what: str) -> list[tuple[str, object]]:
-    """The sources in one file of `offsets/`: the name of each one's folder, and its offset.
+    """Parse a file of `offsets/` into the folder name and the offset of each source.
 
     Version 1 has a line per source, in the order of the plan; version 2 a line `NAME:OFFSET`.
 
@@ -50,54 +50,57 @@ def read_offsets(text: str, what: str) -> list[tuple[str, object]]:
 
 
 def place(pair: tuple[str, str]) -> tuple[int, str]:
-    """Sources without a name of their own have their number in the plan."""
+    """Return a sort key: an unnamed source is named by its number in the plan."""
     name = pair[0]
     return (int(name) if name.isdecimal() else -1, name)
 
 
 def read_initial(text: str) -> object:
-    """The offset in `sources/I/0`: a zero byte where Kafka's source wrote it, version, offset."""
+    """Parse `sources/I/0`: a zero byte (Kafka's source only), the version, the offset."""
     return decoded(text.removeprefix("\0").partition("\n")[2])
 
 
 def noted_begins(offset: object) -> dict[str, int]:
-    """Where our own source notes that partitions begin in the batch that ends at this offset."""
+    """Return where partitions start, as noted in an offset of this package's source."""
     noted = offset.get(FROM) if isinstance(offset, Mapping) else None
     return in_order(noted) if isinstance(noted, Mapping) and is_numbers(noted) else {}
 
 
 def begin_of_new(offset: object, until: int) -> int:
-    """Where a partition begins that was not there before: ours would have noted it."""
+    """Return where a new partition starts: at 0, or at `until` with this package's source.
+
+    This package's source would have noted an earlier start.
+    """
     return until if is_numbers(offset) else 0
 
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-"""At least two letters: one is a drive of Windows."""
+"""At least two letters: a single letter is a Windows drive."""
 
 
 class CheckpointFiles(Protocol):
-    """What is asked of a folder; names are relative to it."""
+    """Access to the files of a folder; names are relative to it."""
 
     def names(self, folder: str) -> list[str] | None:
-        """The names in a folder; None where it does not exist."""
+        """Return the names in a folder; None if it does not exist."""
 
     def text(self, name: str) -> str | None:
-        """What a file holds; None where it does not exist."""
+        """Return the content of a file; None if it does not exist."""
 
 
 class LocalFiles:
-    """A folder of this machine."""
+    """Local folder."""
 
     def __init__(self, location: Path) -> None:
         self._location = location
 
     def names(self, folder: str) -> list[str] | None:
-        """As in the protocol."""
+        """Return the names in a folder; None if it does not exist."""
         found = self._location / folder
         return [path.name for path in found.iterdir()] if found.is_dir() else None
 
     def text(self, name: str) -> str | None:
-        """As in the protocol."""
+        """Return the content of a file; None if it does not exist."""
         try:
             return (self._location / name).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -105,14 +108,14 @@ class LocalFiles:
 
 
 class HadoopFiles:
-    """A folder of any file system that Spark is set up for, through the driver's Java.
+    """Folder on any file system that Spark is configured for, through the driver's Java.
 
     Raises:
-        ConfigurationError: the session is one of Spark Connect, or is not set up for it.
+        ConfigurationError: the session is of Spark Connect, or not configured for it.
     """
 
     def __init__(self, location: str, spark: "SparkSession") -> None:
-        # Attributes of Java objects have no types; Spark Connect's session has neither of the two.
+        # Java objects are untyped; Spark Connect's session has neither attribute.
         jvm: Any = getattr(spark, "_jvm", None)
         session: Any = getattr(spark, "_jsparkSession", None)
         if jvm is None or session is None:
@@ -123,7 +126,7 @@ class HadoopFiles:
             )
         self._jvm = jvm
         self._location = jvm.org.apache.hadoop.fs.Path(location)
-        # As a query resolves it: with the session's own settings over Spark's.
+        # As in a query, the session's settings override Spark's.
         settings = session.sessionState().newHadoopConf()
         try:
             self._files = self._location.getFileSystem(settings)
@@ -134,14 +137,14 @@ class HadoopFiles:
             ) from error
 
     def names(self, folder: str) -> list[str] | None:
-        """As in the protocol."""
+        """Return the names in a folder; None if it does not exist."""
         path = self._path(folder)
         if not self._files.exists(path):
             return None
         return [str(status.getPath().getName()) for status in self._files.listStatus(path)]
 
     def text(self, name: str) -> str | None:
-        """As in the protocol."""
+        """Return the content of a file; None if it does not exist."""
         path = self._path(name)
         if not self._files.exists(path):
             return None
@@ -158,11 +161,11 @@ class HadoopFiles:
 def checkpoint_files(
     location: "str | Path", spark: "SparkSession | None" = None
 ) -> CheckpointFiles:
-    """The files of a folder: through Spark where a session is given, else of this machine.
+    """Return the files of a folder, read through Spark if a session is passed, else locally.
 
     Raises:
-        ConfigurationError: it is on another file system and no session was given, or one that
-            cannot read it.
+        ConfigurationError: the folder is not local and `spark` is None, or the session cannot read
+            it.
     """
     require_kind("the checkpoint location", location, isinstance(location, str | Path), "a path")
     text = str(location)
@@ -180,15 +183,15 @@ def checkpoint_files(
 
 @dataclass(frozen=True, slots=True)
 class SparkCheckpoint:
-    """How far a query has come with one hub.
+    """Progress of a query on one hub.
 
     Attributes:
-        batch_id: of the last committed batch; None where there is none.
+        batch_id: of the last committed batch; None if there is none.
         positions: the sequence number of the last committed event by partition id, as
-            `parse_progress` gives it.
-        ranges: what that batch read, of every partition, also where that is nothing. Empty where
-            Spark no longer keeps where the batch began.
-        pending: the same of a batch that was logged and not committed; Spark runs it again.
+            `parse_progress` returns it.
+        ranges: the range of every partition in that batch, including empty ones. Empty if Spark no
+            longer has the start of the batch.
+        pending: the same for a batch that was logged and not committed; Spark runs it again.
     """
 
     batch_id: int | None
@@ -204,32 +207,32 @@ def read_spark_checkpoint(
     *,
     source: int | None = None,
 ) -> SparkCheckpoint:
-    """Read how far a streaming query has come, whether or not it runs at this moment.
+    """Read the progress of a streaming query, which may be running or stopped.
 
     Args:
-        location: its `checkpointLocation`: a local path, or any URL with `spark` given.
-        hub: the name of the hub or topic; None takes the only one that the query reads.
+        location: its `checkpointLocation`: a local path, or any URL if `spark` is passed.
+        hub: the name of the hub or topic; None selects the only one that the query reads.
         spark: a classic session, to read what Spark's Hadoop client can read.
-        source: which of the query's sources, where several read this hub.
+        source: index of the query's source, if several read this hub.
 
     Raises:
-        ConfigurationError: this is no checkpoint of a query, or none that reads this hub.
+        ConfigurationError: this is not a checkpoint of a query, or not of one that reads this hub.
     """
     return _Reading(checkpoint_files(location, spark), str(location), hub, source).result()
 
 
 class _Reading:
-    """One look into the folder."""
+    """Single read of the folder."""
 
     def __init__(
         self, files: CheckpointFiles, location: str, hub: str | None, source: int | None
     ) -> None:
         self._files, self._location, self._hub, self._source = files, location, hub, source
-        # A batch is asked for its begin and for its end, and its file may lie far away.
+        # The start and the end of a batch need the same file, which may be remote.
         self._offset = cache(self._read_offset)
 
     def result(self) -> SparkCheckpoint:
-        # Commits first: a batch that commits in between is told as pending, and nothing is lost.
+        # Commits first: a batch that commits in between is reported as pending, not lost.
         committed = max(self._batches("commits") or [], default=None)
         logged = self._batches("offsets")
         if logged is None:
@@ -246,7 +249,7 @@ class _Reading:
 
     def _batches(self, folder: str) -> list[int] | None:
         names = self._files.names(folder)
-        # Beside the batches lie checksums (.5.crc) and files that are being written.
+        # The folder also contains checksums (.5.crc) and files that are being written.
         return None if names is None else [int(name) for name in names if name.isdecimal()]
 
     def _ranges(self, before: int | None, batch: int) -> list[OffsetRange]:
@@ -254,7 +257,7 @@ class _Reading:
         if begin is None:
             return []
         offset = self._offset(batch)[1]
-        # An end before the begin is a source that was moved back: the hub was created again.
+        # The end is before the start if the hub was deleted and created again.
         return [
             OffsetRange(one, min(begin.get(one, begin_of_new(offset, until)), until), until)
             for one, until in of_hub(offset, self._hub).items()

@@ -1,4 +1,4 @@
-"""Committed positions of one hub, from the progress of a session's queries."""
+"""Tracking of the committed positions of one hub, from the progress of a session's queries."""
 
 import logging
 import threading
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class Runs:
-    """The runs of a session's queries, as its listener tells of them.
+    """Runs of a session's queries, as reported by its listener.
 
-    One query at a time is followed: of two that read the same hub, one may be far ahead, and its
-    position would tell consumers to skip what the other has not processed. A query that is over
-    makes room for the next.
+    Only one query at a time is followed: of two queries that read the same hub, one may be far
+    ahead, and its position would make consumers skip events that the other has not processed. After
+    a query has ended, another one may be followed.
 
     Args:
         query_name: name or id of the one query to follow; None: the only one that reads the hub.
@@ -42,28 +42,28 @@ class Runs:
         self._changed = threading.Condition()
 
     def started(self, query_id: str, run_id: str, name: str | None) -> None:
-        """A query runs; Spark will tell of its end."""
+        """Record that a query runs; Spark will report its end."""
         with self._changed:
             self._seen[query_id] = name
             if run_id not in self._over:
                 self._running.add(run_id)
 
     def ended(self, run_id: str) -> None:
-        """Spark has told everything about a run."""
+        """Record that Spark has reported everything about a run."""
         with self._changed:
             self._over.add(run_id)
             self._running.discard(run_id)
             self._changed.notify_all()
 
     def is_wanted(self, query_id: str, name: str | None) -> bool:
-        """Whether this is the query that was named, or none was."""
+        """Return whether this is the named query; True if no query was named."""
         return self._wanted is None or self._wanted in (query_id, name)
 
     def follow(self, query_id: str, run_id: str, batch_id: int) -> bool:
-        """Whether this is the newest batch that was told of the query.
+        """Return whether this is the newest batch reported for the query.
 
         Raises:
-            ConfigurationError: another query reads the hub too, and is not over.
+            ConfigurationError: another query reads the hub too, and has not ended.
         """
         with self._changed:
             if self._followed is not None:
@@ -80,10 +80,10 @@ class Runs:
             return True
 
     def check_named(self) -> None:
-        """Look whether the named query was there: a misspelt name would publish nothing.
+        """Check that the named query exists: a misspelt name would publish nothing.
 
         Raises:
-            ConfigurationError: queries have run, and none was the one that was named.
+            ConfigurationError: queries have run, but not the named one.
         """
         with self._changed:
             if self._seen and not any(self.is_wanted(*one) for one in self._seen.items()):
@@ -93,9 +93,9 @@ class Runs:
                 )
 
     def wait_for_end(self, running: Iterable[str], timeout: float) -> bool:
-        """Whether, after at most `timeout` (s), Spark has told the end of all other runs.
+        """Return whether, within `timeout` (s), Spark has reported the end of all other runs.
 
-        It does that from another thread, some time after the query has ended.
+        Spark reports it from another thread, some time after the query has ended.
         """
         with self._changed:
             awaited = self._running - set(running)
@@ -109,16 +109,16 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Following:
-    """Follows the one query that reads a hub, and hands its positions on.
+    """Follower of the one query that reads a hub, which passes its positions on.
 
-    Nothing is raised into Spark. Progress that cannot be told apart ends the following, for a
-    guess could be ahead of what was processed; `problem` says why.
+    Nothing is raised into Spark. Ambiguous progress ends the following, because a guess could be
+    ahead of the processed events; `problem` has the reason.
 
     Args:
         hub: the hub's name, as the sources of a query know it.
-        put: is given the last committed events, by partition id.
+        put: called with the last committed events, by partition id.
         query_name: name or id of the query; None: the only one that reads the hub.
-        source: which of its sources, where several read the hub.
+        source: index of its source, if several read the hub.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Following:
         """Listen to the queries of a session.
 
         Raises:
-            ConfigurationError: it listens to one already, or this is none.
+            ConfigurationError: it is attached to a session already, or `spark` is not a session.
         """
         from eventhub_checkpoints.spark.publishing.watching import ProgressListener, Told
 
@@ -161,13 +161,13 @@ class Following:
         spark.streams.addListener(self._listener)
 
     def observe(self, frame: "DataFrame", partitions: int) -> "DataFrame":
-        """Have the offsets of the rows told with the query's progress."""
+        """Return the rows with an observation of their offsets in the query's progress."""
         from eventhub_checkpoints.spark.publishing.watching import with_observation
 
         return with_observation(frame, self._observation, partitions)
 
     def take(self, progress: object) -> None:
-        """Hand on what a query's progress says about the hub, if it does."""
+        """Pass on the positions of the hub in a query's progress, if it has any."""
         if self._is_over or self.problem is not None:
             return
         try:
@@ -178,7 +178,7 @@ class Following:
             _LOGGER.error("the progress of hub %s is not published: %s", self._hub, error)
 
     def last_events(self, progress: object) -> dict[str, LastEvent]:
-        """The last committed events, with the offset where the observed event is the same one."""
+        """Return the last committed events, with their offsets if observed."""
         metrics = field(progress, "observedMetrics")
         observed = metrics.get(self._observation) if isinstance(metrics, Mapping) else None
         offsets = observed_offsets(observed)
@@ -188,11 +188,11 @@ class Following:
         }
 
     def collect(self, timeout: float) -> bool:
-        """Take what Spark has committed by now; whether it has told everything in time."""
+        """Take what Spark has committed by now; return whether it was all reported in time."""
         try:
             active = [] if self._session is None else list(self._session.streams.active)
         except Exception as error:
-            # Nobody will tell anything more.
+            # Without a session, nothing more will be reported.
             _LOGGER.info("the session has ended: %s", error)
             return True
         is_told = self._runs.wait_for_end([str(query.runId) for query in active], timeout)
@@ -203,10 +203,11 @@ class Following:
         return is_told
 
     def detach(self) -> None:
-        """Take no more, and leave the session if it is still there.
+        """Take no more progress, and remove the listener if the session still exists.
 
-        Spark Connect's client holds a lock while it removes a listener and waits for the thread
-        that needs this lock for an event, so there a listener stays, deaf, while queries run.
+        Spark Connect's client deadlocks if a listener is removed while queries run: it holds a lock
+        while it waits for the event thread, which needs the same lock for an event. There the
+        listener stays registered while queries run, and ignores events.
 
         Source: PySpark 4.3.0, `sql/connect/streaming/query.py`, `StreamingQueryListenerBus.remove`.
         """
@@ -232,7 +233,10 @@ class Following:
         return self._runs.follow(query_id, str(field(progress, "runId")), batch)
 
     def _warn_once(self, query_id: str, progress: object) -> None:
-        """A wrong hub name would publish nothing; a query without rows may have no offset yet."""
+        """Warn once about a query that reads other hubs: a wrong hub name would publish nothing.
+
+        A query without rows is exempt, because it may have no offset yet.
+        """
         if field(progress, "numInputRows") and query_id not in self._strangers:
             self._strangers.add(query_id)
             _LOGGER.warning(
@@ -243,7 +247,7 @@ class Following:
 
 
 def ends_of(progress: object) -> list[object]:
-    """The end offset of each source of a query."""
+    """Return the end offset of each source of a query."""
     sources = field(progress, "sources")
     assert isinstance(sources, list)
     return [end_of(source) for source in sources]

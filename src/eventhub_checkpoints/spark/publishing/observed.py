@@ -1,14 +1,14 @@
-"""The offsets that a query's rows carry, noted in the same pass: what to observe, what was seen.
+"""Observation of the offsets that a query's rows carry, in the same pass.
 
-An observation is told with the progress of the batch. It cannot be grouped, so it has one
-aggregate per place, and a partition belongs to the place that its number gives.
+Spark reports an observation with the progress of the batch. An observation cannot be grouped, so
+it has one aggregate per bucket, and the number of a partition determines its bucket.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 COLUMNS = ("partition", "sequenceNumber", "offset")
-"""What is observed, as the connector names it."""
+"""Observed columns, with the connector's names."""
 
 NEWEST = "newest"
 
@@ -19,19 +19,20 @@ PLACE = """max(
 
 
 def newest_events(places: int) -> str:
-    """The aggregate, as SQL: the event with the highest sequence number of each place.
+    """Return the SQL aggregate: the last event of each of `places` buckets.
 
-    Where several partitions share a place, only one of them is seen.
+    The last event has the highest sequence number. If several partitions share a bucket, only one
+    of them is observed.
     """
     each = ", ".join(PLACE.format(places=places, place=place) for place in range(places))
     return f"array_compact(array({each}))"
 
 
 def observed_offsets(observed: Any) -> dict[tuple[str, int], str]:
-    """The offsets by partition id and sequence number, as a query's progress tells them.
+    """Return the offsets by partition id and sequence number, from a query's progress.
 
-    Spark gives a row of rows, Spark Connect a row of dicts, Spark 3 a dict; and a null, or
-    nothing at all, where no action has read the rows.
+    Spark returns a row of rows, Spark Connect a row of dicts, Spark 3 a dict; and a null, or
+    nothing at all, if no action has read the rows.
     """
     row = observed.asDict(recursive=True) if hasattr(observed, "asDict") else observed
     events = row.get(NEWEST) if isinstance(row, Mapping) else None

@@ -1,4 +1,4 @@
-"""Positions written into a store in the background, and never back."""
+"""Background writer of checkpoints, which never moves them back."""
 
 import logging
 import random
@@ -24,13 +24,13 @@ from eventhub_checkpoints.spark.given import answers_at_once
 
 @dataclass(frozen=True, slots=True)
 class PublisherStats:
-    """What has become of a query's progress.
+    """Statistics of a publisher.
 
     Attributes:
         published: checkpoints written.
-        with_offset: of these, the ones that carry their offset text.
-        stale: positions not written because the store was further.
-        failures: attempts that the store did not take; they are made again.
+        with_offset: those of them that have an offset.
+        stale: positions not written because the store was ahead.
+        failures: attempts that the store rejected or did not answer; they are retried.
         waiting: last committed events that are not in the store yet, by partition id.
         stored: last events that the store is known to hold, by partition id.
     """
@@ -48,11 +48,11 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, order=True)
 class LastEvent:
-    """The last event of a partition that a query has committed.
+    """Last event of a partition that a query has committed.
 
     Attributes:
-        sequence_number: which event.
-        offset: of the same event, opaque text; `""` where nobody saw it.
+        sequence_number: of the event.
+        offset: of the same event, an opaque string; `""` if it was not observed.
     """
 
     sequence_number: int
@@ -60,14 +60,15 @@ class LastEvent:
 
 
 class ForwardWriter:
-    """Writes a checkpoint where it is above what the store holds, as far as is known.
+    """Writer of checkpoints that never overwrites a later one, as far as that is known.
 
-    Known is what a list before the first write has shown, and what was written since then. Our
-    own stores refuse besides what another writer has overtaken; then it is listed again.
+    Known positions come from a list before the first write, and from the writes since then. This
+    package's stores also refuse a checkpoint that another writer has overtaken; then the positions
+    are listed again.
 
     Attributes:
-        stored: sequence numbers that the store holds, by partition id; None: to be asked.
-        counters: `published`, of these `with_offset`; and `stale`.
+        stored: sequence numbers that the store holds, by partition id; None: to be listed.
+        counters: `published`, `with_offset` (of the published ones) and `stale`.
     """
 
     def __init__(self, store: Any, scope: Scope) -> None:
@@ -78,10 +79,10 @@ class ForwardWriter:
         self._said_stale: set[str] = set()
 
     def write(self, partition: str, event: LastEvent) -> None:
-        """Write it, or say and count that the store is further.
+        """Write a checkpoint, or log and count that the store is ahead.
 
         Raises:
-            Exception: whatever the store raises; nothing is known then.
+            Exception: whatever the store raises; the outcome of the write is then unknown.
         """
         stored = self._known()
         if event.sequence_number < stored.get(partition, -1):
@@ -126,10 +127,10 @@ class ForwardWriter:
 
 
 def is_refused(store: Any, checkpoint: Mapping[str, Any]) -> bool:
-    """Write a checkpoint; whether the store would not go back.
+    """Write a checkpoint; return whether the store refused to move back.
 
-    Most stores only log it, and count. Another user of the same store object can be counted
-    here too, which costs a list.
+    Most stores only log and count a refusal. A refusal of another user of the same store object may
+    be counted here too, which costs one list.
     """
     counters: Mapping[str, int] = getattr(store, "counters", {})
     before = counters.get("stale_checkpoints", 0)
@@ -141,10 +142,10 @@ def is_refused(store: Any, checkpoint: Mapping[str, Any]) -> bool:
 
 
 def opened(store_or_url: CheckpointStore | str | Mapping[str, Any]) -> tuple[Any, bool]:
-    """A store to write to, and whether it was opened here.
+    """Return a store to write to, and whether it was opened here.
 
     Raises:
-        ConfigurationError: it is no store of the synchronous kind.
+        ConfigurationError: it is not a synchronous store.
     """
     if isinstance(store_or_url, str | Mapping):
         return open_store(store_or_url), True
@@ -157,14 +158,14 @@ def opened(store_or_url: CheckpointStore | str | Mapping[str, Any]) -> tuple[Any
 
 
 class Outbox:
-    """Hands the newest position of each partition to a writer, in a thread of its own.
+    """Queue whose background thread passes the newest position of each partition to a writer.
 
-    Of what waits for a partition only the highest sequence number is written. What could not be
-    written goes to the end of the row, and is tried again after pauses that grow.
+    Only the highest sequence number that waits for a partition is written. A failed position goes
+    to the end of the queue, and is retried with increasing delays.
 
     Args:
-        write: is called with a partition id and its last event, by one thread.
-        what: whose positions these are, for errors.
+        write: called with a partition id and its last event, by one thread.
+        what: description of the positions, for errors.
 
     Attributes:
         failures: attempts that have raised.
@@ -183,32 +184,32 @@ class Outbox:
 
     @property
     def waiting(self) -> Mapping[str, LastEvent]:
-        """What is not written yet, by partition id."""
+        """Positions that are not written yet, by partition id."""
         with self._changed:
             return dict(self._waiting)
 
     def put(self, events: Mapping[str, LastEvent]) -> None:
-        """Hand positions over; returns at once."""
+        """Enqueue positions and return at once."""
         with self._changed:
             for partition, event in events.items():
-                # Progress names every partition, also those that have not moved.
+                # Progress has every partition, including those without new events.
                 if event != self._written.get(partition):
                     self._waiting[partition] = max(event, self._waiting.get(partition, event))
             if self._waiting and self._thread is None and not self._is_closed:
-                # Daemon: a store that hangs must not keep the job's process from ending.
+                # Daemon: a store that hangs must not prevent the process from exiting.
                 self._thread = threading.Thread(target=self._run, name="publish", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 
     def flush(self, timeout: float) -> None:
-        """Wait until everything that was handed over is written.
+        """Wait until all enqueued positions are written.
 
         Raises:
-            StoreUnavailableError: it is not, after `timeout` (s).
-            CheckpointStoreError: the writer's, where waiting does not heal it.
+            StoreUnavailableError: they are not written after `timeout` (s).
+            CheckpointStoreError: the writer's error, if a retry cannot succeed.
         """
         with self._changed:
-            # Whoever waits for the next attempt is woken, and its outcome is this flush's.
+            # This ends the pause before the next attempt, which decides the outcome of the flush.
             self._error = None
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._waiting or is_final(self._error), timeout)
@@ -222,7 +223,7 @@ class Outbox:
             ) from error
 
     def close(self, timeout: float) -> None:
-        """End the thread; wait no longer than `timeout` (s) for the write that is under way."""
+        """Stop the thread; wait at most `timeout` (s) for a write in progress."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -271,5 +272,5 @@ class Outbox:
 
 
 def is_final(error: Exception | None) -> bool:
-    """Whether waiting does not heal it."""
+    """Return whether a retry cannot succeed."""
     return isinstance(error, CheckpointStoreError) and not isinstance(error, StoreUnavailableError)

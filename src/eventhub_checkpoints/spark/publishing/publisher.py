@@ -1,7 +1,7 @@
-"""A streaming query's committed progress, back in the store of the consumers.
+"""Publisher of a streaming query's committed progress to the consumers' checkpoint store.
 
-The truth is the end offset that Spark has committed. What `observe` sees in passing only adds
-the offset text, and only where it is of the very same event.
+The authoritative position is the end offset that Spark has committed. An observation only adds the
+offset, and only if it is of the very same event.
 """
 
 import logging
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 PARTITIONS = 32
-"""The most that a hub of the Standard tier has."""
+"""Maximum number of partitions of a hub in the Standard tier."""
 
 
 class CheckpointPublisher:
-    """Writes what a streaming query has committed into a checkpoint store.
+    """Publisher of a streaming query's committed progress to a checkpoint store.
 
     Whatever source reads the hub (this package's, Kafka's, the JVM connector), a consumer with
-    the same store then goes on behind the last event that Spark has committed, and tools that
-    compute a lag see it. The store is written from a thread of its own; nothing that goes wrong
-    there stops a query, and `flush` says it.
+    the same store then resumes after the last event that Spark has committed, and tools that
+    compute the lag see it. A background thread writes to the store; its errors never stop a
+    query, and are raised by `flush`.
 
         with CheckpointPublisher("sqlite:///positions.db", scope) as publisher:
             publisher.catch_up(location)
@@ -57,19 +57,20 @@ class CheckpointPublisher:
             query.awaitTermination()
 
     A checkpoint is written after Spark's own, so a crash can leave the store behind, never ahead;
-    `catch_up` brings it up at the next start. It never goes back: a rewound query is not
-    published until it passes what is stored. Let the query begin at the store's checkpoints: one
-    that begins at `latest` says by its progress that everything before is done.
+    `catch_up` brings it up to date at the next start. A checkpoint never moves back: a rewound
+    query is not published until it passes the stored position. Start the query at the store's
+    checkpoints: the progress of a query that starts at `latest` implies that all earlier events
+    are processed.
 
     Args:
-        store_or_url: a store of the synchronous kind, for the publisher alone; or the URL of one,
-            which is opened here and closed by `close`.
-        scope: under which names; `eventhub_name` says which of a query's sources is meant.
-        query_name: name or id of the query, where several of a session read this hub.
-        source: which of the query's sources, counted from 0, where several read this hub.
+        store_or_url: a synchronous store that nothing else uses; or the URL of one, which is
+            opened here and closed by `close`.
+        scope: scope of the checkpoints; `eventhub_name` selects the source of the query.
+        query_name: name or id of the query, if several of a session read this hub.
+        source: index of the query's source, from 0, if several read this hub.
 
     Raises:
-        ConfigurationError: an argument is unusable; the store is of the async kind.
+        ConfigurationError: an argument is unusable, or the store is asynchronous.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class CheckpointPublisher:
         self._is_closed = False
 
     def attach(self, spark: "SparkSession") -> Self:
-        """Publish the progress of the session's queries, running and to come.
+        """Publish the progress of the session's queries, running and future.
 
         Args:
             spark: a session of classic Spark, or of Spark Connect from 4.0 on.
@@ -105,19 +106,20 @@ class CheckpointPublisher:
         return self
 
     def observe(self, frame: "DataFrame", partitions: int = PARTITIONS) -> "DataFrame":
-        """The same rows; on their way the newest offset text of each partition is noted.
+        """Return the same rows, with an observation of the newest offset of each partition.
 
-        A checkpoint without offset text is complete for every consumer that uses this package's
-        stores. With it, older tools can read it too, and the service finds the place faster.
+        A checkpoint without an offset is complete for every consumer that uses this package's
+        stores. With it, older tools can read the checkpoint too, and the service finds the position
+        faster.
 
         Args:
-            frame: what the source gives, before any filter. Its rows have the columns of the
-                connector; those of Kafka's source have no offset text to note.
-            partitions: how many the hub has. Each costs about 0.1 microseconds per event; of a
-                hub with more partitions some checkpoints will lack the offset.
+            frame: the output of the source, before any filter. Its rows have the columns of the
+                connector; rows of Kafka's source have no offset to observe.
+            partitions: number of partitions of the hub. Each costs about 0.1 microseconds per
+                event; if the hub has more partitions, some checkpoints will lack the offset.
 
         Raises:
-            ConfigurationError: the columns are not there.
+            ConfigurationError: the columns do not exist.
         """
         return self._following.observe(frame, partitions)
 
@@ -127,15 +129,15 @@ class CheckpointPublisher:
         """Publish what a query has committed before it was stopped or killed.
 
         Args:
-            checkpoint_location: of the query. A folder that is empty or does not exist yet is one
-                of a query that has committed nothing.
-            spark: a classic session, where Spark's Hadoop client has to read the folder.
+            checkpoint_location: of the query. An empty or missing folder is that of a query that
+                has committed nothing.
+            spark: a classic session, if Spark's Hadoop client has to read the folder.
 
         Returns:
             The sequence numbers of the last committed events, by partition id.
 
         Raises:
-            ConfigurationError: the folder is no checkpoint of a query that reads this hub.
+            ConfigurationError: the folder is not a checkpoint of a query that reads this hub.
         """
         if not checkpoint_files(checkpoint_location, spark).names("."):
             return {}
@@ -146,17 +148,17 @@ class CheckpointPublisher:
         return found.positions
 
     def flush(self, timeout: float = 30.0) -> None:
-        """Wait until all that Spark has committed by now is in the store.
+        """Wait until everything that Spark has committed by now is in the store.
 
-        Call it after `awaitTermination()` or `stop()`: Spark tells of a batch some time later.
-        As the first line of a `foreachBatch` function it makes each batch wait until the one
-        before is in the store. Then a crash doubles at most one batch, whatever the query goes on
-        from: Spark's checkpoint or, where that is lost, the store.
+        Call it after `awaitTermination()` or `stop()`, because Spark reports a batch some time
+        later. As the first line of a `foreachBatch` function it makes each batch wait until the
+        previous one is in the store. Then a crash duplicates at most one batch, whether the query
+        resumes from Spark's checkpoint or, if that is lost, from the store.
 
         Raises:
-            ConfigurationError: progress could not be told apart, and nothing was published since.
-            StoreUnavailableError: not everything is there after `timeout` (s).
-            StoreError: the store refuses.
+            ConfigurationError: the progress was ambiguous, and nothing was published since.
+            StoreUnavailableError: not everything is stored after `timeout` (s).
+            StoreError: the store refuses a checkpoint.
         """
         deadline = time.monotonic() + timeout
         is_told = self._following.collect(timeout)
@@ -170,10 +172,10 @@ class CheckpointPublisher:
             )
 
     def close(self, timeout: float = 30.0) -> None:
-        """Flush, leave the session, and close a store that was opened here.
+        """Flush, detach from the session, and close the store if it was opened here.
 
         Raises:
-            CheckpointStoreError: as `flush`; everything is closed all the same.
+            CheckpointStoreError: as `flush`; everything is closed nevertheless.
         """
         if self._is_closed:
             return
@@ -187,7 +189,7 @@ class CheckpointPublisher:
                 self._store.close()
 
     def stats(self) -> PublisherStats:
-        """What has been published so far."""
+        """Return the statistics up to now."""
         counters = self._writer.counters
         return PublisherStats(
             published=counters["published"],
@@ -212,5 +214,5 @@ class CheckpointPublisher:
         except CheckpointStoreError as failure:
             if error is None:
                 raise
-            # What went wrong in the block is what its caller has to see.
+            # An error of the block takes precedence over one of `close`.
             _LOGGER.warning("%s", failure)

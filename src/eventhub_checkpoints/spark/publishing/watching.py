@@ -1,7 +1,7 @@
-"""A query as PySpark lets it be watched: by a listener, and by an observation.
+"""Listener and observation of a streaming query.
 
-Both are made of PySpark's classes, so this module is imported where there is a session. Spark 4
-runs a listener in this process, also through Spark Connect: nothing is pickled.
+Both use PySpark's classes, so this module is imported only where there is a session. Spark 4 runs
+a listener in this process, also with Spark Connect: nothing is pickled.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Told:
-    """Whom a listener tells what it hears. Spark waits for them, so they are quick."""
+    """Callbacks of a listener. Spark waits for them, so they must be fast."""
 
     started: Callable[[str, str, str | None], None]
     progressed: Callable[[object], None]
@@ -37,26 +37,26 @@ class Told:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Passes on what Spark tells of the queries of a session."""
+    """Listener that passes on the events of a session's queries."""
 
     def __init__(self, told: Told) -> None:
         self._told = told
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:  # noqa: N802
-        """A query begins, or begins again."""
+        """Pass on that a query has started or restarted."""
         self._told.started(str(event.id), str(event.runId), event.name)
 
     def onQueryProgress(self, event: "QueryProgressEvent") -> None:  # noqa: N802
-        """A batch is committed."""
+        """Pass on the progress of a committed batch."""
         self._told.progressed(event.progress)
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:  # noqa: N802
-        """A query is over; nothing more is told of this run."""
+        """Pass on the end of a run, which is its last event."""
         self._told.ended(str(event.runId))
 
 
 def with_observation(frame: "DataFrame", name: str, partitions: int) -> "DataFrame":
-    """The same rows; the newest event of each partition is told in the query's progress.
+    """Return the same rows; the query's progress then has the newest event of each partition.
 
     Raises:
         ConfigurationError: the rows have no offsets to observe.

@@ -1,8 +1,8 @@
-"""`format("eventhubs")`: a hub as a batch or a stream in pure Python, on Spark 4.
+"""`format("eventhubs")`: data source for batches and streams in pure Python, on Spark 4.
 
-Spark creates these objects in processes of its own, one after another and from text options
-only. So nothing is opened in a constructor, the driver decides what is read (`partitions`), and
-a task is told the exact ranges and the hub.
+Spark creates these objects in separate processes, one after another and only from string options.
+So constructors open nothing, the driver decides what is read (`partitions`), and a task contains
+the hub and its exact ranges.
 """
 
 import logging
@@ -41,13 +41,13 @@ COLUMNS = {
 
 
 class EventHubSource(DataSource):
-    """Event Hubs as a source of Spark 4, short name `eventhubs`.
+    """Data source for Event Hubs on Spark 4, short name `eventhubs`.
 
-    An installed package is found by Spark without being registered; elsewhere:
+    Spark finds an installed package without registration; otherwise call
     `spark.dataSource.register(EventHubSource)`.
 
     Raises:
-        ConfigurationError: an option is unknown or unusable; said by `load()` already.
+        ConfigurationError: an option is unknown or unusable; raised by `load()` already.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -56,18 +56,18 @@ class EventHubSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The short name, as in the JVM connector."""
+        """Return the short name, as in the JVM connector."""
         return "eventhubs"
 
     def schema(self) -> str:
-        """The nine columns."""
+        """Return the nine columns."""
         return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 
     def reader(self, schema: "StructType") -> "EventHubBatchReader":
-        """A reader of one batch.
+        """Return a reader of one batch.
 
         Raises:
-            ConfigurationError: a schema of one's own was given.
+            ConfigurationError: the user has specified a schema.
         """
         check_columns(schema)
         if unused := sorted(self._parsed.names & set(LIMITS)):
@@ -77,10 +77,11 @@ class EventHubSource(DataSource):
     def streamReader(  # noqa: N802
         self, schema: "StructType"
     ) -> EventHubStreamReader | RefusedStreamReader:
-        """A reader of a stream.
+        """Return a reader of a stream.
 
-        It does not raise: Spark 4.3 would replace the error by an `UnboundLocalError` of its own.
-        A schema of one's own, or an end, which a stream does not have, is refused by the reader.
+        It does not raise: Spark 4.3 would replace the error by an `UnboundLocalError`. A schema of
+        the user, or an ending position, which a stream does not have, is refused by the returned
+        reader.
 
         Source: pyspark 4.3.0, `sql/streaming/python_streaming_source_runner.py`, `main`.
         """
@@ -92,7 +93,7 @@ class EventHubSource(DataSource):
         return EventHubStreamReader(self._parsed)
 
     def writer(self, schema: "StructType", overwrite: bool) -> NoReturn:
-        """Nothing is written.
+        """Refuse to write.
 
         Raises:
             ConfigurationError: always.
@@ -104,7 +105,7 @@ class EventHubSource(DataSource):
 
 
 def check_columns(schema: "StructType") -> None:
-    """Refuse a schema that a user has given: events have the columns that they have.
+    """Refuse a schema of the user: the columns of events are fixed.
 
     Raises:
         ConfigurationError: it is not that of `COLUMNS`.
@@ -117,10 +118,10 @@ def check_columns(schema: "StructType") -> None:
 
 
 def check_endless(options: SourceOptions) -> None:
-    """Refuse the options of a stream that name its end.
+    """Refuse ending positions for a stream.
 
     Raises:
-        ConfigurationError: one does.
+        ConfigurationError: an option is an ending position.
     """
     if ends := sorted(options.names & set(ENDINGS)):
         raise ConfigurationError(
@@ -130,17 +131,17 @@ def check_endless(options: SourceOptions) -> None:
 
 
 class EventHubBatchReader(DataSourceReader):
-    """Exact ranges, decided once on the driver."""
+    """Reader of exact ranges, which are determined once, on the driver."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Decide, on the driver, which events are read.
+        """Return the tasks of the batch; runs on the driver.
 
         Raises:
-            DataLossError: the job starts before the first retained event or behind the end.
-            ConfigurationError: a position does not fit the hub.
+            DataLossError: the job starts before the first retained event or after the end.
+            ConfigurationError: a position does not match the hub.
         """
         return make_tasks(self._options, plan_ranges(self._options))
 

@@ -1,4 +1,4 @@
-"""The options of `transport=kafka`: a hub by its Kafka endpoint, or a topic of another cluster."""
+"""Options of `transport=kafka`: a hub's Kafka endpoint, or a topic of another cluster."""
 
 from collections.abc import Callable, Mapping
 from typing import cast, get_args
@@ -15,7 +15,7 @@ from eventhub_checkpoints.spark.source.options import KAFKA, from_environment, r
 def read_kafka_address(
     given: Mapping[str, str], read_hub: Callable[[Mapping[str, str]], HubAddress]
 ) -> KafkaAddress:
-    """The hub, where its connection string or a credential is given; else the topic.
+    """Return the hub if there is a connection string or a credential, else the topic.
 
     Args:
         given: the options.
@@ -41,7 +41,7 @@ def read_kafka_address(
 
 
 def read_headers(given: Mapping[str, str], default: HeaderForm) -> HeaderForm:
-    """How headers become properties."""
+    """Return how headers are converted to properties."""
     text = given.get("kafkaHeaders", default).strip().lower()
     if text not in get_args(HeaderForm):
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Limits of a batch, and small ranges grouped into tasks."""
+"""Limits of a batch, and grouping of small ranges into tasks."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -9,9 +9,9 @@ from eventhub_checkpoints.receive.ranges import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a job takes at most in one batch.
+    """Maximum number of events in one batch.
 
-    Units: events per batch; None is no limit.
+    Units: events per batch; None: no limit.
 
     Attributes:
         total: of all partitions together.
@@ -24,10 +24,10 @@ class Limits:
     rates: Mapping[str, int] = field(default_factory=dict)
 
     def taken(self, waiting: Mapping[str, int]) -> dict[str, int]:
-        """How many of the waiting events are taken.
+        """Return how many of the waiting events are taken.
 
-        First no partition is given more than its own rate, then what is left is cut to the
-        total, see `split`.
+        First each partition is limited to its own rate, then the result is cut to the total, see
+        `split`.
         """
         allowed = {one: self._at_most(one, count) for one, count in waiting.items()}
         return allowed if self.total is None else split(self.total, allowed)
@@ -41,10 +41,10 @@ NO_LIMITS = Limits()
 
 
 def split(total: int, waiting: Mapping[str, int]) -> dict[str, int]:
-    """Share a total out in proportion to what waits; what is taken adds up to it exactly.
+    """Divide a total in proportion to the waiting events; the shares add up to it exactly.
 
-    Every partition that has anything is given at least one event, so none starves behind a
-    large one. Where there are more such partitions than the total allows, that rule wins.
+    Every partition with waiting events gets at least one, so none starves behind a large one. With
+    more such partitions than the total allows, this rule takes precedence over the total.
     """
     lagging = {one: count for one, count in waiting.items() if count}
     if sum(lagging.values()) <= total:
@@ -53,7 +53,7 @@ def split(total: int, waiting: Mapping[str, int]) -> dict[str, int]:
     further = sum(lagging.values()) - len(lagging)
     shares = {one: divmod(rest * (count - 1), further or 1) for one, count in lagging.items()}
     taken = dict.fromkeys(waiting, 0) | {one: 1 + whole for one, (whole, _) in shares.items()}
-    # Largest remainders first; among equals the order of partitions, so the result is stable.
+    # Largest remainders first; ties keep the order of partitions, so the result is stable.
     by_remainder = sorted(shares, key=lambda one: -shares[one][1])
     for one in by_remainder[: rest - sum(whole for whole, _ in shares.values())]:
         taken[one] += 1
@@ -62,20 +62,20 @@ def split(total: int, waiting: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class TaskSize:
-    """How many ranges one task reads.
+    """Number of ranges per task.
 
     Attributes:
-        ranges: that many; None is as many as leave one task for each core.
-        parallelism: how many tasks run at once; None where nobody has said it. Spark does not
-            tell the process that plans a source, so it counts for as many as the machine of the
-            driver has cores, which is right for a local session only.
+        ranges: ranges per task; None: as many as result in one task per core.
+        parallelism: number of tasks that run at once; None if not specified. Spark does not expose
+            it to the process that plans a source, so the default is the number of cores of the
+            driver's machine, which is right for a local session only.
     """
 
     ranges: int | None = 1
     parallelism: int | None = None
 
     def of(self, count: int) -> int:
-        """How many of so many ranges go into one task."""
+        """Return how many of `count` ranges go into one task."""
         if self.ranges is not None:
             return self.ranges
         cores = self.parallelism or os.cpu_count() or 1
@@ -83,9 +83,9 @@ class TaskSize:
 
 
 def grouped(ranges: Iterable[OffsetRange], per_task: int) -> list[list[OffsetRange]]:
-    """As few groups as hold no more than `per_task` ranges each, of about equal events.
+    """Return the fewest groups of at most `per_task` ranges each, with about equal events.
 
-    The largest range goes first, always to the group that has the least.
+    The largest range goes first, always to the group with the fewest events.
     """
     waiting = sorted(ranges, key=lambda one: -events(one))
     groups: list[list[OffsetRange]] = [[] for _ in range(-(-len(waiting) // per_task))]
@@ -98,5 +98,5 @@ def grouped(ranges: Iterable[OffsetRange], per_task: int) -> list[list[OffsetRan
 
 
 def events(wanted: OffsetRange) -> int:
-    """How many events a range holds at most."""
+    """Return the maximum number of events in a range."""
     return wanted.until_sequence_number - wanted.from_sequence_number

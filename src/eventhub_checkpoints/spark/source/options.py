@@ -1,4 +1,4 @@
-"""Options of `format("eventhubs")`: the JVM connector's names, and a few of our own."""
+"""Options of `format("eventhubs")`: the JVM connector's names, and a few additional ones."""
 
 import os
 import re
@@ -36,19 +36,19 @@ from eventhub_checkpoints.spark.source.limits import Limits, TaskSize
 
 FROM_ENVIRONMENT = "env:"
 KAFKA = "kafka."
-"""Begins the names of options that are librdkafka's settings."""
+"""Prefix of the options that are librdkafka's settings."""
 
 DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?", re.IGNORECASE)
 
 CLIENTS_WORDS = {"-1": "earliest", "@latest": "latest"}
-"""What the official clients call the two ends of a stream."""
+"""The official clients' names for the two ends of a stream."""
 
 Given = Mapping[str, str]
 """The options by name."""
 
 
 def from_environment(name: str, value: str) -> str:
-    """The value itself, or what `env:NAME` stands for, so that no secret sits in a job.
+    """Return the value, or that of the variable in `env:NAME`, which keeps secrets out of a job.
 
     Raises:
         ConfigurationError: the driver has no such variable.
@@ -66,12 +66,12 @@ def from_environment(name: str, value: str) -> str:
 
 
 def read_group(given: Given, name: str, default: str) -> str:
-    """The name of a consumer group."""
+    """Return the name of a consumer group."""
     return checked_group(name, given.get(name, default))
 
 
 def read_word(given: Given, name: str, default: str) -> EventPosition:
-    """One position: `earliest`, `latest`, an ISO 8601 time, or the connector's JSON."""
+    """Parse one position: `earliest`, `latest`, an ISO 8601 time, or the connector's JSON."""
     text = given.get(name, default).strip()
     if text.startswith("{"):
         return read_position(text, name)
@@ -90,12 +90,12 @@ def read_word(given: Given, name: str, default: str) -> EventPosition:
 
 
 def read_by_partition(given: Given, name: str, hub: str) -> dict[str, EventPosition]:
-    """Positions by partition id, from the connector's JSON."""
+    """Parse positions by partition id, from the connector's JSON."""
     return read_positions(given[name], hub, name) if name in given else {}
 
 
 def read_seconds(given: Given, name: str, default: float) -> float:
-    """A duration: seconds, or ISO 8601 as the connector has it, such as `PT1M30S`."""
+    """Parse a duration: seconds, or ISO 8601 as in the connector, such as `PT1M30S`."""
     if name not in given:
         return default
     text = given[name].strip()
@@ -114,7 +114,7 @@ def read_seconds(given: Given, name: str, default: float) -> float:
 
 
 def read_count(given: Given, name: str, default: int) -> int:
-    """A whole number of at least 1."""
+    """Parse a whole number of at least 1."""
     text = given.get(name, str(default)).strip()
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise ConfigurationError(f"{name} is {quoted(text)}; expected a whole number of at least 1")
@@ -122,15 +122,15 @@ def read_count(given: Given, name: str, default: int) -> int:
 
 
 def read_limit(given: Given, name: str) -> int | None:
-    """A whole number of at least 1; None where the option is not given."""
+    """Parse a whole number of at least 1; None if the option is not set."""
     return read_count(given, name, 1) if name in given else None
 
 
 def read_limits(given: Given, name: str, hub: str) -> dict[str, int]:
-    """Counts by partition id, from the connector's JSON.
+    """Parse counts by partition id, from the connector's JSON.
 
     Raises:
-        ConfigurationError: the text is malformed, names another hub, or a count is none.
+        ConfigurationError: the string is malformed, names another hub, or a count is invalid.
     """
     if name not in given:
         return {}
@@ -147,7 +147,7 @@ def read_limits(given: Given, name: str, hub: str) -> dict[str, int]:
 
 
 def read_flag(given: Given, name: str, default: bool) -> bool:
-    """`true` or `false`, in any case."""
+    """Parse `true` or `false`, in any case."""
     text = given.get(name, str(default)).strip().lower()
     if text not in ("true", "false"):
         raise ConfigurationError(f"{name} is {quoted(text)}; expected true or false")
@@ -155,7 +155,7 @@ def read_flag(given: Given, name: str, default: bool) -> bool:
 
 
 def read_path(given: Given, name: str) -> ReceivePath:
-    """`auto`, `fast` or `public`, in any case."""
+    """Parse `auto`, `fast` or `public`, in any case."""
     text = given.get(name, "auto").strip().lower()
     paths: tuple[ReceivePath, ...] = get_args(ReceivePath)
     for path in paths:
@@ -198,21 +198,21 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a job asked for, checked as far as that goes without the hub.
+    """Options of a job, checked as far as possible without the hub.
 
     Attributes:
         address: the hub.
-        starting_position: where a partition begins that nothing else names.
+        starting_position: default starting position of a partition.
         starting_positions: by partition id.
-        ending_position: the first event that is *not* read, where nothing else says.
+        ending_position: default ending position: the first event that is *not* read.
         ending_positions: by partition id.
-        checkpoint_store: URL of the store whose checkpoints decide first; "" for none.
-        checkpoint_group: whose checkpoints.
-        missing: what becomes of a partition without a checkpoint.
-        limits: how much of a stream comes into one batch.
-        task_size: how many partitions one task reads.
-        reading: how a range is read.
-        names: which options were given.
+        checkpoint_store: URL of the store whose checkpoints take precedence; "" for none.
+        checkpoint_group: consumer group of the checkpoints.
+        missing: treatment of a partition without a checkpoint.
+        limits: maximum size of a batch of a stream.
+        task_size: number of partitions that one task reads.
+        reading: settings for reading a range.
+        names: the options that are set.
     """
 
     address: Address
@@ -230,10 +230,10 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """Read the options as Spark hands them over: text, in any case.
+        """Parse the options as Spark passes them: strings, with names in any case.
 
         Raises:
-            ConfigurationError: one is unknown, malformed, given twice or missing.
+            ConfigurationError: an option is unknown, malformed, set twice or missing.
         """
         given = known(options)
         address = read_address(given)
@@ -260,10 +260,10 @@ class SourceOptions:
 
 
 def known(options: Mapping[str, str]) -> dict[str, str]:
-    """The options under the names of `NAMES`, and `kafka.*` in lower case.
+    """Return the options under the names of `NAMES`, and `kafka.*` in lower case.
 
     Raises:
-        ConfigurationError: a name is not known; the nearest one is named, never a value.
+        ConfigurationError: a name is unknown; the message has the nearest one, never a value.
     """
     spelled = {name.lower(): name for name in NAMES}
     found: dict[str, str] = {}
@@ -278,12 +278,12 @@ def known(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def shown_name(option: str) -> str:
-    """The name of an option, without a secret that somebody has put there."""
+    """Return the name of an option, masked if it contains a secret."""
     return quoted(option) if holds_secret(option) else option
 
 
 def unknown(given: str) -> str:
-    """The sentence about an option that does not exist."""
+    """Return the error message about an option that does not exist."""
     if given.lower() == "checkpointlocation":
         return "the option checkpointLocation belongs to writeStream, not to readStream"
     meant = nearest(given.lower().removeprefix(PREFIX), NAMES)
@@ -292,7 +292,7 @@ def unknown(given: str) -> str:
 
 
 def read_address(given: Mapping[str, str]) -> Address:
-    """What is read, by the transport that is asked for.
+    """Return the address to read from, for the configured transport.
 
     Raises:
         ConfigurationError: the options name none, or more than one, or one is malformed.
@@ -310,10 +310,10 @@ def read_address(given: Mapping[str, str]) -> Address:
 
 
 def read_hub(given: Mapping[str, str]) -> HubAddress:
-    """The hub: by a connection string, or by its names and a credential.
+    """Return the hub: from a connection string, or from its names and a credential.
 
     Raises:
-        ConfigurationError: neither or both are given, or one is malformed.
+        ConfigurationError: neither or both are set, or one is malformed.
     """
     group = read_group(given, "consumerGroup", DEFAULT_CONSUMER_GROUP)
     for option, expected in (("fullyQualifiedNamespace", NAMESPACE), ("eventHubName", HUB_NAME)):
@@ -346,10 +346,10 @@ def read_hub(given: Mapping[str, str]) -> HubAddress:
 
 
 def read_missing(given: Mapping[str, str]) -> Missing:
-    """What becomes of a partition without a checkpoint: `start` or `error`.
+    """Return the treatment of a partition without a checkpoint: `start` or `error`.
 
     Raises:
-        ConfigurationError: it is neither, or there is no store that could have a checkpoint.
+        ConfigurationError: it is neither, or no checkpoint store is set.
     """
     missing = checked_missing("missing", given.get("missing", "start").strip().lower())
     if missing == "error" and not given.get("checkpointStore"):
@@ -358,7 +358,7 @@ def read_missing(given: Mapping[str, str]) -> Missing:
 
 
 def read_task_size(given: Mapping[str, str]) -> TaskSize:
-    """How many partitions one task reads: a number, or `auto`."""
+    """Parse the number of partitions that one task reads, or `auto`."""
     parallelism = read_limit(given, "parallelism")
     if given.get("partitionsPerTask", "").strip().lower() == "auto":
         return TaskSize(None, parallelism)
@@ -369,7 +369,7 @@ def read_task_size(given: Mapping[str, str]) -> TaskSize:
 
 
 def read_settings(given: Mapping[str, str]) -> ReadSettings:
-    """How ranges are read."""
+    """Return the settings for reading ranges."""
     return ReadSettings(
         prefetch=read_count(given, "prefetchCount", PREFETCH),
         receiver_timeout=read_seconds(given, "receiverTimeout", RECEIVER_TIMEOUT),

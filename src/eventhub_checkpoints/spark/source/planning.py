@@ -1,4 +1,4 @@
-"""Ranges of a batch, and of each micro-batch."""
+"""Planning of the ranges of a batch, and of each micro-batch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ Found = Mapping[str, PartitionProperties]
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where one partition begins in the next batch.
+    """Start of one partition in the next batch.
 
     Attributes:
         number: sequence number of the first event.
-        lost: how many events before it are gone; None where that cannot be known.
-        loss: what to say about it; None where nothing is lost.
+        lost: number of lost events before it; None if it cannot be determined.
+        loss: error that describes the loss; None if nothing is lost.
     """
 
     number: int
@@ -39,10 +39,10 @@ class Beginning:
 
 
 def beginning(address: Address, wanted: int | None, found: PartitionProperties) -> Beginning:
-    """Hold the next number of a partition against what the hub has.
+    """Compare the next number of a partition with what the hub has.
 
-    A partition that has not been seen begins at its first event. One that holds nothing begins
-    at the number that its next event will get, so an empty hub is not taken for a new one.
+    A new partition begins at its first event. An empty partition begins at the number that its next
+    event will get, so an empty hub is not mistaken for one that was created again.
     """
     first = found.first_sequence_number
     if wanted is None:
@@ -55,14 +55,14 @@ def beginning(address: Address, wanted: int | None, found: PartitionProperties) 
 
 
 def beginnings(address: Address, start: StreamOffset, found: Found) -> dict[str, Beginning]:
-    """Where each partition that the hub has begins in the next batch."""
+    """Return where each partition of the hub begins in the next batch."""
     return {one: beginning(address, start.next.get(one), held) for one, held in found.items()}
 
 
 def losses(
     address: Address, start: StreamOffset, found: Found, begun: Mapping[str, Beginning]
 ) -> Sequence[DataLossError]:
-    """What the stream wants and the hub does not have, partitions included."""
+    """Return an error for each loss: events and partitions that the hub no longer has."""
     gone = [
         partition_gone(address, one, number, found)
         for one, number in start.next.items()
@@ -77,13 +77,13 @@ def next_offset(
     ends: Mapping[str, int],
     limits: Limits,
 ) -> StreamOffset:
-    """The end of the next batch; `start` itself where nothing has come.
+    """Return the end of the next batch; `start` itself if there are no new events.
 
     Args:
-        start: where the stream stands.
+        start: the position of the stream.
         begun: where each partition begins.
-        ends: which number each partition may reach; one that is not in it stays where it is.
-        limits: how much is taken at once.
+        ends: maximum end of each partition; a partition that is not in it does not advance.
+        limits: maximum size of the batch.
     """
     waiting = {one: max(0, ends.get(one, 0) - each.number) for one, each in begun.items()}
     taken = limits.taken(waiting)
@@ -99,20 +99,20 @@ def next_offset(
 
 
 def lost_so_far(start: StreamOffset, begun: Mapping[str, Beginning]) -> dict[str, int]:
-    """The counts of lost events, carried on."""
+    """Return the accumulated counts of lost events."""
     counts = {one: start.lost.get(one, 0) + (each.lost or 0) for one, each in begun.items()}
     return {one: count for one, count in ({**start.lost, **counts}).items() if count}
 
 
 def plan_ranges(options: SourceOptions) -> list[OffsetRange]:
-    """The range of each partition that has anything to read.
+    """Return the range of each partition that has anything to read.
 
     Raises:
         ConfigurationError: a position names a partition that the hub does not have, or a range
             ends before it begins.
-        DataLossError: a range begins before the first retained event or behind the end.
+        DataLossError: a range begins before the first retained event or after the end.
         HubUnavailableError: the hub did not answer in time.
-        StoreError: the checkpoint store could not be asked.
+        StoreError: the checkpoint store could not be read.
     """
     timeout = options.reading.operation_timeout
     found = partition_properties(options.address, timeout=timeout)
@@ -128,14 +128,14 @@ def plan_ranges(options: SourceOptions) -> list[OffsetRange]:
 def where_to_start(
     options: SourceOptions, found: Mapping[str, PartitionProperties]
 ) -> dict[str, EventPosition]:
-    """The checkpoint; else the partition's own position; else the one for all."""
+    """Return the checkpoint; else the partition's own position; else the default."""
     check_named("startingPositions", options.starting_positions, found)
     given = {one: options.starting_positions.get(one, options.starting_position) for one in found}
     if not options.checkpoint_store:
         return given
     scope = options.address.scope(options.checkpoint_group)
     if options.missing == "error":
-        # Of a partition that never had an event nothing can be lost.
+        # A partition that never had an event has no checkpoint, and nothing to lose.
         given = {one: given[one] for one, held in found.items() if not held.next_sequence_number}
     positions = starting_positions(options.checkpoint_store, scope, list(found), missing=given)
     return dict(positions.positions)
@@ -144,7 +144,7 @@ def where_to_start(
 def where_to_end(
     options: SourceOptions, found: Mapping[str, PartitionProperties]
 ) -> dict[str, EventPosition]:
-    """The partition's own position; else the one for all."""
+    """Return the partition's own position; else the default."""
     check_named("endingPositions", options.ending_positions, found)
     return {one: options.ending_positions.get(one, options.ending_position) for one in found}
 

@@ -1,7 +1,7 @@
 """PySpark's data source API as this package uses it, in every version from 4.0 on.
 
-Since 4.2 Spark tells a stream where it stands and how much it may take (admission control).
-Spark 4.0 and 4.1 do neither, and have no names for it.
+Since 4.2 Spark passes a stream its position and a limit (admission control). Spark 4.0 and 4.1 do
+neither, and lack these classes.
 """
 
 from dataclasses import dataclass
@@ -28,19 +28,19 @@ try:
 except ImportError:  # before 4.2
 
     class ReadLimit:  # type: ignore[no-redef]
-        """How much Spark lets a stream take at once."""
+        """Limit of Spark for one batch of a stream."""
 
     class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
-        """Everything, whatever the options say."""
+        """No limit, overriding the options."""
 
     @dataclass
     class ReadMaxRows(ReadLimit):  # type: ignore[no-redef]
-        """So many rows."""
+        """Maximum number of rows."""
 
         max_rows: int
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Marks a stream that drains what is there and stops."""
+        """Marker of a stream that can read the available events and stop."""
 
 
 __all__ = [

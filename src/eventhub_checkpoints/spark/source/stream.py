@@ -1,8 +1,8 @@
 """`spark.readStream.format("eventhubs")`: a hub as a stream, in micro-batches.
 
-Spark keeps one object of this class in a process of its own on the driver, which lives as long
-as the query; `read` alone runs on executors. What is asked here is asked of the hub or of the
-checkpoint store. Spark's checkpoint is the only memory: nothing else survives a restart.
+Spark keeps one object of this class in a separate process on the driver, for as long as the query
+runs; only `read` runs on executors. The methods query the hub or the checkpoint store. Only Spark's
+checkpoint survives a restart; there is no other state.
 """
 
 import threading
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IDLE_PAUSE = 1.0
-"""Seconds between two questions to a hub that had nothing new. Spark's default trigger asks
-every 10 ms, and each answer costs the hub a connection per partition."""
+"""Seconds between two requests to a hub that had no new events. Spark's default trigger polls
+every 10 ms, and each poll costs the hub a connection per partition."""
 
 BELIEVE_AFTER = 1.0
-"""Seconds after which a hub is asked again before it counts as created anew: a partition that
-has just moved to another node may tell an older end for a moment."""
+"""Seconds before the second request that confirms that a hub was created again: a partition that
+has just moved to another node may briefly report an older end."""
 
 NO_TOTAL = 2**63 - 1
-"""Asked for as a limit where the job has only limits of single partitions."""
+"""Total limit of a job that has only limits of single partitions."""
 
 Offset = Mapping[str, Any]
 
 
 class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One hub as a stream.
+    """Stream of one hub.
 
-    The first batch is pinned: Spark does not write down where it begins, so its *end* says it
-    (`stream_offset`, `_from`), and there is a first batch even where the hub has nothing new.
-    From then on a start that moves, such as `latest` or a store's checkpoints, moves nothing.
+    The first batch is pinned: Spark does not store where it begins, so its *end* records the start
+    (`_from` in the offset), and there is a first batch even if the hub has no new events. After
+    that, a changed starting position, such as `latest` or a store's checkpoints, has no effect.
 
-    Spark 4.0 and 4.1 have no limits of their own, so the options' are kept here, and there
-    `availableNow` is one batch of at most these limits; without limits it is everything.
+    Spark 4.0 and 4.1 have no limits, so those of the options are applied here, and `availableNow`
+    is one batch of at most these limits; without limits it is everything.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -75,15 +75,15 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stopped = threading.Event()
 
     def __reduce__(self) -> Any:
-        """What an executor is sent: where the stream stands is the driver's to know."""
+        """Pickle the options only: executors do not need the state of the stream."""
         return type(self), (self._options,)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a query without a checkpoint begins; Spark asks more than once.
+        """Return where a query without a checkpoint begins; Spark calls this more than once.
 
         Raises:
             HubUnavailableError: the hub did not answer in time.
-            StoreError: the checkpoint store could not be asked.
+            StoreError: the checkpoint store could not be read.
         """
         return self._begin().to_json()
 
@@ -99,16 +99,16 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> dict[str, Any]:
-        """The end of the next batch; `start` as it is where nothing has come.
+        """Return the end of the next batch; `start` unchanged if there are no new events.
 
         Args:
-            start: where the stream stands. Spark before 4.2 does not say it: then it is the end
-                of the batch that was planned last, for Spark plans even a finished one again
-                when a query goes on.
-            limit: how much may be taken; before 4.2 the options say it.
+            start: the position of the stream. Spark before 4.2 does not pass it: then it is the end
+                of the batch that was planned last, because a resumed query plans even a finished
+                batch again.
+            limit: maximum size of the batch; before 4.2 the options determine it.
 
         Raises:
-            DataLossError: wanted events are gone, and that is a failure.
+            DataLossError: requested events are gone, and `failOnDataLoss` is set.
             HubUnavailableError: the hub did not answer in time.
         """
         if start is None:
@@ -122,7 +122,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             report(loss, self._options.reading)
         end = next_offset(here, begun, self._ends(), self._limits(limit))
         self._is_idle = end is here
-        # Byte for byte what Spark has: it compares texts.
+        # Byte for byte what Spark has, because it compares strings.
         self._answer = end.to_json() if start is None or not self._is_idle else dict(start)
         return self._answer
 
@@ -131,7 +131,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._stopped.wait(self._asked + IDLE_PAUSE - time.monotonic())
 
     def _ask(self, here: StreamOffset) -> None:
-        """Learn what the hub holds; a position behind its end is believed at second sight."""
+        """Query the hub; repeat the query if a position is after the hub's end."""
         self._found = self._properties(here.next)
         if any(
             here.next.get(one, 0) > held.next_sequence_number for one, held in self._found.items()
@@ -158,29 +158,29 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._options.limits
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the options allow, which a trigger may overrule."""
+        """Return the limit of the options, which a trigger may override."""
         limits = self._options.limits
         if limits == NO_LIMITS:
             return ReadAllAvailable()
         return ReadMaxRows(NO_TOTAL if limits.total is None else limits.total)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The end of the hub at the last look, for the lag in a query's progress."""
+        """Return the last known end of the hub, for the lag in a query's progress."""
         if not self._found:
             return None
         ends = {one: held.next_sequence_number for one, held in self._found.items()}
         return StreamOffset(self._hub, ends).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember where the hub ends now: the query reads to there and stops."""
+        """Record the current end of the hub, at which the query stops."""
         held = self._properties()
         self._target = {one: each.next_sequence_number for one, each in held.items()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The tasks of one batch, each with exact ranges.
+        """Return the tasks of one batch, each with exact ranges.
 
         Raises:
-            DataLossError: events of the batch are gone, and that is a failure.
+            DataLossError: events of the batch are gone, and `failOnDataLoss` is set.
         """
         before = StreamOffset.from_json(start, self._hub)
         after = StreamOffset.from_json(end, self._hub)
@@ -202,15 +202,15 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(partition)
 
     def commit(self, end: Offset) -> None:
-        """Nothing: Spark says it one batch late, and never about the last one."""
+        """Do nothing: Spark calls it one batch late, and never for the last batch."""
 
     def stop(self) -> None:
-        """End a pause that is under way; no connection is kept."""
+        """Interrupt a pause in progress; there is no open connection."""
         self._stopped.set()
 
 
 class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream that cannot be read: whatever Spark calls first raises the reason."""
+    """Stream that cannot be read: every method raises the reason."""
 
     def __init__(self, error: ConfigurationError) -> None:
         self._error = error

@@ -1,4 +1,4 @@
-"""What one Spark task reads: some ranges, one after another."""
+"""Spark tasks, each of which reads some ranges one after another."""
 
 import gc
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLLECT_AFTER = 500_000
-"""How many more objects than were freed may be made before Python looks for cycles. A task has some
-100,000 at most, and none of the client's events is part of a cycle: looking at them again and
-again, as Python does after 700, takes a tenth of the time and finds nothing."""
+"""Threshold of Python's garbage collector: allocations minus deallocations. A task has at most some
+100,000 objects, and no event of the client is part of a cycle: collecting after every 700
+allocations, Python's default, takes a tenth of the time and finds nothing."""
 
 
 @dataclass(frozen=True, repr=False)
 class RangeTask(InputPartition):
-    """What one Spark task reads. Its `repr` comes into logs and shows no secret."""
+    """Ranges that one Spark task reads. Its `repr` is logged and shows no secret."""
 
     address: Address
     wanted: tuple[OffsetRange, ...]
@@ -35,7 +35,7 @@ class RangeTask(InputPartition):
 
 
 def make_tasks(options: SourceOptions, ranges: Sequence[OffsetRange]) -> list[InputPartition]:
-    """The ranges that hold anything, as so many tasks as the job has asked for."""
+    """Return tasks for the non-empty ranges, of the size that the job has configured."""
     wanted = [one for one in ranges if not one.is_empty]
     return [
         RangeTask(options.address, tuple(group), options.reading)
@@ -46,15 +46,15 @@ def make_tasks(options: SourceOptions, ranges: Sequence[OffsetRange]) -> list[In
 def read_task(partition: InputPartition) -> "Iterator[pa.RecordBatch]":
     """Read the ranges of a task, on an executor.
 
-    One receiver is attached at a time, over a connection of its own, when it is its turn: which
-    worker gets which partition changes from batch to batch, and the official client cannot share
-    a connection between receivers. The one before closes in the background, some 0.2 s later.
+    One receiver at a time is attached, over its own connection, when its range is read: which
+    worker gets which partition changes from batch to batch, and the official client cannot share a
+    connection between receivers. The previous connection closes in the background, in about 0.2 s.
     Memory is that of one range, see `ReadSettings.prefetch`.
 
     Source: azure-eventhub 5.15.1, `_connection_manager.py`: its mode for sharing makes a
     connection that is never opened.
     """
-    # Spark runs one task without a range of ours where there is nothing to read.
+    # If there is nothing to read, Spark runs one task that is not a RangeTask.
     if isinstance(partition, RangeTask):
         with collecting_rarely():
             for wanted in partition.wanted:
@@ -63,7 +63,7 @@ def read_task(partition: InputPartition) -> "Iterator[pa.RecordBatch]":
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
-    """Have Python look for cycles only after `COLLECT_AFTER`; a worker has one task at a time."""
+    """Collect garbage only after `COLLECT_AFTER`; a worker runs one task at a time."""
     before = gc.get_threshold()
     gc.set_threshold(COLLECT_AFTER, *before[1:])
     try:

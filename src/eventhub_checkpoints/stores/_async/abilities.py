@@ -1,7 +1,7 @@
-"""What a store can do beyond the SDK's four methods: declared by a class, never guessed.
+"""Optional capabilities of a store beyond the SDK's four methods.
 
-`isinstance(store, ListsScopes)` tells whether a store has the ability. A backend adds the class
-to its bases and fills in the hook.
+A class declares a capability by deriving from it and implementing its hook;
+`isinstance(store, ListsScopes)` returns whether a store has it. It is never guessed.
 """
 
 from abc import ABC, abstractmethod
@@ -25,32 +25,32 @@ __all__ = [
 
 
 class AnyNumber:
-    """The type of `ANY`."""
+    """Type of `ANY`."""
 
     def __repr__(self) -> str:
         return "ANY"
 
 
 ANY = AnyNumber()
-"""No sequence number is expected: a checkpoint may be written if it does not go back."""
+"""No particular sequence number is expected: any checkpoint that does not go back is written."""
 
 
 class ListsScopes(HookRunner):
-    """A store that knows which consumer groups it holds."""
+    """A store that can list its consumer groups."""
 
     @abstractmethod
     async def read_scopes(self) -> Sequence[Scope]:
-        """All scopes that have a row of either kind, in any order."""
+        """Return all scopes that have an ownership or a checkpoint row, in any order."""
 
     async def list_scopes(self) -> list[Scope]:
-        """Every consumer group with an ownership or a checkpoint, sorted by its names.
+        """Return every consumer group with an ownership or a checkpoint, sorted by name.
 
         The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`: as
-        they were given). What `verify` has written is left out.
+        they were passed). The rows that `verify` writes are left out.
 
         Raises:
             StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused.
+            StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         found = await uninterrupted(self.settings.operation_timeout, self._asked, self.read_scopes)
@@ -58,27 +58,27 @@ class ListsScopes(HookRunner):
 
 
 class Deletes(HookRunner):
-    """A store that can forget a consumer group, or one partition of it."""
+    """A store that can delete a consumer group, or one partition of it."""
 
     @abstractmethod
     async def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
-        """Remove the rows of both kinds, of one partition or of all; how many there were."""
+        """Delete the rows of both kinds, of one partition or of all; return their number."""
 
     async def delete_scope(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
     ) -> int:
         """Remove all ownerships and checkpoints of a consumer group.
 
-        A `Scope` stands for the three names: `delete_scope(*scope)`. A client that runs keeps its
-        claims until they are renewed, and then claims anew: stop the group first.
+        A `Scope` holds the three names: `delete_scope(*scope)`. A running client keeps its claims
+        until they are renewed, and then claims anew: stop the group first.
 
         Returns:
-            How many rows were removed; fewer where an answer was lost and it was asked again.
+            Number of rows removed; too low if an answer was lost and the request was repeated.
 
         Raises:
             InvalidRecordError: a name is empty or holds `/` or a control character.
             StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused.
+            StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         names = fully_qualified_namespace, eventhub_name, consumer_group
@@ -91,7 +91,7 @@ class Deletes(HookRunner):
         consumer_group: str,
         partition_id: str,
     ) -> int:
-        """Remove the ownership and the checkpoint of one partition; else as `delete_scope`."""
+        """Remove the ownership and checkpoint of one partition; otherwise like `delete_scope`."""
         names = fully_qualified_namespace, eventhub_name, consumer_group
         return await self._delete(Scope.checked(*names), checked_name("partition_id", partition_id))
 
@@ -106,23 +106,23 @@ class Deletes(HookRunner):
 class FullCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
     """A checkpoint store that also lists and deletes groups, as every store of this package does.
 
-    It is the type of what `open_store` returns. A store of another package need not derive from
-    it: where a URL may name one, ask `isinstance(store, Deletes)` before using that ability.
+    This is the return type of `open_store`. A store of another package need not derive from
+    it: if a URL may name one, check `isinstance(store, Deletes)` before using that capability.
     """
 
 
 class WritesInTransaction(ABC):
-    """A store whose checkpoints can be part of a transaction of the caller's own.
+    """A store that can write checkpoints in a transaction of the caller.
 
-    Results and positions that are committed together make processing exactly once: after a
-    crash both are there, or neither.
+    Results and positions that are committed together make processing exactly-once: after a
+    crash, both are stored or neither.
     """
 
     @abstractmethod
     async def read_in(
         self, connection: Any, scope: Scope, partition_ids: Sequence[str]
     ) -> dict[str, Checkpoint]:
-        """The checkpoints of these partitions, locked until the transaction ends."""
+        """Return the checkpoints of these partitions, locked until the transaction ends."""
 
     @abstractmethod
     async def write_in(
@@ -135,10 +135,10 @@ class WritesInTransaction(ABC):
         """Write a checkpoint; it is stored when the transaction is committed.
 
         Args:
-            connection: one of the backend's driver, in a transaction.
-            checkpoint: what to store; its `version` is chosen here.
-            expected_sequence_number: what must be stored now; None: no checkpoint at all. By
-                default anything that is not higher than the new one.
+            connection: a connection of the backend's driver, in a transaction.
+            checkpoint: the checkpoint to store; its `version` is set here.
+            expected_sequence_number: sequence number that must be stored now; None if no checkpoint
+                may be stored. By default, any that is not higher than the new one.
 
         Raises:
             StaleCheckpointError: something else is stored; roll the transaction back.

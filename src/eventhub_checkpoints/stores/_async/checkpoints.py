@@ -1,4 +1,4 @@
-"""How far a partition was processed: lists, and writes that do not go back."""
+"""Checkpoint methods of a store: lists, and writes that do not go back."""
 
 import random
 import time
@@ -30,16 +30,16 @@ from eventhub_checkpoints.stores.partition_state import PartitionState, is_same_
 
 TRIES_AFTER_CONFLICT = 3
 LIVE_SECONDS = 60.0
-"""Since its last renewal that an owner counts as live."""
+"""Seconds since its last renewal for which an ownership counts as live."""
 RECIPE = "to rewind: stop the consumer group, rewind, and start it"
 
 
 class CheckpointMethods(HookRunner):
-    """The checkpoint half of the SDK's checkpoint store, over a backend's hooks.
+    """Checkpoint half of the SDK's checkpoint store, over a backend's hooks.
 
     Attributes:
-        forward_only: whether a checkpoint below another writer's is refused; who saves the last of
-            a partition that was lost asks this.
+        forward_only: whether a checkpoint below another writer's is refused; read before the last
+            checkpoint of a lost partition is saved.
     """
 
     forward_only: ClassVar[bool] = True
@@ -52,17 +52,17 @@ class CheckpointMethods(HookRunner):
         consumer_group: str,
         **kwargs: Any,
     ) -> list[dict[str, Any]]:
-        """All checkpoints of a consumer group, as fresh dicts.
+        """Return all checkpoints of a consumer group, as fresh dicts.
 
         Returns:
-            Dicts with the three names as given, `partition_id`, `sequence_number`, and `offset`:
-            a text that is not empty, or an int that makes the client resume by sequence number
-            where no usable offset is stored.
+            Dicts with the three names as passed, `partition_id`, `sequence_number`, and `offset`:
+            a non-empty string, or, where no usable offset is stored, an int that makes the client
+            resume by sequence number.
 
         Raises:
             InvalidRecordError: a name is empty or holds `/` or a control character.
             StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused.
+            StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
@@ -88,28 +88,29 @@ class CheckpointMethods(HookRunner):
         on_stale: Literal["log", "raise"] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Store how far a partition was processed, unless another writer was further.
+        """Store a partition's checkpoint, unless another writer has stored a later one.
 
-        A checkpoint below one that another writer has stored is not written: it is logged, and
-        raised where the store was made with `on_stale="raise"`. Sequence numbers are compared,
-        never offsets; an equal one is success.
+        A checkpoint below another writer's is not written: it is logged, or raised as
+        `StaleCheckpointError` if the store was created with `on_stale="raise"`. Sequence numbers
+        are compared, never offsets; an equal one is success.
 
         Args:
-            checkpoint: as the SDK builds it; neither kept nor edited. An `offset` that is not
-                known is None, or the sequence number as an int, as `list_checkpoints` gives it;
-                any other int is refused, for it may be an offset, which is a string.
-            force: go back on purpose, whatever is stored. A warning names the owner of the
-                partition where another one's ownership was renewed within the last minute: its
-                next checkpoint undoes the rewind, so stop the group first.
-            on_stale: for this write, in the place of what the store was made with.
+            checkpoint: as the SDK builds it; neither kept nor modified. An unknown `offset` is
+                None, or the sequence number as an int, as `list_checkpoints` returns it; any
+                other int is refused, because it may be an offset, which is a string.
+            force: overwrite whatever is stored, to go back on purpose. If the ownership of another
+                client was renewed within the last minute, a warning names that owner: its next
+                checkpoint undoes the rewind, so stop the group first.
+            on_stale: overrides the setting of the store for this write.
 
         Raises:
-            InvalidRecordError: a name, id or offset is unusable, or the sequence number no int64.
+            InvalidRecordError: a name, id or offset is invalid, or the sequence number is not an
+                int64.
             ConfigurationError: `force` is not a bool; a string such as "false" would be true. Or
-                another keyword is almost `force` or `on_stale`; all others are ignored.
+                another keyword is a misspelling of `force` or `on_stale`; all others are ignored.
             StaleCheckpointError: see above.
-            StoreUnavailableError: no certain answer within `write_timeout`, or too many writers.
-            StoreAccessError: the backend refused.
+            StoreUnavailableError: no definite answer within `write_timeout`, or too many writers.
+            StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         refuse_misspelt(kwargs, ("force", "on_stale"), "option of update_checkpoint")
@@ -188,12 +189,12 @@ class CheckpointMethods(HookRunner):
             )
 
     async def _warn_of_owner(self, record: Checkpoint) -> None:
-        """Name the live owner of a partition whose checkpoint was written by force."""
+        """Log the live owner of a partition whose checkpoint was overwritten by force."""
         try:
             asked = self.settings.write_timeout
             listing = await self._attempt(asked, self.read_ownerships, record.scope)
         except Exception as error:
-            # It is stored: what a look at the owner meets does not fail the write.
+            # The checkpoint is stored: a failure to read the owner must not fail the write.
             log.debug("partition %r: its owner is not known: %s", record.partition_id, error)
             return
         with self._guard:
@@ -233,7 +234,7 @@ class CheckpointMethods(HookRunner):
             except (StoreAccessError, StoreNotReadyError):
                 raise
             except BaseException as error:
-                # Cancelled or cut off: it may have been carried out all the same.
+                # Cancelled or timed out: the write may have been carried out all the same.
                 with self._guard:
                     known.write(known.track.unsure(record))
                 wait = pause(attempt, seconds_left(), random.random())
@@ -246,7 +247,7 @@ class CheckpointMethods(HookRunner):
 def confirmed_version(
     known: PartitionState, record: Checkpoint, answer: Written | Conflict
 ) -> str | None:
-    """The version under which the record is stored, also where an earlier answer was lost."""
+    """Return the version under which the record is stored, even if an earlier answer was lost."""
     if isinstance(answer, Written):
         return answer.version
     stored = answer.stored

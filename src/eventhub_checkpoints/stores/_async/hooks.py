@@ -1,7 +1,7 @@
 """Hooks that a backend implements, and the runner that calls them.
 
-`Hooks` has the four methods and those with defaults; `HookRunner` runs them with time limits,
-retries and error mapping.
+`Hooks` has the four required methods and the optional ones; `HookRunner` runs them with time
+limits, retries and error mapping.
 """
 
 import inspect
@@ -51,32 +51,32 @@ from eventhub_checkpoints.stores.unreachable import LINKS, linked
 
 
 class Hooks(ABC):
-    """The four hooks that a backend fills in, and those that it may."""
+    """The four hooks that a backend must implement, and the optional ones."""
 
     makes_own_etags: ClassVar[bool] = False
-    """Whether the server chooses etags and versions, so that those proposed are ignored."""
+    """Whether the server chooses etags and versions, so that the proposed ones are ignored."""
     for_one_process: ClassVar[bool] = False
-    """Whether the rows cannot be reached by another process, so that G1 and G3 end with this one.
+    """Whether other processes cannot reach the rows, so that G1 and G3 hold in this process only.
 
     The conformance suite then races no processes, and certifies the store within one process.
     """
 
     @abstractmethod
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
-        """All ownership rows of a scope; none is no error."""
+        """Return all ownership rows of a scope; an empty scope is not an error."""
 
     @abstractmethod
     async def try_claim(self, proposal: Proposal) -> Won | Lost:
         """Claim one partition in one atomic step.
 
-        The claim wins if the stored row carries `proposal.etag`. If no row is stored it is
-        created, exclusively: of several who try, one wins. The row then carries
-        `proposal.new_etag`. Anything but a certain answer is raised.
+        The claim wins if the stored row carries `proposal.etag`. If no row is stored, it is created
+        exclusively: of several concurrent claims, one wins. The row then carries
+        `proposal.new_etag`. Anything but a definite answer is raised.
         """
 
     @abstractmethod
     async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
-        """All checkpoint rows of a scope, each with its version; none is no error."""
+        """Return all checkpoint rows of a scope, with versions; an empty scope is not an error."""
 
     @abstractmethod
     async def write_checkpoint(
@@ -89,30 +89,30 @@ class Hooks(ABC):
         """
 
     async def open(self) -> None:
-        """Connect; where `creates` is set, create what is missing: a container, tables, a keyspace.
+        """Connect; if `creates` is set, create a missing container, tables or keyspace.
 
         Called once before the first use, again in a forked process or another event loop, and
         again by `create`.
         """
 
     async def close(self) -> None:
-        """Close what the store opened. May be called twice; call `super().close()` too."""
+        """Close what the store opened. May be called twice; call `super().close()` as well."""
 
     def drop_connections(self) -> None:
-        """Use no connection that is open, and close none; `open` is called again.
+        """Abandon open connections without closing them; `open` is called again.
 
-        They belong to the parent of this forked process, or to an event loop that was left.
+        They belong to the parent of this forked process, or to an earlier event loop.
         """
 
     def identity(self, scope: Scope) -> Scope:
-        """The spelling under which two scopes are the same rows."""
+        """Return the canonical spelling of a scope; equal spellings are the same rows."""
         return scope.folded
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
-        """The driver's error as one of ours.
+        """Convert a driver's error to an error of this package.
 
-        `StoreUnavailableError` says that the outcome is unknown: the request may have been
-        carried out, and it is tried again. Every other kind is final.
+        `StoreUnavailableError` means that the outcome is unknown: the request may have been
+        carried out, and is retried. Every other error is final.
         """
         kind = StoreError
         if isinstance(error, PermissionError):
@@ -122,7 +122,7 @@ class Hooks(ABC):
         return kind(f"{type(error).__name__}: {masked(str(error))}")
 
     def hides(self, error: Exception) -> bool:
-        """Whether the driver's error, or one behind it, holds a secret and must not be chained."""
+        """Return whether the error or one of its causes holds a secret and must not be chained."""
         chain = linked(error, (*LINKS, "__context__"))
         return any(masked(str(one)) != str(one) for one in chain)
 
@@ -135,12 +135,12 @@ REMEMBERED_REPORTS = 1000
 
 
 def fresh_etag() -> str:
-    """An etag or version that was never used before, not even by a row that is gone."""
+    """Return an etag or version that was never used before, not even by a deleted row."""
     return os.urandom(16).hex()
 
 
 class HookRunner(Hooks):
-    """Asks a backend's hooks: bounded in time, again where it helps, with our errors only."""
+    """Calls a backend's hooks with time limits and retries; raises errors of this package only."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class HookRunner(Hooks):
 
     @classmethod
     def _known(cls) -> Iterable[str]:
-        """What the constructor takes by name."""
+        """Return the names of the constructor's keyword arguments."""
         parameters = inspect.signature(cls).parameters.values()
         own = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
         return [*own, *StoreSettings.__annotations__]
@@ -187,28 +187,29 @@ class HookRunner(Hooks):
         self._is_open = False
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
-        """Claim two or more partitions, each for itself; answers in the order of the proposals.
+        """Claim two or more partitions independently; return answers in the order of the proposals.
 
-        An exception in the place of an answer, one of ours, concerns that claim only. The default
-        claims in parallel; a backend that can do it in one trip overrides this.
+        An exception in place of an answer must be an error of this package, and concerns that
+        claim only. The default claims in parallel; a backend that can do it in one round trip
+        overrides this.
         """
         return await for_each(self._try_one, proposals, self.settings.max_concurrency)
 
     async def create(self) -> None:
-        """Create what the store needs and what is missing: a container, tables, a keyspace.
+        """Create whatever the store needs and is missing: a container, tables, a keyspace.
 
         Raises:
-            StoreAccessError: the backend refused.
+            StoreAccessError: the backend refused access.
             StoreUnavailableError: no answer within `operation_timeout`.
         """
         self.creates, self._is_open = True, False
         await uninterrupted(self.settings.operation_timeout, self._ready)
 
     async def close(self) -> None:
-        """Close what the store opened, for good in this process and event loop.
+        """Close what the store opened, permanently in this process and event loop.
 
         Close it after the client. Every later call raises `StoreError`, except the release of an
-        ownership, which a client may still be about to do: that connects once more, and closes.
+        ownership, which a client may still be about to make: that connects once more, and closes.
         May be called twice.
         """
         self._closed_in, self._is_open = place(), False
@@ -231,7 +232,7 @@ class HookRunner(Hooks):
         try:
             async with holding(self._opening, seconds_left()):
                 if not self._is_open:
-                    if is_closed:  # what a driver has closed may not open again
+                    if is_closed:  # a closed driver may not be able to open again
                         self.drop_connections()
                     await self._retried(self.open)
                     self._is_open = True
@@ -239,7 +240,7 @@ class HookRunner(Hooks):
             raise StoreUnavailableError("the store is still being opened") from error
 
     def _move(self) -> None:
-        """Begin in another process, knowing nothing, or in another event loop."""
+        """Reset all state for another process, or the connections for another event loop."""
         if self._process_id != os.getpid():
             self._begin_anew()
         elif self._place is not None:
@@ -261,7 +262,7 @@ class HookRunner(Hooks):
             raise
         except Exception as error:
             ours, cause = self.map_error(error), None if self.hides(error) else error
-        # Not raised above, where an error that is hidden would still be its context.
+        # Not raised above, where a hidden error would still be its context.
         raise ours from cause
 
     async def _asked(self, function: Callable[..., Awaitable[T]], *args: object) -> T:
@@ -289,9 +290,9 @@ class HookRunner(Hooks):
         return self._remembered(proposal, answer, asked)
 
     def _remembered(self, proposal: Proposal, answer: Answer, asked: float) -> Answer:
-        """Note a win at once, as old as its question: the rest of its batch may take long.
+        """Record a win at once, dated to its request: the rest of its batch may take long.
 
-        A release meanwhile needs the new etag, also where the batch is cancelled.
+        A release in the meantime needs the new etag, even if the batch is cancelled.
         """
         if not isinstance(answer, Won) or isinstance(answer, Remembered):
             return answer

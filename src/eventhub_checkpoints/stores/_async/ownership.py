@@ -1,4 +1,4 @@
-"""Who owns a partition: lists, claims, renewals and releases."""
+"""Ownership methods of a store: lists, claims, renewals and releases."""
 
 import random
 import time
@@ -25,7 +25,7 @@ from eventhub_checkpoints.stores.hook_results import Lost, Won, on_local_clock
 
 
 class OwnershipMethods(HookRunner):
-    """The ownership half of the SDK's checkpoint store, over a backend's hooks."""
+    """Ownership half of the SDK's checkpoint store, over a backend's hooks."""
 
     @own_client_only
     async def list_ownership(
@@ -35,21 +35,21 @@ class OwnershipMethods(HookRunner):
         consumer_group: str,
         **kwargs: Any,
     ) -> list[dict[str, Any]]:
-        """All ownerships of a consumer group, as fresh dicts.
+        """Return all ownerships of a consumer group, as fresh dicts.
 
         Returns:
-            Dicts with the three names as given, `partition_id`, `owner_id` (`""`: released),
+            Dicts with the three names as passed, `partition_id`, `owner_id` (`""`: released),
             `etag`, and `last_modified_time` in float seconds since the epoch on this process's
-            clock. (The SDK's own text says datetime, and compares it with `time.time()`.)
+            clock. (The SDK documents a datetime, but compares it with `time.time()`.)
 
         Raises:
             InvalidRecordError: a name is empty or holds `/` or a control character.
             StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused.
+            StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
 
         Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
-        `_balance_ownership`: it walks the list three times and edits the rows.
+        `_balance_ownership`: it iterates over the list three times and modifies the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         rows = await uninterrupted(self.settings.operation_timeout, self._list, scope)
@@ -58,23 +58,23 @@ class OwnershipMethods(HookRunner):
     async def claim_ownership(
         self, ownership_list: Iterable[Mapping[str, Any]], **kwargs: Any
     ) -> list[dict[str, Any]]:
-        """Try to take, renew or release each proposed partition; return those that were won.
+        """Try to claim, renew or release each proposed partition; return those that were won.
 
         A proposal wins when its etag is the stored one, or when nothing is stored. A lost one is
-        left out; losing is no error. An empty `owner_id` releases, which never raises. A renewal
-        whose outcome stays unknown is returned unchanged while the server confirmed the row
-        within `keep_unconfirmed` seconds; any other unknown outcome is left out.
+        left out; losing is not an error. An empty `owner_id` releases, which never raises. A
+        renewal whose outcome stays unknown is returned unchanged for `keep_unconfirmed` seconds
+        after the server last confirmed the row; any other unknown outcome is left out.
 
         Args:
-            ownership_list: proposals as the SDK builds them; neither kept nor edited.
+            ownership_list: proposals as the SDK builds them; neither kept nor modified.
 
         Returns:
             Fresh dicts in the order proposed, with the new `etag` and `last_modified_time`.
 
         Raises:
-            InvalidRecordError: a proposal lacks something; raised after all others were tried. Or
-                `ownership_list` is no list of dicts.
-            StoreAccessError: the backend refused; likewise.
+            InvalidRecordError: a proposal is invalid; raised after all others were tried. Or
+                `ownership_list` is not a list of dicts.
+            StoreAccessError: the backend refused access; raised after all were tried.
             StoreNotReadyError: the container, table or keyspace does not exist; likewise.
         """
         failures: list[Exception] = []
@@ -144,7 +144,7 @@ class OwnershipMethods(HookRunner):
             elif isinstance(answer, Exception):
                 return None
             elif proposal.is_release and not known.hold.has_won(proposal.etag):
-                # It came late, and says nothing about a newer claim of the same client.
+                # The release came late, and does not concern a newer claim of the same client.
                 return None
             else:
                 self.counters["lost_claims"] += 1
@@ -153,7 +153,7 @@ class OwnershipMethods(HookRunner):
             return None
 
     async def _settle(self, proposals: Sequence[Proposal]) -> dict[Proposal, Answer]:
-        """Ask until every proposal has a certain answer or the time is over."""
+        """Retry until every proposal has a definite answer or the time is over."""
         answers: dict[Proposal, Answer] = {}
         unanswered: set[Proposal] = set()
         pending, attempt = list(proposals), 0
@@ -187,18 +187,18 @@ class OwnershipMethods(HookRunner):
 
     async def _try_all(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
         if type(self).try_claims is HookRunner.try_claims:
-            # Each is bounded alone: to cut off all of them would forget what some have won.
+            # Each has its own limit: cancelling all of them would lose track of those that won.
             return await self._with_our_errors(lambda: self.try_claims(pending))
         return await self._attempt(2 * seconds_left(), self._try_together, pending)
 
     async def _try_together(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
-        # What it does ends before the whole is cut off, or its winners would not be known.
+        # The hook must end before the outer deadline, or its winners would not be known.
         return await bounded(0.9 * seconds_left(), self.try_claims, pending)
 
     async def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
-        """Whether a conflict was met with an own claim whose answer was lost.
+        """Resolve conflicts with this store's own claims whose answers were lost.
 
-        A release has no owner to be recognised by, and is calm anyway.
+        A release has no owner by which to recognise it, and its conflicts are harmless.
         """
         found: dict[Proposal, Answer] = {}
         for scope in {one.scope for one in conflicts if not one.is_release}:
@@ -224,7 +224,7 @@ class OwnershipMethods(HookRunner):
             self._releasing += 1
         try:
             rows = await for_each(self._release, releases, self.settings.max_concurrency)
-        except RuntimeError as error:  # at the interpreter's end no thread can be started
+        except RuntimeError as error:  # no thread can be started at interpreter shutdown
             log.warning("%d partitions were not released: %s", len(releases), error)
             return {}
         finally:
@@ -232,7 +232,7 @@ class OwnershipMethods(HookRunner):
         return {one: row for one, row in zip(releases, rows, strict=True) if row is not None}
 
     async def _close_again(self) -> None:
-        """Close what the last of the releases after `close` has opened."""
+        """Close the connections that the last release after `close` has opened."""
         with self._guard:
             self._releasing -= 1
             is_last = self._closed_in == place() and not self._releasing
@@ -243,7 +243,7 @@ class OwnershipMethods(HookRunner):
                 log.warning("the connection of a late release was not closed: %s", error)
 
     async def _release(self, proposal: Proposal) -> Ownership | None:
-        """Give a partition up; whatever goes wrong, its ownership expires by itself.
+        """Release a partition; on any failure, its ownership expires by itself.
 
         Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
         `release_ownership`: an error here would escape `receive()` and keep other partitions.
@@ -257,7 +257,7 @@ class OwnershipMethods(HookRunner):
 
     async def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
         await self._ready(is_release=True)
-        # A checkpoint that is being written belongs to the owner that leaves.
+        # A checkpoint that is being written belongs to the owner that is leaving.
         async with holding(self._write_lock(proposal), seconds_left()):
             return await self._release_once_or_twice(proposal)
 
@@ -277,7 +277,7 @@ class OwnershipMethods(HookRunner):
 def proposed(
     ownership_list: Iterable[Mapping[str, Any]], failures: list[Exception]
 ) -> Iterator[Proposal]:
-    """Read the proposals; one that is unusable fails alone, and a release not at all."""
+    """Yield the proposals; an invalid one fails alone, and a release does not fail."""
     for row in checked_rows(ownership_list):
         try:
             yield Proposal.from_dict(row, fresh_etag())

@@ -1,10 +1,10 @@
 # Derived from _async/base.py by tools/unasync.py; edit that file.
-"""The checkpoint store that every backend is: the SDK's four methods over four typed hooks.
+"""Base class of all checkpoint stores: the SDK's four methods over four typed hooks.
 
-A backend subclasses `BaseCheckpointStore` and fills in `read_ownerships`, `try_claim`,
-`read_checkpoints` and `write_checkpoint`. Everything that a backend would get wrong is here: the
-SDK's dicts and habits, parallel claims, retries and what they mean, checkpoints that do not go
-back, clocks, releases. `docs/custom-store.md` builds one from nothing.
+A backend subclasses `BaseCheckpointStore` and implements `read_ownerships`, `try_claim`,
+`read_checkpoints` and `write_checkpoint`. Everything that is easy to get wrong is done here: the
+SDK's dicts and conventions, parallel claims, retries and their consequences, checkpoints that must
+not go back, clocks, releases. `docs/custom-store.md` builds a backend from scratch.
 """
 
 from types import TracebackType
@@ -65,42 +65,42 @@ class BaseCheckpointStore(ContextGuard, OwnershipMethods, CheckpointMethods, Che
     """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
 
     Args:
-        operation_timeout: seconds that a list or a batch of claims may take.
-        write_timeout: seconds that one checkpoint or one release may take.
-        keep_unconfirmed: seconds since the server last confirmed it that an ownership is kept
-            while its renewal has no answer. Must be below the client's
+        operation_timeout: time limit of a list or a batch of claims, in seconds.
+        write_timeout: time limit of one checkpoint or one release, in seconds.
+        keep_unconfirmed: how long, in seconds since the server last confirmed it, an ownership is
+            kept while its renewal is unanswered. Must be below the client's
             `partition_ownership_expiration_interval`.
-        max_concurrency: claims of one batch that are under way at once.
+        max_concurrency: claims of one batch that run at once.
         on_stale: `"log"` a checkpoint that would go back, or `"raise"` `StaleCheckpointError`.
 
-    A store that was closed stays closed: every call raises `StoreError`, except a release.
+    A closed store stays closed: every call except a release raises `StoreError`.
 
     Attributes:
-        counters: how often what happened: `lost_claims`, `unconfirmed_claims`,
+        counters: number of events by kind: `lost_claims`, `unconfirmed_claims`,
             `stale_checkpoints`, `skipped_rows`.
 
     Raises:
-        ConfigurationError: one of the settings cannot work.
+        ConfigurationError: a setting is invalid.
     """
 
     def verify(self) -> None:
-        """Show at start-up that ownerships and checkpoints can be read and written.
+        """Check at start-up that ownerships and checkpoints can be read and written.
 
-        What it writes are two rows of its own, an ownership and a checkpoint, under the names
-        `eventhub-checkpoints`, `verify` and `probe`, that no client asks for. They stay, and are
-        written over the next time: to delete takes a right that a consumer need not have.
+        It writes two rows, an ownership and a checkpoint, under the names `eventhub-checkpoints`,
+        `verify` and `probe`, which no client uses. They are kept and overwritten the next time,
+        because deleting takes a permission that a consumer need not have.
 
         Raises:
             StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused.
+            StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         uninterrupted(self.settings.operation_timeout, self._verify)
 
     def _verify(self) -> None:
         self._ready()
-        # To create a row and to write over it may be two rights. Where another process that
-        # verifies comes first, that is an answer too.
+        # Creating a row and overwriting it may take two permissions. Losing to another process
+        # that verifies at the same time is a valid answer too.
         self._probe(None)
         rows = self.list_ownership(*PROBE)
         self._probe(rows[0]["etag"] if rows else None)

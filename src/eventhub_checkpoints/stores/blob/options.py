@@ -1,4 +1,4 @@
-"""What a blob store of either colour makes of its arguments."""
+"""Constructor arguments that sync and async blob stores share."""
 
 import os
 from collections.abc import Callable
@@ -35,10 +35,10 @@ CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]:
-    """The store's own settings, and what is left for the driver's client.
+    """Return the store's own settings, and the remaining arguments for the driver's client.
 
     Raises:
-        ConfigurationError: a name is almost one of ours; the driver would not look at it.
+        ConfigurationError: a name is a misspelling of a setting; the driver would ignore it.
     """
     names = StoreSettings.__annotations__.keys()
     settings = {name: arguments[name] for name in names & arguments.keys()}
@@ -48,10 +48,10 @@ def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]
 
 
 def check_client(connect: Any, container_client: Any) -> None:
-    """Refuse what cannot be, or make, a client.
+    """Refuse arguments that are not a client, or cannot create one.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: an argument is something else.
     """
     if connect is not None and not callable(connect):
         raise ConfigurationError(
@@ -65,16 +65,16 @@ def check_client(connect: Any, container_client: Any) -> None:
 
 
 def made(make: Callable[..., Client], *args: Any, **kwargs: Any) -> Client:
-    """Make the driver's client.
+    """Create the driver's client.
 
     Raises:
-        ConfigurationError: it cannot be made of what was passed.
+        ConfigurationError: the driver refused the arguments.
     """
     try:
         return make(*args, **kwargs)
     except (ValueError, TypeError) as error:
         said = masked(str(error)).rstrip(".")
-    # Not chained: the driver's own sentence may repeat a secret.
+    # Not chained: the driver's own message may repeat a secret.
     raise ConfigurationError(
         f"the client of azure-storage-blob cannot be made: {said}; credential takes an account "
         "key, a SAS, a dict of account_name and account_key, or a credential of azure-identity"
@@ -82,10 +82,10 @@ def made(make: Callable[..., Client], *args: Any, **kwargs: Any) -> Client:
 
 
 def version_arguments(api_version: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Client arguments that make every request carry this service version.
+    """Return client arguments that make every request carry this service version.
 
-    The driver refuses versions older than its own tests; Azure Stack Hub needs such a one, so
-    those travel as a header.
+    The driver refuses versions older than those it is tested with; Azure Stack Hub needs such
+    versions, so they are sent as a header.
     """
     headers = {**(arguments.get("headers") or {}), "x-ms-version": api_version}
     try:
@@ -96,12 +96,12 @@ def version_arguments(api_version: str, arguments: dict[str, Any]) -> dict[str, 
 
 
 def emulator_credential() -> AzureNamedKeyCredential:
-    """The key that every emulator has."""
+    """Return the published key, which every emulator accepts."""
     return AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
 
 
 def connection_string_for(address: ContainerUrl) -> str | None:
-    """The environment's connection string, if it is of the same account."""
+    """Return the connection string in the environment if it is for the same account."""
     text = os.environ.get(CONNECTION_STRING)
     if not text:
         return None
@@ -116,7 +116,7 @@ def connection_string_for(address: ContainerUrl) -> str | None:
 
 
 def ways_to_a_credential(address: ContainerUrl) -> str:
-    """What to say where there is no credential at all."""
+    """Return the message for a missing credential."""
     return (
         f"no credential for {address.account_url}: pass credential=, put a SAS into the URL, "
         f"set {CONNECTION_STRING} for that account, or install azure-identity"

@@ -1,4 +1,4 @@
-"""Names, metadata and status codes of the blobs, as every official SDK has them."""
+"""Names, metadata and status codes of the blobs, as in every official SDK."""
 
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
@@ -20,14 +20,14 @@ NameCase = Literal["lower", "as-typed"]
 KINDS: tuple[Kind, ...] = ("ownership", "checkpoint")
 
 LONGEST_NAME = 1024
-"""Characters in a blob's name. Source: Azure Storage, "Naming and Referencing Containers"."""
+"""Maximum length of a blob name. Source: Azure Storage, "Naming and Referencing Containers"."""
 
 
 def checked_name_case(name_case: str) -> NameCase:
-    """One of the two ways to spell a scope.
+    """Return the name case of a scope, if it is valid.
 
     Raises:
-        ConfigurationError: it is neither.
+        ConfigurationError: it is not a `NameCase`.
     """
     if name_case == "lower":
         return "lower"
@@ -37,13 +37,13 @@ def checked_name_case(name_case: str) -> NameCase:
 
 
 def prefix(scope: Scope, kind: Kind, name_case: NameCase) -> str:
-    """What the names of a scope's blobs of one kind begin with."""
+    """Return the name prefix of a scope's blobs of one kind."""
     spelled = scope.folded if name_case == "lower" else scope
     return f"{spelled}/{kind}/"
 
 
 def scope_of(beginning: str) -> Scope | None:
-    """The scope of the blobs whose names begin so; None where it is no scope's `a/b/c/`."""
+    """Return the scope of a blob name prefix; None if it is not of the form `a/b/c/`."""
     try:
         return Scope.checked(*beginning.removesuffix("/").split("/"))
     except (InvalidRecordError, TypeError):
@@ -51,10 +51,10 @@ def scope_of(beginning: str) -> Scope | None:
 
 
 def blob_name(scope: Scope, kind: Kind, partition_id: str, name_case: NameCase) -> str:
-    """The name of one partition's blob.
+    """Return the name of one partition's blob.
 
     Raises:
-        InvalidRecordError: the whole is longer than the service allows.
+        InvalidRecordError: the name is longer than the service allows.
     """
     name = prefix(scope, kind, name_case) + partition_id
     if len(name) > LONGEST_NAME:
@@ -67,7 +67,7 @@ def blob_name(scope: Scope, kind: Kind, partition_id: str, name_case: NameCase) 
 
 
 DEFAULT_API_VERSION = "2019-07-07"
-"""What the official Python stores send. Source: azure-eventhub-checkpointstoreblob 1.2.0."""
+"""Sent by the official Python stores. Source: azure-eventhub-checkpointstoreblob 1.2.0."""
 
 RIGHTS = {
     "list": "List on the container",
@@ -81,7 +81,7 @@ ROLE = "the role 'Storage Blob Data Contributor' has all that is needed"
 
 
 class Verdict(Enum):
-    """What an answer that is no success says about a conditional write."""
+    """Reason for which a conditional write failed."""
 
     LOST = auto()
     ABSENT = auto()
@@ -89,10 +89,10 @@ class Verdict(Enum):
 
 
 def verdict(status: int | None, code: str) -> Verdict:
-    """Whether somebody else was first, no blob is there, or the request failed.
+    """Return whether the write conflicted, the blob does not exist, or the request failed.
 
-    A status alone does not tell: 404 is also a missing container, 409 one that is being deleted,
-    412 also a blob that somebody has leased.
+    The status alone is ambiguous: 404 may be a missing container, 409 a container that is being
+    deleted, 412 a leased blob.
     """
     if (status, code) in {(409, "BlobAlreadyExists"), (412, "ConditionNotMet")}:
         return Verdict.LOST
@@ -102,17 +102,17 @@ def verdict(status: int | None, code: str) -> Verdict:
 
 
 def is_blocked(status: int | None, code: str) -> bool:
-    """Whether this one blob cannot be written by anybody: it is leased, or immutable."""
+    """Return whether no client can write this one blob: it is leased, or immutable."""
     return status in {409, 412} and not code.startswith("Container")
 
 
 def ownership_metadata(owner_id: str) -> dict[str, str]:
-    """An ownership as metadata; `""` when the partition is released."""
+    """Return an ownership as metadata; `owner_id` is `""` for a released partition."""
     return {"ownerid": header_text("owner_id", owner_id)}
 
 
 def checkpoint_metadata(checkpoint: Checkpoint) -> dict[str, str]:
-    """A checkpoint as metadata: always both keys, an offset that is not known as `""`."""
+    """Return a checkpoint as metadata: always both keys, an unknown offset as `""`."""
     return {
         "offset": header_text("offset", checkpoint.offset),
         "sequencenumber": str(checkpoint.sequence_number),
@@ -120,7 +120,7 @@ def checkpoint_metadata(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def header_text(field: str, value: str) -> str:
-    """A value that survives as an HTTP header.
+    """Return the value if it can be sent unchanged as an HTTP header.
 
     Raises:
         InvalidRecordError: it is not ASCII, or begins or ends with a space.
@@ -131,23 +131,23 @@ def header_text(field: str, value: str) -> str:
 
 
 def bare_etag(etag: str) -> str:
-    """The etag without quotes: a list gives it bare, a write quoted."""
+    """Return the etag without quotes: a list returns it bare, a write quoted."""
     return etag.strip('"')
 
 
 def server_time(date: str | None) -> float | None:
-    """A response's `Date` in epoch seconds (resolution 1 s); None where a proxy removed it."""
+    """Return a response's `Date` in epoch seconds (resolution 1 s); None if a proxy removed it."""
     return parsedate_to_datetime(date).timestamp() if date else None
 
 
 def failure(status: int, code: str, operation: str, where: str) -> StoreError:
-    """The error for a status that is no success.
+    """Return the error for an unsuccessful status.
 
     Args:
         status: of the response.
         code: the response's `x-ms-error-code`; `""` if there is none.
         operation: a key of `RIGHTS`.
-        where: the container and its account, for people.
+        where: the container and its account, for messages.
     """
     said = f"{status} {code}".strip()
     if code in {"ContainerNotFound", "ContainerBeingDeleted"}:
@@ -165,7 +165,7 @@ def failure(status: int, code: str, operation: str, where: str) -> StoreError:
 
 
 def refusal(code: str, operation: str) -> str:
-    """What the service says is missing, in words."""
+    """Return a message about the missing permission."""
     if code == "AuthorizationPermissionMismatch":
         return f"the credential lacks {RIGHTS[operation]}; {ROLE}"
     if code in {"AuthorizationResourceTypeMismatch", "AuthorizationServiceMismatch"}:

@@ -1,4 +1,4 @@
-"""Answers of azure-storage-blob: listed blobs as records, errors, etags."""
+"""Responses of azure-storage-blob: listed blobs as records, errors, etags."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
@@ -27,7 +27,7 @@ def rows_of(
     server_now: float | None,
     read: Callable[[str, BlobProperties], Row | None],
 ) -> Listing[Row]:
-    """The rows among the blobs whose names begin with `start`; foreign ones are skipped."""
+    """Return the rows among the blobs whose names begin with `start`; skip foreign blobs."""
     rows: list[Row] = []
     skipped: list[str] = []
     for blob in blobs:
@@ -41,7 +41,7 @@ def rows_of(
 
 
 def ownership_row(scope: Scope, partition_id: str, blob: BlobProperties) -> Ownership:
-    """The ownership that a listed blob holds."""
+    """Return the ownership that a listed blob holds."""
     return Ownership(
         scope,
         partition_id,
@@ -52,18 +52,18 @@ def ownership_row(scope: Scope, partition_id: str, blob: BlobProperties) -> Owne
 
 
 def checkpoint_row(scope: Scope, partition_id: str, blob: BlobProperties) -> Checkpoint:
-    """The checkpoint that a blob holds, without a position where it holds none."""
+    """Return the checkpoint that a blob holds, without a position if it has none."""
     return checkpoint_of(scope, partition_id, blob.metadata or {}, bare_etag(blob.etag))
 
 
 def readable_checkpoint(scope: Scope, partition_id: str, blob: BlobProperties) -> Checkpoint | None:
-    """The checkpoint that a listed blob holds; None if it tells nothing."""
+    """Return the checkpoint that a listed blob holds; None if it has no position."""
     row = checkpoint_row(scope, partition_id, blob)
     return row if row.is_readable else None
 
 
 def expected(error: HttpResponseError) -> Verdict:
-    """The verdict of an answer that a conditional write may get; any other is raised."""
+    """Return the verdict for an expected failure of a conditional write; raise any other."""
     found = verdict(error.status_code, error_code(error))
     if found is Verdict.FAILED:
         raise error
@@ -71,7 +71,7 @@ def expected(error: HttpResponseError) -> Verdict:
 
 
 def new_etag(answer: Mapping[str, Any]) -> str:
-    """The etag of a write that was confirmed; without one, somebody else has answered."""
+    """Return the etag of a confirmed write; without one, the answer is not from the service."""
     etag = answer.get("etag")
     if not etag:
         raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
@@ -79,13 +79,13 @@ def new_etag(answer: Mapping[str, Any]) -> str:
 
 
 def error_code(error: HttpResponseError) -> str:
-    """The service's own code for the error; `""` if there is none."""
+    """Return the service's error code; `""` if there is none."""
     code = getattr(error, "error_code", None)
     return str(getattr(code, "value", code) or "")
 
 
 def operation_of(error: HttpResponseError) -> str:
-    """What was asked for, by the request that was refused."""
+    """Return the operation of the request that was refused."""
     request = cast("Any", error.response).request
     if request.method == "GET":
         return "list"
@@ -99,7 +99,7 @@ def operation_of(error: HttpResponseError) -> str:
 
 
 def unreached(error: AzureError | OSError) -> str:
-    """What to say where no answer came: the cause, without the request that the driver repeats."""
+    """Return the cause of a missing response, without the request that the driver repeats."""
     cause = innermost(error)
     if isinstance(cause, TimeoutError):
         return "no answer in time"
@@ -110,16 +110,16 @@ def unreached(error: AzureError | OSError) -> str:
 
 
 def refused_credential(error: ClientAuthenticationError) -> str:
-    """What to say where a request got no token or could not be signed."""
+    """Return the message for a request that got no token or could not be signed."""
     if type(error).__name__ == "AzureSigningError":
         return "the account key is not in base64; copy it again from the account's access keys"
     return f"{masked(str(error))} ({type(error).__name__})"
 
 
 def may_be_absent(error: HttpResponseError) -> bool:
-    """Whether this server says "condition not met" of a blob that is not there.
+    """Return whether this server answers "condition not met" for a missing blob.
 
-    Azure answers 404; Azurite 3.35 answers 412, and is told by its `Server` header.
+    Azure answers 404; Azurite 3.35 answers 412, and is recognised by its `Server` header.
     """
     headers = cast("Any", error.response).headers
     return str(headers.get("Server", "")).startswith("Azurite")

@@ -1,4 +1,4 @@
-"""Addresses of containers."""
+"""Container URLs."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from eventhub_checkpoints._shared.suggestions import did_you_mean
 from eventhub_checkpoints.errors import ConfigurationError
 
 EMULATOR_ACCOUNT = "devstoreaccount1"
-EMULATOR_KEY = (  # published with the emulator, the same everywhere: no secret
+EMULATOR_KEY = (  # published with the emulator and the same everywhere: not a secret
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 EXPECTED = "https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]"
@@ -36,7 +36,7 @@ CONTAINER = re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 @dataclass(frozen=True, slots=True)
 class ContainerUrl:
-    """A container's address, taken apart.
+    """Components of a container's URL.
 
     Attributes:
         account_url: without container and query.
@@ -50,12 +50,12 @@ class ContainerUrl:
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Take apart `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`.
+        """Parse `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`.
 
         The account of an emulator, and of a host that is an IP address, is the path's first part.
 
         Raises:
-            ConfigurationError: it is no such URL, or the container's name cannot be one.
+            ConfigurationError: it is not such a URL, or the container's name is invalid.
         """
         checked_text("the container's URL", url)
         try:
@@ -84,7 +84,7 @@ class ContainerUrl:
 
     @property
     def is_emulator(self) -> bool:
-        """Whether the emulator's published key opens it."""
+        """Return whether the emulator's published key is accepted."""
         return self.account_url.endswith(f"/{EMULATOR_ACCOUNT}")
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class ContainerUrl:
 
 
 def is_ip(host: str | None) -> bool:
-    """Whether the host is an address rather than a name."""
+    """Return whether the host is an IP address rather than a name."""
     try:
         ip_address(host or "")
     except ValueError:
@@ -103,10 +103,11 @@ def is_ip(host: str | None) -> bool:
 
 
 def checked_text(what: str, value: Any) -> str:
-    """A text that was given, and not an environment variable that is not set.
+    """Return the value if it is a string, and not, for example, an unset environment variable.
 
     Raises:
-        ConfigurationError: it is no text; only None is shown, for bytes may hold a secret.
+        ConfigurationError: it is not a string; only None is shown, because bytes may hold a
+            secret.
     """
     if not isinstance(value, str):
         found = "None" if value is None else f"of type {type(value).__name__}"
@@ -117,10 +118,10 @@ def checked_text(what: str, value: Any) -> str:
 
 
 def checked_connection_string(text: Any) -> str:
-    """A connection string of a storage account, as the driver takes it.
+    """Return a connection string of a storage account, as the driver accepts it.
 
     Raises:
-        ConfigurationError: it is none; the message does not repeat it, for it holds a key.
+        ConfigurationError: it is invalid; the message does not repeat it, because it holds a key.
 
     Source: azure-storage-blob 12.30, `_shared/base_client.py`, `parse_connection_str`.
     """
@@ -140,10 +141,10 @@ def checked_connection_string(text: Any) -> str:
 
 
 def checked_account(url: Any) -> str:
-    """An account's address, as the driver takes it: a host does without `https://`.
+    """Return an account's URL, as the driver accepts it: a host may omit `https://`.
 
     Raises:
-        ConfigurationError: it is none; it is not shown, for it may be a connection string.
+        ConfigurationError: it is invalid; it is not shown, because it may be a connection string.
     """
     if not ACCOUNT.fullmatch(checked_text("the account URL", url).partition("?")[0]):
         raise ConfigurationError(
@@ -158,7 +159,7 @@ def check_service(url: str) -> None:
     """Refuse the address of a service other than Blob Storage.
 
     Raises:
-        ConfigurationError: it is one.
+        ConfigurationError: it is such an address.
 
     Source: Azure Storage, "Storage account overview", "Storage account endpoints".
     """
@@ -170,7 +171,7 @@ def check_service(url: str) -> None:
 
 
 def checked_container(name: Any) -> str:
-    """A name that a container can have.
+    """Return a container's name if it is valid.
 
     Raises:
         ConfigurationError: the service would refuse it.
@@ -178,7 +179,7 @@ def checked_container(name: Any) -> str:
     Source: Azure Storage, "Naming and Referencing Containers, Blobs, and Metadata".
     """
     if not CONTAINER.fullmatch(checked_text("the container name", name)):
-        is_one_word = {*":;=@?%"}.isdisjoint(name)  # else it may be a part of a URL with a password
+        is_one_word = {*":;=@?%"}.isdisjoint(name)  # otherwise it may be a URL with a password
         raise ConfigurationError(
             f"{quoted(name) if is_one_word else 'this'} is no container name: expected 3 to 63 "
             "lower-case letters, digits and single hyphens, without a path"

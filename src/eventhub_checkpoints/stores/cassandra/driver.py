@@ -1,4 +1,4 @@
-"""cassandra-driver: how to connect, and statements as it takes them."""
+"""Connecting with cassandra-driver, and statements in its types."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -71,7 +71,7 @@ RECONNECT_SECONDS = (0.2, 2.0)
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How an own cluster is reached; its text has no password.
+    """Connection parameters of the store's own cluster; the repr has no password.
 
     Attributes:
         contact_points: hosts and ports of some nodes.
@@ -96,10 +96,10 @@ class Login:
         ssl_context: SSLContext | None,
         connect_timeout: float,
     ) -> Self:
-        """What a store's constructor was given.
+        """Validate the arguments of a store's constructor.
 
         Raises:
-            ConfigurationError: one of them cannot work.
+            ConfigurationError: an argument is invalid.
         """
         if isinstance(contact_points, str):
             contact_points = contact_points.split(",")
@@ -121,17 +121,17 @@ class Login:
 
     @property
     def address(self) -> str:
-        """Where it goes, for people."""
+        """Return the contact points, for messages."""
         hosts = [(f"[{host}]" if ":" in host else host, port) for host, port in self.contact_points]
         points = [f"{host}:{port}" for host, port in hosts]
         datacenter = f" (datacenter {quoted(self.datacenter)})" if self.datacenter else ""
         return f"Cassandra at {shortened(points)}{datacenter}"
 
     def connected(self, seconds: float) -> Session:
-        """A session of a new cluster; blocks.
+        """Connect to a new cluster and return its session; blocks.
 
         Args:
-            seconds: the time that is left, of which no node that is silent may take all.
+            seconds: the time that is left, which no unresponsive node may use up alone.
 
         Raises:
             ConfigurationError: the cluster has no such datacenter.
@@ -147,7 +147,7 @@ class Login:
             raise
 
     def _check_datacenter(self, cluster: Cluster, error: Exception) -> None:
-        """Tell a name that is wrong from nodes that are away, of which the driver says the same."""
+        """Tell an unknown datacenter from unavailable nodes; the driver's error is the same."""
         found = {one.datacenter for one in cluster.metadata.all_hosts() if one.datacenter}
         if found and self.datacenter and self.datacenter not in found:
             names = ", ".join(nearest_first(self.datacenter, sorted(found)))
@@ -171,17 +171,17 @@ class Login:
             reconnection_policy=ExponentialReconnectionPolicy(*RECONNECT_SECONDS, None),
             connect_timeout=seconds,
             control_connection_timeout=seconds,
-            # The schema of a large cluster takes long to read; only one keyspace matters here.
+            # Reading the schema of a large cluster takes long; only one keyspace matters here.
             schema_metadata_enabled=False,
             application_name="eventhub-checkpoints",
         )
-        # Where to begin to negotiate, downwards: the driver would try two of another product first.
+        # Negotiation starts here, downwards: the driver would first try two of DataStax Enterprise.
         cluster.protocol_version = ProtocolVersion.V5
         return cluster
 
 
 def shortened(texts: Sequence[str], most: int = 3) -> str:
-    """The first of many, for people."""
+    """Return the first strings and the number of the others, for messages."""
     rest = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + rest
 
@@ -190,10 +190,10 @@ EMPTY = Login((), None, None, None, None, CONNECT_SECONDS)
 
 
 def way_in(login: Login, session: Session | None) -> Login | Session:
-    """How to reach the cluster: what to connect with, or a caller's session.
+    """Return how to reach the cluster: connection parameters, or the caller's session.
 
     Raises:
-        ConfigurationError: neither is given, or both.
+        ConfigurationError: neither was passed, or both.
     """
     is_empty = login == replace(EMPTY, connect_timeout=login.connect_timeout)
     if session is None:
@@ -206,11 +206,11 @@ def way_in(login: Login, session: Session | None) -> Login | Session:
 
 
 def started(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> Future[T]:
-    """Run what blocks in a thread that nobody has to wait for.
+    """Run a blocking function in a daemon thread, which does not delay interpreter exit.
 
     Args:
         function: connects or prepares; the driver has no other way to do that.
-        undo: is given the result if the future was cancelled meanwhile.
+        undo: called with the result if the future was cancelled in the meantime.
     """
     outcome: Future[T] = Future()
 
@@ -231,17 +231,17 @@ def started(function: Callable[[], T], undo: Callable[[T], object] | None = None
 
 
 def first_host(session: Session) -> Host | None:
-    """The node that is told to change the schema; every client that can reach it finds the same.
+    """Return the node for schema changes; every client that can reach it chooses the same.
 
-    Two nodes that are asked at the same moment could create one table twice, each with an
-    identity of its own, and rows would be lost.
+    Two nodes that create one table at the same moment could give it two ids, and rows would be
+    lost.
     """
     hosts = [host for host in session.get_pool_state() if host.is_up]
     return min(hosts, key=lambda host: str(host.host_id), default=None)
 
 
 def shut_down(session: Session) -> None:
-    """Close a session of our own and its cluster; blocks."""
+    """Close a session of the store and its cluster; blocks."""
     session.cluster.shutdown()
 
 
@@ -250,28 +250,28 @@ NO_RETRIES = FallthroughRetryPolicy()
 
 
 def read_of(prepared: PreparedStatement, values: Sequence[object]) -> Statement:
-    """A read of one scope, which sees every transaction that may have been carried out."""
+    """Return a read of one scope that sees every transaction that may have been carried out."""
     bound = prepared.bind(values)
     bound.consistency_level = ConsistencyLevel.LOCAL_SERIAL
-    bound.fetch_size = None  # one page is one moment; a scope has some thousand rows at most
+    bound.fetch_size = None  # one page is one moment; a scope has a few thousand rows at most
     return retried_by_base(bound, is_idempotent=True)
 
 
 def scan_of(prepared: PreparedStatement) -> Statement:
-    """A read of the keys of all scopes, page by page; the server does not do that serially."""
+    """Return a paged read of the keys of all scopes; the server cannot do that serially."""
     bound = prepared.bind(())
     bound.consistency_level = ConsistencyLevel.LOCAL_QUORUM
     return retried_by_base(bound, is_idempotent=True)
 
 
 def look_of(text: str) -> Statement:
-    """A read of what describes the keyspace, which is made once."""
+    """Return a one-off query of the system tables that describe the keyspace."""
     statement = SimpleStatement(text, consistency_level=ConsistencyLevel.LOCAL_QUORUM)
     return retried_by_base(statement, is_idempotent=True)
 
 
 def write_of(statements: Iterable[tuple[PreparedStatement, Sequence[object]]]) -> Statement:
-    """Conditional statements about rows of one scope: all are carried out, or none is."""
+    """Return conditional statements about rows of one scope: all are carried out, or none."""
     bound = [prepared.bind(values) for prepared, values in statements]
     whole: Statement = bound[0] if len(bound) == 1 else BatchStatement(BatchType.UNLOGGED)
     for one in bound if len(bound) > 1 else ():
@@ -282,17 +282,17 @@ def write_of(statements: Iterable[tuple[PreparedStatement, Sequence[object]]]) -
 
 
 def retried_by_base(statement: Statement, is_idempotent: bool) -> Statement:
-    """The statement, without the driver's own retries: it would meet its own first attempt."""
+    """Return the statement without the driver's retries: they would conflict with the first try."""
     statement.retry_policy = NO_RETRIES
     statement.is_idempotent = is_idempotent
     return statement
 
 
 def rows_of(answer: ResultSet) -> list[Row]:
-    """The rows of one page as dicts, whichever of its row factories the session has.
+    """Return the rows of one page as dicts, for each row factory of the driver.
 
     Raises:
-        ConfigurationError: it has one of a caller's own.
+        ConfigurationError: the session has a custom row factory.
     """
     names, rows = answer.column_names or (), answer.current_rows
     rows = [] if rows is None else list(rows)

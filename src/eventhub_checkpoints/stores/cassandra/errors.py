@@ -1,4 +1,4 @@
-"""What the driver's errors mean."""
+"""Mapping of the Cassandra driver's errors."""
 
 from collections.abc import Mapping
 
@@ -41,7 +41,7 @@ UNKNOWN_OUTCOME = (
     *(ServerError, OverloadedErrorMessage, IsBootstrappingErrorMessage, TruncateError),
 )
 ABSENT = ("does not exist", "doesn't exist", "unconfigured table", "unconfigured columnfamily")
-"""What the server says of a table or keyspace that is not there; it has no code of its own."""
+"""The server's messages for a missing table or keyspace, which has no error code."""
 
 
 TLS = {
@@ -54,11 +54,11 @@ TLS = {
         "its certificate is not trusted: load its authority into ssl_context",
     ),
 }
-"""What no second attempt mends, by the words of OpenSSL."""
+"""TLS failures that no retry can fix, by the reason in OpenSSL's message."""
 
 
 def unreached(error: Exception, where: str) -> CheckpointStoreError | None:
-    """The error for a cluster that did not answer or let nobody in; None for any other error."""
+    """Return the error for an unreachable cluster or a refused login; None for other errors."""
     if isinstance(error, UnresolvableContactPoints):
         return StoreUnavailableError(
             f"{where}: the names of the contact points cannot be resolved; check them, and DNS"
@@ -75,8 +75,8 @@ def unreached(error: Exception, where: str) -> CheckpointStoreError | None:
 
 
 def no_host(error: NoHostAvailable, where: str) -> CheckpointStoreError:
-    """The error for nodes of which none could be used."""
-    # The driver gives the nodes with their errors, or only the nodes.
+    """Return the error for nodes of which none could be used."""
+    # The driver passes the nodes with their errors, or only the nodes.
     found = error.errors if isinstance(error.errors, Mapping) else dict.fromkeys(error.errors or ())
     for cause in found.values():
         if isinstance(cause, AuthenticationFailed):
@@ -93,7 +93,7 @@ def no_host(error: NoHostAvailable, where: str) -> CheckpointStoreError:
 
 
 def not_let_in(error: Exception, where: str) -> StoreAccessError:
-    """The error for a refused login."""
+    """Return the error for a refused login."""
     return StoreAccessError(
         f"{where}: the user and password were refused, or are missing ({text_of(error)}); give "
         "both, in the URL or as credential=(USER, PASSWORD)"
@@ -101,21 +101,21 @@ def not_let_in(error: Exception, where: str) -> StoreAccessError:
 
 
 def reason(error: Exception | None) -> str:
-    """Why one node could not be used."""
+    """Return why one node could not be used."""
     if error is None:
         return "no connection"
     if isinstance(error, TimeoutError | OperationTimedOut):
         return "no answer in time"
-    # The driver puts the address, which stands in front already, before the cause.
+    # The driver puts the address, which the message already begins with, before the cause.
     return text_of(error).rpartition("Last error: ")[2] or type(error).__name__
 
 
 def mapped(error: Exception, where: str) -> CheckpointStoreError:
-    """The driver's error as one of ours.
+    """Convert a driver's error to an error of this package.
 
     Args:
-        error: the driver's own, or that a time has run out.
-        where: what was asked, for people.
+        error: the driver's error, or a timeout.
+        where: cluster and keyspace, for messages.
     """
     if found := unreached(error, where):
         return found
@@ -145,10 +145,10 @@ def mapped(error: Exception, where: str) -> CheckpointStoreError:
 
 
 def is_absent(error: Exception) -> bool:
-    """Whether the server says that a table or the keyspace is not there."""
+    """Return whether the server reports that a table or the keyspace does not exist."""
     return isinstance(error, InvalidRequest) and any(word in str(error) for word in ABSENT)
 
 
 def text_of(error: Exception) -> str:
-    """What the driver says, in one line."""
+    """Return the driver's message, in one line."""
     return masked(" ".join(str(error).split()))

@@ -15,12 +15,13 @@ from eventhub_checkpoints.stores.record_format import is_row, owner_of, position
 DEFAULT_KEYSPACE = "eventhub_checkpoints"
 KEYSPACE = re.compile("[a-z][a-z0-9_]{0,47}")
 APPLIED = "[applied]"
-"""The column that tells whether a conditional statement was carried out."""
+"""Column of the answer that shows whether a conditional statement was carried out."""
 BATCH_LIMIT = 128
-"""Claims in one conditional batch: a larger one would hold the clients up that wait for it."""
+"""Claims in one conditional batch: a larger one would delay the clients that wait for it."""
 CAS_WRITE_UNKNOWN = 0x1700
-"""The protocol's code for a transaction without a certain end. cassandra-driver 3.30 has no
-exception for it. Source: Cassandra 5.0, `doc/native_protocol_v5.spec`, section 8."""
+"""Protocol code of a transaction with an unknown outcome. cassandra-driver 3.30 has no
+exception for it. Source: Cassandra 5.0, `doc/native_protocol_v5.spec`, section 8.
+"""
 
 SCOPE_KEY = "fully_qualified_namespace, eventhub_name, consumer_group"
 OF_SCOPE = "fully_qualified_namespace = ? AND eventhub_name = ? AND consumer_group = ?"
@@ -42,12 +43,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     PRIMARY KEY ((fully_qualified_namespace, eventhub_name, consumer_group), partition_id))""",
     ),
 )
-"""What leads from one version of the tables to the next. Only appended to; each statement may be
-carried out twice, and leaves the tables usable for the release before."""
+"""Statements from each version of the tables to the next. Append only; each statement can be
+repeated, and leaves the tables usable for the previous release.
+"""
 
 
 class Statements(NamedTuple):
-    """The statements about one keyspace, with its name in front of every table."""
+    """Statements about one keyspace, with its name in front of every table."""
 
     list_ownerships: str
     claim_new: str
@@ -66,7 +68,7 @@ class Statements(NamedTuple):
 
     @classmethod
     def of(cls, keyspace: str) -> "Statements":
-        """The statements about a keyspace whose name was checked."""
+        """Return the statements about a keyspace whose name was validated."""
         ownership, checkpoint, version = (
             f'"{keyspace}".{table}' for table in ("ownership", "checkpoint", "version")
         )
@@ -78,27 +80,27 @@ class Statements(NamedTuple):
         return cls(
             list_ownerships=f"SELECT partition_id, owner_id, etag, last_modified_time, {NOW} AS "
             f"server_now FROM {ownership} WHERE {OF_SCOPE}",
-            # Atomic: the row is created only if there is none.
+            # Atomic: the row is created only if none exists.
             claim_new=f"INSERT INTO {ownership} ({SCOPE_KEY}, partition_id, owner_id, etag, "
             f"last_modified_time) VALUES (?, ?, ?, ?, ?, ?, {NOW}) IF NOT EXISTS",
-            # Atomic: the row is taken over only with the etag that was seen.
+            # Atomic: the row is updated only if it carries the etag that was seen.
             claim_over=f"UPDATE {ownership} SET owner_id = ?, etag = ?, last_modified_time = {NOW} "
             f"WHERE {OF_ROW} IF etag = ?",
             list_checkpoints=f"SELECT partition_id, offset, sequence_number, version "
             f"FROM {checkpoint} WHERE {OF_SCOPE}",
             read_checkpoint=f"SELECT partition_id, offset, sequence_number, version "
             f"FROM {checkpoint} WHERE {OF_ROW}",
-            # Atomic: the row is created only if there is none; if there is one, it is answered.
+            # Atomic: the row is created only if none exists; an existing row is returned.
             create_checkpoint=f"INSERT INTO {checkpoint} (offset, sequence_number, version, "
             f"writer, {SCOPE_KEY}, partition_id, last_modified_time) "
             f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, {NOW}) IF NOT EXISTS",
-            # Atomic: the row is written over only in the version that was seen.
+            # Atomic: the row is updated only if it has the version that was seen.
             update_checkpoint=f"{new_position} IF version = ?",
-            # Atomic: the row is written over in any version, but only if there is one.
+            # Atomic: the row is updated in any version, but only if it exists.
             replace_checkpoint=f"{new_position} IF EXISTS",
             scopes=pair("SELECT DISTINCT " + SCOPE_KEY + " FROM {}", tables),
             partitions=pair("SELECT partition_id FROM {} WHERE " + OF_SCOPE, tables),
-            # Atomic: counts the row only if it was there.
+            # Atomic: the row is counted only if it existed.
             delete=pair("DELETE FROM {} WHERE " + OF_ROW + " IF EXISTS", tables),
             keyspace_exists="SELECT keyspace_name FROM system_schema.keyspaces "
             f"WHERE keyspace_name = '{keyspace}'",
@@ -109,15 +111,15 @@ class Statements(NamedTuple):
 
 
 def pair(statement: str, tables: tuple[str, str]) -> tuple[str, str]:
-    """The same statement about both tables."""
+    """Return a statement once for each of the two tables."""
     return statement.format(tables[0]), statement.format(tables[1])
 
 
 def checked_keyspace(name: Any) -> str:
-    """A name that a keyspace can have without regard to case.
+    """Return a keyspace's name if it is valid without quotes, regardless of case.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: the name is invalid.
     """
     if not isinstance(name, str) or not KEYSPACE.fullmatch(name):
         raise ConfigurationError(
@@ -128,11 +130,11 @@ def checked_keyspace(name: Any) -> str:
 
 
 def checked_replication(replication: Any, datacenter: str | None) -> dict[str, Any]:
-    """Where the copies of a new keyspace are kept, as Cassandra's map.
+    """Return the replication of a new keyspace, as Cassandra's map.
 
     Args:
-        replication: how many copies, or the whole map.
-        datacenter: where the copies are; None: anywhere.
+        replication: the number of copies, or the whole map.
+        datacenter: where the copies are kept; None: anywhere.
 
     Raises:
         ConfigurationError: it is neither.
@@ -150,24 +152,24 @@ def checked_replication(replication: Any, datacenter: str | None) -> dict[str, A
 
 
 def keyspace_definition(keyspace: str, replication: Mapping[str, Any]) -> str:
-    """The statement that creates a keyspace, unless it exists."""
+    """Return the statement that creates a keyspace unless it exists."""
     pairs = ", ".join(f"{cql_text(name)}: {cql_text(value)}" for name, value in replication.items())
     return f'CREATE KEYSPACE IF NOT EXISTS "{keyspace}" WITH replication = {{{pairs}}}'
 
 
 def definitions(keyspace: str, applied: int) -> list[str]:
-    """The statements that bring the tables from a version to the newest; 0: from nothing."""
+    """Return the statements from a version of the tables to the newest; 0: no tables."""
     texts = [TABLE_OF_VERSIONS, *(text for one in MIGRATIONS[applied:] for text in one)]
     return [text.format(keyspace=f'"{keyspace}"') for text in texts]
 
 
 def cql_text(value: object) -> str:
-    """A value as a text in CQL."""
+    """Return a value as a CQL string literal."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
 def scope_key(scope: Scope) -> tuple[str, str, str]:
-    """What stands in the key of a scope's rows: its names in lower case."""
+    """Return the key columns of a scope's rows: its names in lower case."""
     folded = scope.folded
     return folded.fully_qualified_namespace, folded.eventhub_name, folded.consumer_group
 
@@ -176,12 +178,12 @@ Row = Mapping[str, Any]
 
 
 def seconds(time: datetime | None) -> float:
-    """A time that the driver read, which has no zone and is UTC; a row without one is very old."""
+    """Convert the driver's naive UTC time; a row without one counts as very old."""
     return time.replace(tzinfo=UTC).timestamp() if time else 0.0
 
 
 def ownerships(scope: Scope, rows: Sequence[Row]) -> Listing[Ownership]:
-    """The ownerships of a scope; a row that nobody could claim over is skipped."""
+    """Return the ownerships of a scope; skip rows that no claim could replace."""
     readable = [row for row in rows if row["etag"] and is_row(row["partition_id"], {})]
     found = [
         Ownership(
@@ -198,7 +200,7 @@ def ownerships(scope: Scope, rows: Sequence[Row]) -> Listing[Ownership]:
 
 
 def checkpoints(scope: Scope, rows: Sequence[Row]) -> Listing[Checkpoint]:
-    """The checkpoints of a scope; a row that tells nothing is skipped."""
+    """Return the checkpoints of a scope; skip rows without a position."""
     readable = [
         row
         for row in rows
@@ -209,23 +211,23 @@ def checkpoints(scope: Scope, rows: Sequence[Row]) -> Listing[Checkpoint]:
 
 
 def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
-    """The checkpoint of a row, without a position where it has none."""
+    """Return the checkpoint of a row, without a position if it has none."""
     fields = position_fields(row["offset"], row["sequence_number"])
     return dialects.checkpoint_of(scope, row["partition_id"], fields, row["version"] or "")
 
 
 def skipped(scope: Scope, kind: str, rows: Iterable[Row], readable: Sequence[Row]) -> list[str]:
-    """One sentence for each row that could not be read."""
+    """Return one sentence for each row that could not be read."""
     left_out = {row["partition_id"] for row in rows} - {row["partition_id"] for row in readable}
     return [f"row {one!r} of {scope} was left out: it is no {kind}" for one in sorted(left_out)]
 
 
 def settled(proposals: Sequence[Proposal], rows: Sequence[Row]) -> tuple[set[str], set[str]]:
-    """Why a batch was not carried out: the partitions that are lost, and those without a row.
+    """Return why a batch was not applied: the lost partitions, and those without a row.
 
     Args:
         proposals: the batch, each partition once.
-        rows: its answer, which has every stored row that a condition looked at.
+        rows: the answer, which has every stored row that a condition was checked against.
     """
     stored = {row["partition_id"]: row["etag"] for row in rows if row.get("partition_id")}
     asked = {one.partition_id: one.etag for one in proposals}
@@ -235,7 +237,7 @@ def settled(proposals: Sequence[Proposal], rows: Sequence[Row]) -> tuple[set[str
 
 
 def in_batches(proposals: Sequence[Proposal], limit: int) -> list[list[list[Proposal]]]:
-    """The proposals of each scope, in batches that name no partition twice."""
+    """Return the proposals of each scope in batches that name no partition twice."""
     scopes: dict[Scope, list[list[Proposal]]] = {}
     for proposal in proposals:
         batches = scopes.setdefault(proposal.scope.folded, [])

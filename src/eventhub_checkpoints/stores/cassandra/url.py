@@ -1,4 +1,4 @@
-"""Addresses of keyspaces."""
+"""Keyspace URLs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ OPTIONS = ("datacenter", "namespace")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A keyspace's address, taken apart.
+    """Components of a keyspace's URL.
 
     Attributes:
         contact_points: hosts and ports of some nodes; the driver finds the others.
-        keyspace: None where the URL names none.
+        keyspace: None if the URL does not name one.
         password: never shown.
         datacenter: the one whose nodes are used; None: that of the contact points.
     """
@@ -33,10 +33,10 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Take apart `cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=..]`.
+        """Parse `cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=..]`.
 
         Raises:
-            ConfigurationError: it is no such URL; user and password are not repeated.
+            ConfigurationError: it is not such a URL; user and password are not repeated.
         """
         scheme, slashes, rest = url.partition("://")
         if not slashes or scheme.lower() != "cassandra":
@@ -65,7 +65,7 @@ class Address:
     def settings(
         self, credential: tuple[str, str] | None, given: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Arguments of the store's constructor, from the URL and those given beside it.
+        """Merge the URL's parts and the keyword arguments into constructor arguments.
 
         Raises:
             ConfigurationError: the two contradict each other.
@@ -93,10 +93,10 @@ class Address:
 
 
 def checked_credential(credential: Any) -> tuple[str, str]:
-    """A user and a password.
+    """Return a user and a password.
 
     Raises:
-        ConfigurationError: it is no pair of texts; it is not shown.
+        ConfigurationError: it is not a pair of strings; it is not shown.
     """
     if (
         isinstance(credential, tuple | list)
@@ -110,14 +110,14 @@ def checked_credential(credential: Any) -> tuple[str, str]:
 
 
 def checked_query(query: str) -> dict[str, str]:
-    """What stands after the `?`.
+    """Parse the query of the URL.
 
     Raises:
-        ConfigurationError: something there has no meaning, or stands there twice.
+        ConfigurationError: an option is unknown or repeated.
     """
     pairs = parse_qsl(query, keep_blank_values=True)
     options = dict(pairs)
-    # Values are not shown, nor what is no name: it may be of a password with a ? in it.
+    # Neither values nor invalid names are shown: they may be part of a password with a ? in it.
     if not all(name.isidentifier() and len(name) <= LONGEST_OPTION for name in options):
         raise ConfigurationError(
             f"the URL's query is none; expected {EXPECTED}, where a ? of a password is written %3F"
@@ -135,7 +135,7 @@ def checked_query(query: str) -> dict[str, str]:
 
 
 def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
-    """A host and its port: `host`, `host:port`, `[IPv6]`, `[IPv6]:port` or the two as a pair.
+    """Parse a host and port: `host`, `host:port`, `[IPv6]`, `[IPv6]:port` or a pair.
 
     Raises:
         ConfigurationError: it is none of these.
@@ -150,7 +150,7 @@ def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
     else:
         host, _, number = str(text).partition(":")
     number = number or str(port)
-    # int() would take signs, spaces and underscores.
+    # int() would accept signs, spaces and underscores.
     is_host = host and {*"=;/@?# "}.isdisjoint(host) and not holds_secret(host)
     if not is_host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
         raise ConfigurationError(f"{quoted(text)} is no host with a port; expected {EXPECTED}")

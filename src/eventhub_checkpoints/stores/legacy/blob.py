@@ -1,4 +1,4 @@
-"""Checkpoints that iothub-react left in Azure Blob Storage, to be read.
+"""Reader for checkpoints that iothub-react stored in Azure Blob Storage.
 
 It kept one blob for each partition, named `partition-NUMBER`, with the offset as its text, in a
 container for each hub and consumer group.
@@ -23,21 +23,21 @@ def read_iothub_react_blobs(
 ) -> list[Checkpoint]:
     """Read what iothub-react saved in a container; nothing is written.
 
-    A blob that holds no offset is logged and left out. A partition for which iothub-react has
-    noted that nothing was saved has no checkpoint.
+    A blob that holds no offset is logged and left out. A partition for which iothub-react recorded
+    that nothing was saved has no checkpoint.
 
     Args:
         container: its URL, or a client of azure-storage-blob, which is left open.
         scope: the hub and consumer group that were read; the blobs do not name them.
-        credential: as `open_store` takes it with a URL of a container.
+        credential: as `open_store` accepts it with a container's URL.
 
     Returns:
         Checkpoints in the order of the partitions, with `offset`, and `sequence_number` None.
 
     Raises:
-        ConfigurationError: it is no container's URL, or there is no credential.
+        ConfigurationError: it is not a container's URL, or there is no credential.
         StoreUnavailableError: no answer within 30 s.
-        StoreAccessError: the service refused.
+        StoreAccessError: the service refused access.
         StoreNotReadyError: the container does not exist.
     """
     if isinstance(container, str):
@@ -49,10 +49,10 @@ def read_iothub_react_blobs(
 
 
 class _Container(BlobCheckpointStore):
-    """A container of iothub-react, reached and bounded in time as one of ours."""
+    """A container of iothub-react, with the requests and time limits of a blob store."""
 
     def read(self, scope: Scope) -> list[Checkpoint]:
-        """The checkpoints in it."""
+        """Return the checkpoints in the container."""
         rows = uninterrupted(self.settings.operation_timeout, self._asked, self._offsets)
         skipped: list[str] = []
         found = checkpoints_of(rows, scope, skipped.append)

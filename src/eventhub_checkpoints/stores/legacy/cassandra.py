@@ -1,6 +1,6 @@
-"""Checkpoints that iothub-react left in Cassandra, to be read.
+"""Reader for checkpoints that iothub-react stored in Cassandra.
 
-It kept one row for each partition in a table of its own:
+It kept one row for each partition in a table of its own format:
 `checkpoints(partition int PRIMARY KEY, offset text, lastUpdate timestamp)`, in a keyspace for each
 hub and consumer group.
 """
@@ -25,13 +25,13 @@ READ_SECONDS = 30.0
 def read_iothub_react_table(session: Session, keyspace: str, scope: Scope) -> list[Checkpoint]:
     """Read what iothub-react saved in a keyspace; nothing is written.
 
-    A row that holds no offset is logged and left out. A partition for which iothub-react has noted
+    A row that holds no offset is logged and left out. A partition for which iothub-react recorded
     that nothing was saved has no checkpoint.
 
     Args:
         session: of cassandra-driver, with rows as tuples or dicts; it is left open.
-        keyspace: its name, or the `namespace` of iothub-react's configuration, in which other
-            characters than ASCII letters, digits and `_` became `_`.
+        keyspace: its name, or the `namespace` of iothub-react's configuration, in which characters
+            other than ASCII letters, digits and `_` became `_`.
         scope: the hub and consumer group that were read; the rows do not name them.
 
     Returns:
@@ -39,7 +39,7 @@ def read_iothub_react_table(session: Session, keyspace: str, scope: Scope) -> li
 
     Raises:
         StoreUnavailableError: no answer within 30 s.
-        StoreAccessError: the role has no right to read the table.
+        StoreAccessError: the role has no permission to read the table.
         StoreNotReadyError: the keyspace or the table does not exist.
     """
     name = keyspace_of(keyspace)

@@ -1,4 +1,4 @@
-"""How iothub-react named places, and how it stored positions.
+"""Names and position format of iothub-react's checkpoints.
 
 Source: Azure/toketi-iothubreact 0.9: `AzureBlob.scala`, `CheckpointsTableSchema.scala`,
 `CheckpointRecord.scala`, `IoTHubPartition.scala`.
@@ -13,20 +13,20 @@ from eventhub_checkpoints.records import Checkpoint, Scope
 BLOB_PREFIX = "partition-"
 TABLE = "checkpoints"
 LONGEST = 64
-"""More bytes than any offset has, or anything else that it stored in the place of one."""
+"""Bytes; longer than any offset, or than the placeholders that were stored instead of one."""
 NOTHING_SAVED = frozenset({"-1", "{offset checkpoint not found}"})
-"""The beginning of the stream, and what its backends answer where they have no offset."""
+"""The beginning of the stream, and what its backends return where they have no offset."""
 PARTITION = re.compile("0|[1-9][0-9]{0,8}")
 OFFSET = re.compile("[0-9]{1,19}")
 
 
 class StoredOffset(NamedTuple):
-    """What one row holds.
+    """Contents of one row.
 
     Attributes:
-        place: where it is, in words.
-        partition: its number, as text.
-        offset: None where it is no text.
+        place: location of the row, for messages.
+        partition: its number, as a string.
+        offset: None if it is not a string.
     """
 
     place: str
@@ -35,9 +35,9 @@ class StoredOffset(NamedTuple):
 
 
 def keyspace_of(namespace: str) -> str:
-    """The keyspace of a namespace: others than ASCII letters, digits and `_` became `_`.
+    """Return the keyspace of a namespace, with `_` for all but ASCII letters, digits and `_`.
 
-    It stood in the statements without quotes, so Cassandra took it in lower case.
+    It was not quoted in the statements, so Cassandra folded it to lower case.
     """
     return re.sub("[^A-Za-z0-9_]", "_", namespace).lower()
 
@@ -45,14 +45,14 @@ def keyspace_of(namespace: str) -> str:
 def checkpoints_of(
     rows: Iterable[StoredOffset], scope: Scope, report: Callable[[str], None]
 ) -> list[Checkpoint]:
-    """The checkpoints that rows hold, in the partitions' order.
+    """Return the checkpoints that rows hold, in the partitions' order.
 
-    A row that says that nothing was saved is none, and not worth a word.
+    A row that records that nothing was saved yields none, and is not reported.
 
     Args:
-        rows: what was found.
-        scope: whose checkpoints they are; no row says it.
-        report: is given a sentence for each row that cannot be read.
+        rows: the rows that were found.
+        scope: the scope of the checkpoints; the rows do not contain it.
+        report: called with a sentence for each row that cannot be read.
     """
     found: dict[int, Checkpoint] = {}
     for place, partition, offset in rows:

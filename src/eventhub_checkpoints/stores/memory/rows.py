@@ -13,9 +13,9 @@ from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, own
 
 
 def claim(stored: Ownership | None, proposal: Proposal, now: float) -> Won | Lost:
-    """A claim wins when its etag is the stored one, or when nothing is stored.
+    """Decide a claim: it wins if its etag is the stored one, or if nothing is stored.
 
-    An etag whose row has vanished also wins: there is nobody to take the partition from.
+    An etag whose row has vanished also wins: the partition has no owner.
     """
     if stored is not None and stored.etag != proposal.etag:
         return Lost(stored)
@@ -25,7 +25,7 @@ def claim(stored: Ownership | None, proposal: Proposal, now: float) -> Won | Los
 def write(
     stored: Checkpoint | None, checkpoint: Checkpoint, seen: str | Seen
 ) -> Written | Conflict:
-    """A checkpoint is written over the row that was seen, or over anything when forced."""
+    """Decide a write: it replaces the row that was seen, or any row when forced."""
     found = stored.version if stored else Seen.ABSENT
     expected = Seen.ABSENT if seen is Seen.UNKNOWN else seen
     if found != expected and seen is not Seen.FORCE:
@@ -38,7 +38,7 @@ KINDS: tuple[Kind, ...] = ("ownership", "checkpoint")
 
 
 class RawRow(NamedTuple):
-    """A row before anybody has read it."""
+    """A stored row, unparsed."""
 
     fields: Mapping[str, str | None]
     etag: str
@@ -46,7 +46,7 @@ class RawRow(NamedTuple):
 
 
 class MemoryRows:
-    """What a server would hold; every method is one atomic step."""
+    """In-memory stand-in for a server; every method is one atomic step."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,13 +54,13 @@ class MemoryRows:
         self.clock_shift = 0.0
 
     def now(self) -> float:
-        """This server's clock, in seconds since the epoch."""
+        """Return the server's time, in seconds since the epoch."""
         return time.time() + self.clock_shift
 
     def put_raw(
         self, kind: Kind, scope: Scope, partition_id: str, fields: Mapping[str, str | None] | None
     ) -> None:
-        """Leave a row as another writer would; None removes it."""
+        """Store a row as another writer would; None removes it."""
         with self._lock:
             if fields is None:
                 self._table(kind, scope).pop(partition_id, None)
@@ -68,7 +68,7 @@ class MemoryRows:
                 self._put(kind, scope, partition_id, fields, uuid.uuid4().hex)
 
     def ownerships(self, scope: Scope) -> Listing[Ownership]:
-        """Every ownership of the scope."""
+        """Return every ownership of the scope."""
         with self._lock:
             rows = dict(self._table("ownership", scope))
             now = self.now()
@@ -92,7 +92,7 @@ class MemoryRows:
             return answer
 
     def checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
-        """Every checkpoint of the scope that can be read."""
+        """Return every readable checkpoint of the scope."""
         with self._lock:
             rows = dict(self._table("checkpoint", scope))
         read = {
@@ -120,18 +120,18 @@ class MemoryRows:
             return answer
 
     def raw(self, kind: Kind) -> dict[str, dict[str, str | None]]:
-        """The fields of every row of a kind, by partition: of one scope, where there is one."""
+        """Return the fields of every row of a kind, by partition; meant for a single scope."""
         with self._lock:
             tables = [table for (_, here), table in self._rows.items() if here == kind]
             return {key: dict(row.fields) for table in tables for key, row in table.items()}
 
     def scopes(self) -> list[Scope]:
-        """Every scope that has a row."""
+        """Return every scope that has a row."""
         with self._lock:
             return list({scope for (scope, _), table in self._rows.items() if table})
 
     def delete(self, scope: Scope, partition_id: str | None) -> int:
-        """Remove one partition's rows of both kinds, or all of the scope; how many there were."""
+        """Delete the rows of both kinds, of one partition or of the scope; return their number."""
         with self._lock:
             tables = [self._table(kind, scope) for kind in KINDS]
             doomed = [
@@ -163,7 +163,7 @@ _naming = threading.Lock()
 
 
 def rows_named(name: str) -> MemoryRows:
-    """The rows that every store opened as `memory:NAME` in this process shares."""
+    """Return the rows that every store opened as `memory:NAME` in this process shares."""
     if not name:
         return MemoryRows()
     with _naming:
@@ -171,10 +171,10 @@ def rows_named(name: str) -> MemoryRows:
 
 
 def ownership(scope: Scope, partition_id: str, row: RawRow) -> Ownership:
-    """The row as an ownership."""
+    """Return the row as an ownership."""
     return Ownership(scope, partition_id, owner_of(row.fields), row.etag, row.last_modified_time)
 
 
 def checkpoint(scope: Scope, partition_id: str, row: RawRow) -> Checkpoint:
-    """The row as a checkpoint, without a position where it has none."""
+    """Return the row as a checkpoint, without a position if it has none."""
     return checkpoint_of(scope, partition_id, row.fields, row.etag)

@@ -1,9 +1,9 @@
--- Atomic: one checkpoint is stored if the row that is stored is the one that was seen.
+-- Atomic: store one checkpoint if the stored row is the one that was seen.
 --
 -- KEYS[1]  the checkpoints of one consumer group
--- ARGV     partition id; 'any', 'none' or 'same': which row may be stored, and the version of
+-- ARGV     partition id; 'any', 'none' or 'same': which row may be stored now; the version for
 --          'same'; offset, sequence number, new version, writer
--- Answers 1 (stored), or 0 and the row that is in the way, nil where there is none.
+-- Returns 1 (stored), or 0 and the conflicting row, nil if there is none.
 
 local partition_id, allowed, seen, offset, number, version, writer = unpack(ARGV)
 
@@ -14,7 +14,7 @@ local function carries(raw, expected)
 end
 
 local raw = redis.call('HGET', KEYS[1], partition_id)
--- A write that is stored already was sent twice, after its first answer was lost.
+-- The write is already stored: it was repeated because its first answer was lost.
 if raw and carries(raw, version) then
   return {1}
 end

@@ -1,13 +1,14 @@
--- Atomic: each claim of a batch is compared with the row that is stored, and stored if it wins.
+-- Atomic: compare each claim of a batch with the stored row, and store it if it wins.
 --
 -- KEYS[1]  the ownerships of one consumer group
--- ARGV     partition id, expected etag ('': no row may exist), new etag, owner id; four for each
--- Answers the server's time, and for each claim nil (won) or the row that stands in its way.
+-- ARGV     partition id, expected etag ('': no row may exist), new etag, owner id; for each claim
+-- Returns the server's time, and for each claim nil (won) or the conflicting row.
 
 local time = redis.call('TIME')
 local modified = string.format('%s.%06d', time[1], time[2])
 
--- What is no object of ours goes by its SHA-1; so does every row, for a reader that cannot tell.
+-- A foreign value is identified by its SHA-1. That of any row is accepted too, for readers that
+-- cannot parse it.
 local function carries(raw, etag)
   local readable, row = pcall(cjson.decode, raw)
   return (readable and type(row) == 'table' and row.etag == etag) or redis.sha1hex(raw) == etag
@@ -21,7 +22,7 @@ for at = 1, #ARGV, 4 do
   if not raw or (etag ~= '' and carries(raw, etag)) then
     local row = cjson.encode({ownerid = owner_id, etag = new_etag, modified = modified})
     redis.call('HSET', KEYS[1], partition_id, row)
-  -- A claim that is stored already was sent twice, after its first answer was lost.
+  -- The claim is already stored: it was repeated because its first answer was lost.
   elseif not carries(raw, new_etag) then
     answer = raw
   end

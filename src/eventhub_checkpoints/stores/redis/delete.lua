@@ -1,8 +1,8 @@
--- Atomic: the rows of both kinds go together.
+-- Atomic: delete the rows of both kinds together.
 --
 -- KEYS  the ownerships and the checkpoints of one consumer group
--- ARGV  the partition id, or nothing: all partitions
--- Answers how many rows there were.
+-- ARGV  the partition id; none for all partitions
+-- Returns the number of deleted rows.
 
 local removed = 0
 for _, key in ipairs(KEYS) do

@@ -20,18 +20,19 @@ from eventhub_checkpoints.stores.record_format import Fields, checkpoint_of, fie
 Kind = Literal["ownership", "checkpoint"]
 
 COMMANDS = "+evalsha +eval +time +hget +hset +hgetall +info +client|setname"
-"""What a consumer needs."""
+"""Commands that a consumer needs."""
 OPERATOR_COMMANDS = "+scan +hlen +hdel +del"
-"""What lists of groups and deletes need besides."""
+"""Additional commands for listing and deleting groups."""
 EVICTS = "allkeys-"
-"""Policies that may evict keys without a time to live; ours never have one. The `volatile-` ones
-and `noeviction` leave them alone.
+"""Policies that may evict keys without a TTL; the store's never have one. The `volatile-` policies
+and `noeviction` do not evict them.
 
-Source: Redis documentation, "Key eviction"."""
+Source: Redis documentation, "Key eviction".
+"""
 
 
 class Script(NamedTuple):
-    """A script, what it does, and the digest by which a server that has seen it knows it."""
+    """A script, its operation, and the digest under which a server caches it."""
 
     text: str
     does: str
@@ -39,7 +40,7 @@ class Script(NamedTuple):
 
 
 def script(name: str, does: str) -> Script:
-    """One of the `.lua` files beside this module."""
+    """Load one of the `.lua` files in this package."""
     text = files("eventhub_checkpoints.stores.redis").joinpath(f"{name}.lua").read_text("utf-8")
     return Script(text, does, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
@@ -51,25 +52,25 @@ DELETE = script("delete", "deleting")
 
 
 def hash_key(namespace: str, scope: Scope, kind: Kind) -> str:
-    """The key of a group's hash; the braces keep both hashes in one slot of a cluster."""
+    """Return the key of a group's hash; the braces keep both hashes in one cluster slot."""
     return f"{{{namespace}:{scope.folded}}}:{kind}"
 
 
 def scope_of(namespace: str, key: str) -> Scope | None:
-    """The scope of a key; None where it is no key of ours."""
+    """Return the scope of a key; None if the key is not one of the store's."""
     start = f"{{{namespace}:"
     names = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+)\}:(ownership|checkpoint)", key[len(start) :])
     return Scope(*names.groups()[:3]) if names and key.startswith(start) else None
 
 
 def all_keys(namespace: str) -> str:
-    """The pattern of every key of a namespace, for `SCAN` and for the rights of a user."""
+    """Return the pattern of all keys of a namespace, for `SCAN` and ACL rules."""
     literal = re.sub(r"([*?^\[\]\\-])", r"\\\1", namespace)
     return f"{{{literal}:*"
 
 
 def claim_arguments(proposals: Sequence[Proposal]) -> list[str]:
-    """The arguments of `CLAIM`, for proposals of one scope."""
+    """Return the arguments of `CLAIM`, for proposals of one scope."""
     return [
         text
         for one in proposals
@@ -78,7 +79,7 @@ def claim_arguments(proposals: Sequence[Proposal]) -> list[str]:
 
 
 def seconds(time: Sequence[bytes]) -> float:
-    """What `TIME` answers, in seconds since the epoch."""
+    """Convert the reply of `TIME` to seconds since the epoch."""
     whole, micros = time
     return int(whole) + int(micros) / 1e6
 
@@ -86,7 +87,7 @@ def seconds(time: Sequence[bytes]) -> float:
 REFUSALS = {
     "NOAUTH": "it wants a password: put it into the URL, or pass credential=",
     "WRONGPASS": "user name and password do not fit, or the user is disabled",
-    # Not the server's word, but that of OpenSSL.
+    # Not a server's error code, but OpenSSL's.
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted: name the file of its authority "
     "in the URL, as in ?ssl_ca_certs=FILE",
 }
@@ -98,7 +99,7 @@ PASSING = {
     "READONLY": "it is a replica; a failover may be under way, or the URL names the wrong server",
     "NOREPLICAS": "it has fewer replicas than min-replicas-to-write asks for",
     "BUSY": "it is busy with somebody's script",
-    # Not final: it ends by itself when the disk has room, and nobody else can write meanwhile.
+    # Not final: it ends when the disk has space again, and no other client can write until then.
     "MISCONF": "it cannot save its data to disk and refuses writes: look at its disk and its log",
 }
 FINAL = {
@@ -107,9 +108,9 @@ FINAL = {
 }
 CODE = re.compile(r"(?<!\w)-?(" + "|".join([*REFUSALS, *PASSING, *FINAL, "NOPERM"]) + r")\b")
 NO_DATABASE = re.compile("DB index|SELECT is not allowed in cluster mode")
-"""How a server answers `SELECT`, which is sent at each connect to a database other than 0."""
+"""Errors of `SELECT`, which is sent at each connect to a database other than 0."""
 NO_RIGHT = re.compile(r"user executing the script can't|has no permissions")
-"""How Redis 6 and 7 refuse a command inside of a script, without a code."""
+"""Messages with which Redis 6 and 7 refuse a command inside a script, without a code."""
 CODES_OF_CLASSES = {
     "AuthenticationError": "WRONGPASS",
     "NoPermissionError": "NOPERM",
@@ -120,13 +121,13 @@ CODES_OF_CLASSES = {
     "ReadOnlyError": "READONLY",
     "OutOfMemoryError": "OOM",
 }
-"""The driver cuts the code off where it has a class for it. By name: not every release has all."""
+"""The driver strips the code if it has a class for it. By name: not every release has all."""
 
 
 def code_of(error: Exception) -> str:
-    """The code of an error that a server answered with; `""` if it is none that is known here.
+    """Return the error code of a server's reply; `""` if it is not known here.
 
-    Redis 6 puts it into the middle of the sentence where a command inside of a script failed.
+    Redis 6 puts it in the middle of the message if a command inside a script failed.
     """
     said = str(error)
     if "Authentication required" in said:
@@ -142,13 +143,13 @@ def code_of(error: Exception) -> str:
 
 
 def failure(code: str, said: str, what: str, namespace: str) -> StoreError:
-    """The error for a refusal.
+    """Return the error for a refused request.
 
     Args:
         code: see `code_of`.
-        said: the server's own words.
+        said: the server's message.
         what: what was attempted, on which server and key.
-        namespace: what the keys of the store begin with.
+        namespace: prefix of the store's keys.
     """
     if code == "NOPERM":
         needed = (
@@ -178,21 +179,22 @@ EPOCH_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 class Value(NamedTuple):
-    """A value of a hash: its fields, None where it is no object, and what it goes by."""
+    """A value of a hash: its fields, None if it is not an object, and its etag or version."""
 
     fields: Fields | None
     etag: str
 
 
 def value_of(raw: bytes, name: str) -> Value:
-    """Read a value; `name` is `etag` or `version`.
+    """Parse a value; `name` is `etag` or `version`.
 
-    One that the scripts might read in another way goes by its SHA-1, which they always accept.
+    A value that the scripts might parse differently is identified by its SHA-1, which they always
+    accept.
     """
     try:
         found = json.loads(raw.decode())
         if b"\\u" in raw:
-            json.dumps(found, ensure_ascii=False).encode()  # refuses half of a surrogate pair
+            json.dumps(found, ensure_ascii=False).encode()  # raises for a lone surrogate
     except (ValueError, RecursionError):
         return Value(None, digest(raw))
     if not isinstance(found, dict) or not all(map(is_plain, found.values())):
@@ -203,17 +205,20 @@ def value_of(raw: bytes, name: str) -> Value:
 
 
 def digest(raw: bytes) -> str:
-    """What a value goes by that has no etag or version of its own."""
+    """Return the SHA-1 that identifies a value without an etag or version."""
     return hashlib.sha1(raw, usedforsecurity=False).hexdigest()
 
 
 def is_plain(value: Any) -> bool:
-    """Whether it is a text, or stands for one without a doubt."""
+    """Return whether the value is a string, or converts to one unambiguously."""
     return value is None or (isinstance(value, str | int) and not isinstance(value, bool))
 
 
 def ownership_row(scope: Scope, partition_id: str, value: Value) -> Ownership:
-    """The ownership that a value holds; what cannot be read is released, so that it blocks none."""
+    """Return the ownership that a value holds; an unreadable one counts as released.
+
+    It would block claims otherwise.
+    """
     fields = value.fields or {}
     modified = field(fields, "modified")
     changed = float(modified) if EPOCH_SECONDS.fullmatch(modified) else 0.0
@@ -221,22 +226,22 @@ def ownership_row(scope: Scope, partition_id: str, value: Value) -> Ownership:
 
 
 def checkpoint_row(scope: Scope, partition_id: str, value: Value) -> Checkpoint:
-    """The checkpoint that a value holds, without a position where it holds none."""
+    """Return the checkpoint that a value holds, without a position if it has none."""
     return checkpoint_of(scope, partition_id, value.fields or {}, value.etag)
 
 
 def stored_ownership(scope: Scope, partition_id: str, raw: bytes) -> Ownership:
-    """The ownership that stood in the way of a claim."""
+    """Return the ownership that conflicted with a claim."""
     return ownership_row(scope, partition_id, value_of(raw, "etag"))
 
 
 def stored_checkpoint(scope: Scope, partition_id: str, raw: bytes) -> Checkpoint:
-    """The checkpoint that stood in the way of a write."""
+    """Return the checkpoint that conflicted with a write."""
     return checkpoint_row(scope, partition_id, value_of(raw, "version"))
 
 
 def ownerships(scope: Scope, reply: Sequence[Any]) -> Listing[Ownership]:
-    """What `LIST` answered for the ownerships of a scope."""
+    """Parse the reply of `LIST` for the ownerships of a scope."""
     rows: list[Ownership] = []
     skipped: list[str] = []
     for partition_id, value in values_of(reply, "etag"):
@@ -250,7 +255,7 @@ def ownerships(scope: Scope, reply: Sequence[Any]) -> Listing[Ownership]:
 
 
 def checkpoints(scope: Scope, reply: Sequence[Any]) -> Listing[Checkpoint]:
-    """What `LIST` answered for the checkpoints of a scope."""
+    """Parse the reply of `LIST` for the checkpoints of a scope."""
     rows: list[Checkpoint] = []
     skipped: list[str] = []
     for partition_id, value in values_of(reply, "version"):
@@ -265,12 +270,12 @@ def checkpoints(scope: Scope, reply: Sequence[Any]) -> Listing[Checkpoint]:
 
 
 def values_of(reply: Sequence[Any], name: str) -> Iterator[tuple[str, Value]]:
-    """Partition ids and values, as `HGETALL` gives them in turn."""
+    """Yield partition ids and values from the flat reply of `HGETALL`."""
     flat = iter(reply[1])
     for key, raw in zip(flat, flat, strict=True):
         yield key.decode(errors="backslashreplace"), value_of(raw, name)
 
 
 def what(kind: str, scope: Scope, partition_id: str) -> str:
-    """The row's name in a sentence."""
+    """Return the row's name for messages."""
     return f"{kind} {partition_id!r} of {scope}"

@@ -1,4 +1,4 @@
-"""URLs of Redis servers, what may stand in their query, and who a token speaks for."""
+"""Redis URLs, the options of their query, and the user of a token."""
 
 import base64
 import binascii
@@ -20,13 +20,13 @@ EXPECTED = "redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER OF DATABASE], or rediss:
 
 
 class RedisUrl(NamedTuple):
-    """A URL of redis-py, apart from what is ours.
+    """A redis-py URL, separated from the store's own options.
 
     Attributes:
         driver_url: for redis-py: without `namespace`.
         username: of the URL, or `""`.
         namespace: of the URL's query, or None.
-        address: scheme, server and database, without any secret; for people.
+        address: scheme, server and database, without any secret; for messages.
     """
 
     driver_url: str
@@ -36,10 +36,10 @@ class RedisUrl(NamedTuple):
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Read `redis://[[USER]:[PASSWORD]@]HOST[:PORT][/DATABASE][?OPTION=..]`.
+        """Parse `redis://[[USER]:[PASSWORD]@]HOST[:PORT][/DATABASE][?OPTION=..]`.
 
         Raises:
-            ConfigurationError: it is no such URL; the message does not repeat it.
+            ConfigurationError: it is not such a URL; the message does not repeat it.
         """
         if not isinstance(url, str):
             given = "None" if url is None else f"of type {type(url).__qualname__}"
@@ -53,18 +53,18 @@ class RedisUrl(NamedTuple):
             query = parse_qsl(parts.query, keep_blank_values=True)
             database = parts.path.strip("/")
         except ValueError:
-            raise wrong_url(url) from None  # its text repeats the URL
+            raise wrong_url(url) from None  # its message repeats the URL
         is_place = host and not parts.fragment and (not database or database.isdecimal())
         if parts.scheme not in ("redis", "rediss") or not is_place:
             raise wrong_url(url)
         if not all(key.isidentifier() and len(key) <= LONGEST_OPTION for key, _ in query):
-            raise wrong_url(url)  # part of a password, where a ? in it was not quoted
+            raise wrong_url(url)  # part of a password that contains an unquoted ?
         if holds_secret(host):
             raise wrong_url(url)
         given = [value for key, value in query if key == "namespace" and value]
         rest = urlencode([pair for pair in query if pair[0] != "namespace"])
         server = f"[{host}]" if ":" in host else host
-        # The driver takes the first, and that before the path.
+        # The driver uses the first one, in preference to the path.
         path = next((f"/{value}" for key, value in query if key == "db" and value), parts.path)
         return cls(
             urlunsplit(parts._replace(query=rest)),
@@ -75,20 +75,20 @@ class RedisUrl(NamedTuple):
 
     @property
     def has_password(self) -> bool:
-        """Whether the URL says who the store is."""
+        """Return whether the URL contains a password."""
         return urlsplit(self.driver_url).password is not None
 
     def without_user(self) -> str:
-        """The driver's URL for credentials that are asked for at each connect."""
+        """Return the driver's URL without user and password, for a credential provider."""
         parts = urlsplit(self.driver_url)
         return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def other_scheme(address: str, error: Exception) -> str:
-    """Return what to ask about the URL of a server that was reached and has never answered.
+    """Return a hint about the URL's scheme, for a server that was reached and has never answered.
 
-    A server that wants TLS ends a connection without it at once; one that does not speak TLS
-    waits for the end of a command.
+    A server that requires TLS closes a plain connection at once; one without TLS waits for the end
+    of a command.
     """
     if address.startswith("rediss:"):
         return "; does this port speak TLS? Else the URL begins with redis://"
@@ -98,7 +98,7 @@ def other_scheme(address: str, error: Exception) -> str:
 
 
 def wrong_url(url: object) -> ConfigurationError:
-    """The error for what is no URL of a Redis server."""
+    """Return the error for an invalid Redis URL."""
     return ConfigurationError(
         f"this is no URL of a Redis server; expected {EXPECTED}; "
         f"characters such as # / ? @ in a password are written as {quote('#/?@', safe='')}"
@@ -107,7 +107,7 @@ def wrong_url(url: object) -> ConfigurationError:
 
 
 def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
-    """What the keys begin with: as given, as in the URL, or the default.
+    """Return the prefix of the keys: the argument, that of the URL, or the default.
 
     Raises:
         ConfigurationError: it cannot be part of a key, or the two differ.
@@ -133,15 +133,15 @@ def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
 
 
 def login(username: str, secret: str) -> tuple[str] | tuple[str, str]:
-    """What `AUTH` is told: the user of the URL, else the one that a token speaks for, if any."""
+    """Return the arguments of `AUTH`, with the user of the URL, else that of a token, if any."""
     name = username or object_id(secret)
     return (name, secret) if name else (secret,)
 
 
 def object_id(token: str) -> str:
-    """The claim `oid` of a JSON web token, by which Redis on Azure knows a user; `""` if none.
+    """Return the claim `oid` of a JSON web token, the user name in Azure's Redis; `""` if none.
 
-    Not verified: the server does that.
+    The token is not verified: the server does that.
     """
     try:
         _, payload, _ = token.split(".")
@@ -166,25 +166,26 @@ TEXTS = {
     *("ssl_keyfile", "ssl_password"),
     *("ssl_ocsp_expected_cert", "ssl_validate_ocsp", "ssl_validate_ocsp_stapled"),
 }
-"""Beside those that the driver has a parser for. What else its constructors take is an object,
-which no URL can hold."""
+"""String options, in addition to those that the driver has a parser for. All other arguments of its
+constructors are objects, which no URL can hold.
+"""
 FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 
 
 def check_options(url: str, parsed: Container[str], pool: Any) -> None:
-    """Refuse what could only fail at the first connect.
+    """Refuse options that could only fail at the first connect.
 
     Args:
-        url: whose query it is.
+        url: the URL with the query.
         parsed: the options that the driver has a parser for.
-        pool: as the driver made it from the URL.
+        pool: the pool that the driver created from the URL.
 
     Raises:
-        ValueError: an option is not known, as one of a URL, or its value cannot be used.
+        ValueError: an option is not known in a URL, or its value is invalid.
     """
     check_names(url, parsed, pool)
     try:
-        pool.connection_class(**pool.connection_kwargs)  # it does not connect yet
+        pool.connection_class(**pool.connection_kwargs)  # does not connect yet
     except (TypeError, RedisError) as error:
         said = masked(str(error))
     else:
@@ -194,7 +195,7 @@ def check_options(url: str, parsed: Container[str], pool: Any) -> None:
 
 
 def check_names(url: str, parsed: Container[str], pool: Any) -> None:
-    """Refuse an option that is not known, and a file that is not there; as `check_options`."""
+    """Refuse unknown options and missing files; arguments as for `check_options`."""
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     taken = parameters(type(pool)) | parameters(pool.connection_class)
@@ -211,6 +212,6 @@ def check_names(url: str, parsed: Container[str], pool: Any) -> None:
 
 
 def parameters(kind: type) -> set[str]:
-    """What a class and those above it take by name when they are made."""
+    """Return the names of the constructor's parameters, of a class and its bases."""
     makers = [vars(one)["__init__"] for one in kind.__mro__ if "__init__" in vars(one)]
     return {name for maker in makers for name in inspect.signature(maker).parameters}

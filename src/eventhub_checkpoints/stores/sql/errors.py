@@ -1,4 +1,4 @@
-"""What the errors of PostgreSQL and SQLite mean.
+"""Mapping of PostgreSQL and SQLite errors.
 
 Source: PostgreSQL 18, "Appendix A. PostgreSQL Error Codes"; SQLite, "Result and Error Codes".
 """
@@ -48,7 +48,7 @@ POSTGRES: dict[str, tuple[type[CheckpointStoreError], str]] = {
     "57": (StoreUnavailableError, "the server ended the request"),
     "08": (StoreUnavailableError, "the connection broke"),
 }
-"""By SQLSTATE or its class; any other is final, and said as it is."""
+"""By SQLSTATE or its class; any other is final, and reported unchanged."""
 
 UNSAID = {
     "28P01": "password authentication failed|no pg_hba.conf entry|role .* does not exist"
@@ -58,8 +58,9 @@ UNSAID = {
     "OPTION": r'invalid (integer )?value "|invalid \w+ value: "',
     "TLS": "SSL was required|certificate verify failed|root certificate",
 }
-"""How a refusal at connect is known: libpq gives no SQLSTATE there. Another language of the
-server's messages makes it an unavailable server, which is tried again and then said in full."""
+"""Messages of refusals at connect, where libpq reports no SQLSTATE. If the server's messages are in
+another language, the refusal counts as an unavailable server: it is retried, then shown in full.
+"""
 
 SQLITE: dict[str, tuple[type[StoreError], str]] = {
     "SQLITE_BUSY": (StoreUnavailableError, "another program holds the file's lock"),
@@ -76,20 +77,20 @@ SQLITE: dict[str, tuple[type[StoreError], str]] = {
     "SQLITE_NOTADB": (StoreError, "the file is no SQLite database"),
     "SQLITE_CORRUPT": (StoreError, "the file is damaged; restore it, or begin with a new one"),
 }
-"""By the code, or the longest one that it begins with."""
+"""By the result code, or the longest prefix of it."""
 
 
 def postgres_failure(
     sqlstate: str | None, said: str, where: str, statement: str, unreached: str | None = None
 ) -> CheckpointStoreError:
-    """The error for a SQLSTATE.
+    """Return the error for a SQLSTATE.
 
     Args:
-        sqlstate: five characters; None where there is none.
-        said: the server's or the driver's own words.
-        where: the database, for a human.
-        statement: what was said to it; `""` while connecting.
-        unreached: why there is no connection, where that is known.
+        sqlstate: five characters; None if there is none.
+        said: the server's or the driver's message.
+        where: the database, for messages.
+        statement: the statement; `""` while connecting.
+        unreached: why there is no connection, if known.
     """
     code = sqlstate or next((key for key, words in UNSAID.items() if re.search(words, said)), "08")
     kind, meaning = POSTGRES.get(code) or POSTGRES.get(code[:2]) or (StoreError, "it failed")
@@ -101,7 +102,7 @@ def postgres_failure(
 
 
 def sqlite_failure(name: str | None, said: str, where: str) -> StoreError:
-    """The error for a result code's name."""
+    """Return the error for a result code's name."""
     if said.startswith("no such table"):
         return StoreNotReadyError(f"{where}: {NO_TABLE} ({said})")
     if said.startswith(("no such column", "table ")) and "column" in said:
@@ -112,7 +113,7 @@ def sqlite_failure(name: str | None, said: str, where: str) -> StoreError:
 
 
 def refusal(statement: str) -> str:
-    """What the role may not do, and what to do about it."""
+    """Return which permission the role lacks, and how to fix it."""
     if schema := NEW_SCHEMA.search(statement):
         return (
             f"schema {schema[1]} does not exist, and the role may not create it: say CREATE SCHEMA "
@@ -122,11 +123,11 @@ def refusal(statement: str) -> str:
 
 
 def rights(statement: str) -> str:
-    """What a role must be granted for a statement; one that compares reads, too."""
+    """Return the privileges that a statement needs; a conditional write also reads."""
     found = re.findall(r"\b(INSERT|UPDATE|DELETE|CREATE)\b", statement)
     return " and ".join(dict.fromkeys(("SELECT", *found)))
 
 
 def first_line(said: str) -> str:
-    """The first line of a message: what follows repeats the statement, or gives advice."""
+    """Return the first line of a message; the others repeat the statement, or give hints."""
     return masked(said.strip().partition("\n")[0])

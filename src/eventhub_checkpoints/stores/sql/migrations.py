@@ -1,7 +1,7 @@
-"""How the tables came to be what they are: an append-only list of steps.
+"""Migrations of the tables: an append-only list of steps.
 
-A step only adds: a table, or a column that may be left out. Programs of an older release go on
-while a newer one migrates their tables, so nothing that they use is ever taken away.
+A step only adds: a table, or a column that may be omitted. Programs of an older release continue
+while a newer one migrates their tables, so nothing that they use is ever removed.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from eventhub_checkpoints.stores.sql.statements import CLOCKS, KEY, NAMES
 from eventhub_checkpoints.stores.sql.tables import Statement, Tables, spelled
 
 Step = Callable[[Tables, str], Sequence[str]]
-"""Gives the statements of one migration, for tables of these names and a dialect."""
+"""Returns the statements of one migration, for tables of these names and a dialect."""
 
 TYPES = {
     "postgresql": {"text": "text", "time": "double precision"},
@@ -20,7 +20,7 @@ TYPES = {
 
 
 def first_tables(tables: Tables, dialect: str) -> Sequence[str]:
-    """The two tables of rows."""
+    """Return the statements that create the two tables of rows."""
     text, time = TYPES[dialect]["text"], TYPES[dialect]["time"]
     key = ", ".join(f"{name} {text} NOT NULL" for name in (*NAMES, "partition_id"))
     return (
@@ -37,13 +37,16 @@ MIGRATIONS: tuple[Step, ...] = (first_tables,)
 
 
 def preparations(tables: Tables, dialect: str) -> Sequence[str]:
-    """What makes the table of versions, once everybody else who migrates is locked out."""
+    """Return the statements that create the table of versions, under a lock on PostgreSQL.
+
+    The lock excludes all other migrations; on SQLite, the transaction does.
+    """
     first = []
     if dialect == "postgresql":
         digest = hashlib.sha256(tables.version.encode()).digest()
         first = [f"SELECT pg_advisory_xact_lock({int.from_bytes(digest[:8], signed=True)})"]
         if tables.schema:
-            # IF NOT EXISTS alone asks for the right to create schemas, also where there is one.
+            # IF NOT EXISTS requires the permission to create schemas even if the schema exists.
             first.append(
                 f"DO $$ BEGIN IF to_regnamespace('\"{tables.schema}\"') IS NULL "
                 f'THEN CREATE SCHEMA "{tables.schema}"; END IF; END $$'
@@ -57,7 +60,7 @@ def preparations(tables: Tables, dialect: str) -> Sequence[str]:
 
 
 def has_versions(tables: Tables, dialect: str) -> str:
-    """Asks for a row if the table of versions exists."""
+    """Return a query that yields a row if the table of versions exists."""
     if dialect == "sqlite":
         name = tables.version.strip('"')
         return f"SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = lower('{name}')"
@@ -65,12 +68,12 @@ def has_versions(tables: Tables, dialect: str) -> str:
 
 
 def newest_version(tables: Tables) -> str:
-    """Asks for the number of the last migration that was applied."""
+    """Return a query for the number of the last applied migration."""
     return f"SELECT max(version) FROM {tables.version}"
 
 
 def applied(tables: Tables, dialect: str, driver: str) -> Statement:
-    """Notes that a migration was applied."""
+    """Return the statement that records an applied migration."""
     return spelled(
         f"INSERT INTO {tables.version} (version, applied_time, writer) "
         f"VALUES (:version, {CLOCKS[dialect]}, :writer)",

@@ -1,4 +1,4 @@
-"""Connections to a SQLite file: how long they wait for its lock, and how they let go of it."""
+"""SQLite connections: lock timeouts, and releasing locks on close."""
 
 import sqlite3
 from typing import Any
@@ -7,17 +7,17 @@ from weakref import WeakSet
 from eventhub_checkpoints._shared.deadline import seconds_left
 
 LONGEST_WAIT = 3600.0
-"""Seconds, where a call is not bounded at all."""
+"""Seconds, for a call without a deadline."""
 WAIT_SHARE = 0.9
-"""The part of a call's time that may pass waiting for a lock."""
+"""Maximum share of a call's time that is spent waiting for a lock."""
 
 
 class LettingGo(sqlite3.Connection):
-    """Releases the file's locks when it is closed.
+    """Connection that releases the file's locks when it is closed.
 
-    While one of its statements is not finished, SQLite only marks a closed connection as such
-    (`sqlite3_close_v2`), and keeps its transaction and its lock. A call that was cancelled leaves
-    such statements in the frames of its traceback, until the garbage collector runs.
+    While one of its statements is unfinished, SQLite only marks a closed connection as such
+    (`sqlite3_close_v2`), and keeps its transaction and its lock. A cancelled call leaves such
+    statements in the frames of its traceback, until the garbage collector runs.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -25,7 +25,7 @@ class LettingGo(sqlite3.Connection):
         self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any:
-        """Make a cursor, which is closed with the connection."""
+        """Create a cursor, which is closed with the connection."""
         cursor = super().cursor(*args, **kwargs)
         self._cursors.add(cursor)
         return cursor
@@ -40,7 +40,7 @@ class LettingGo(sqlite3.Connection):
 
 
 def flush_each_commit(connection: Any, record: Any) -> None:
-    """Keep what was confirmed also when the power goes; some builds of SQLite do less."""
+    """Make each commit durable against a power failure; some builds of SQLite default to less."""
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
@@ -49,7 +49,7 @@ def flush_each_commit(connection: Any, record: Any) -> None:
 def busy_milliseconds() -> int:
     """Return how long SQLite may wait for another program's lock.
 
-    Only the first digit counts: a connection that has this setting already is left as it is.
+    It is rounded down to one digit, so that a connection rarely needs a new setting.
     """
     left = int(1000 * WAIT_SHARE * min(seconds_left(), LONGEST_WAIT))
     digits = str(left)

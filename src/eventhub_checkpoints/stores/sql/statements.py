@@ -1,4 +1,4 @@
-"""All that a SQL store says about rows; the claims are spelled once for each database."""
+"""Statements of a SQL store; the claims differ by database."""
 
 from dataclasses import dataclass
 
@@ -18,17 +18,17 @@ CLOCKS = {
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """One store's statements.
+    """Statements of one store.
 
     Attributes:
         renew_row, create_row: `renew` and `create` for a single claim.
         renew: claims with an etag; the stored one is compared.
         create: claims where no row may exist.
-        stored_etags: how the winners are known; None where the two above answer with them.
-        forward_checkpoint: creates a row, or writes over one that is not further.
-        locked_checkpoints: of some partitions, or of all where `hold_off` locks the file.
-        hold_off: keeps other writers off until the transaction ends, and writes nothing. On
-            SQLite a transaction that reads first may fail at once when it writes.
+        stored_etags: query for the winners; None if `renew` and `create` return them.
+        forward_checkpoint: creates a row, or overwrites one that is not further.
+        locked_checkpoints: of some partitions, or of all if `hold_off` locks the file.
+        hold_off: blocks other writers until the transaction ends, and writes nothing. On
+            SQLite, a transaction that reads first may fail at once when it writes.
     """
 
     ownerships: Statement
@@ -52,7 +52,7 @@ class Statements:
 
 
 def statements(tables: Tables, dialect: str, driver: str) -> Statements:
-    """The statements for tables of these names, as the driver takes them."""
+    """Return the statements for tables of these names, in the driver's parameter style."""
 
     def say(text: str) -> Statement:
         return spelled(text, driver)
@@ -99,7 +99,7 @@ def statements(tables: Tables, dialect: str, driver: str) -> Statements:
 
 
 LOCKED = "AND partition_id = ANY(CAST(:partition_ids AS text[])) ORDER BY partition_id FOR UPDATE"
-"""In order, so that two transactions never wait for each other."""
+"""Locked in key order, so that two transactions never deadlock."""
 OVERWRITE = (
     'DO UPDATE SET "offset" = excluded."offset", sequence_number = excluded.sequence_number, '
     "version = excluded.version, last_modified_time = excluded.last_modified_time, "
@@ -108,7 +108,7 @@ OVERWRITE = (
 
 
 def insert_checkpoint(table: str, now: str) -> str:
-    """The beginning of all that may create a checkpoint; what follows says what a row means."""
+    """Return an INSERT of a checkpoint, up to the action for an existing row."""
     values = ", ".join(f":{name}" for name in (*NAMES, "partition_id"))
     return (
         f'INSERT INTO {table} AS held ({KEY}, "offset", sequence_number, version, '
@@ -118,7 +118,7 @@ def insert_checkpoint(table: str, now: str) -> str:
 
 
 def update_checkpoint(table: str, now: str) -> str:
-    """The beginning of all that writes over a checkpoint, if it is the one that was seen."""
+    """Return an UPDATE of a checkpoint, to which a condition on the stored row is appended."""
     return (
         f'UPDATE {table} SET "offset" = :offset, sequence_number = :sequence_number, '
         f"version = :version, last_modified_time = {now}, writer = :writer WHERE {THIS_ROW}"
@@ -134,10 +134,10 @@ PROPOSALS = (
 
 
 def renew_postgres(table: str, now: str) -> str:
-    """Atomic for each row: its etag is compared again once its lock was waited for.
+    """Return the renewal of a batch, which compares each row's etag after locking the row.
 
-    The rows are locked in the order of the key, so that two batches never wait for each other.
-    An UPDATE alone takes them in whatever order its plan gives.
+    The rows are locked in key order, so that two batches never deadlock. An UPDATE alone locks
+    them in the order of its plan.
 
     Source: PostgreSQL 18, "13.2.1. Read Committed Isolation Level" and "13.3.4. Deadlocks".
     """
@@ -152,7 +152,7 @@ def renew_postgres(table: str, now: str) -> str:
 
 
 def create_postgres(table: str, now: str) -> str:
-    """Atomic by the primary key; in its order, for the same reason."""
+    """Return an insert that is atomic by the primary key; in key order, like `renew_postgres`."""
     return (
         f"INSERT INTO {table} ({KEY}, owner_id, etag, last_modified_time) "
         f"SELECT {KEY}, owner_id, new_etag, {now} FROM {PROPOSALS} ORDER BY {KEY} "
@@ -161,7 +161,7 @@ def create_postgres(table: str, now: str) -> str:
 
 
 def renew_row(table: str, now: str) -> str:
-    """Atomic by the row's lock, or on SQLite by the write lock of its transaction."""
+    """Return a renewal that is atomic by the row lock, or by SQLite's write lock."""
     return (
         f"UPDATE {table} SET owner_id = :owner_id, etag = :new_etag, last_modified_time = {now} "
         f"WHERE {THIS_ROW} AND etag = :etag"
@@ -169,7 +169,7 @@ def renew_row(table: str, now: str) -> str:
 
 
 def create_row(table: str, now: str) -> str:
-    """The same; a row that is there stays as it is."""
+    """Return an insert that is atomic like `renew_row`; an existing row is left unchanged."""
     values = ", ".join(f":{name}" for name in (*NAMES, "partition_id"))
     return (
         f"INSERT INTO {table} ({KEY}, owner_id, etag, last_modified_time) "

@@ -19,46 +19,46 @@ PARAMETER = re.compile(r":([a-z_]+)")
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """How the three tables are called, quoted."""
+    """Names of the three tables, quoted."""
 
     namespace: str
     schema: str | None = None
 
     @property
     def ownership(self) -> str:
-        """Who owns a partition."""
+        """Name of the table of ownerships."""
         return self.quoted("ownership")
 
     @property
     def checkpoint(self) -> str:
-        """How far a partition was processed."""
+        """Name of the table of checkpoints."""
         return self.quoted("checkpoint")
 
     @property
     def version(self) -> str:
-        """Which migrations were applied."""
+        """Name of the table of applied migrations."""
         return self.quoted("version")
 
     def quoted(self, kind: str) -> str:
-        """The name of a table, as it is written in a statement."""
+        """Return the quoted name of a table."""
         name = f'"{self.namespace}_{kind}"'
         return f'"{self.schema}".{name}' if self.schema else name
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as one driver takes it; `order` where its parameters have no names."""
+    """A statement in one driver's parameter style; `order` if its parameters have no names."""
 
     text: str
     order: tuple[str, ...] = ()
 
     def filled(self, values: Mapping[str, Any]) -> Any:
-        """The parameters as the driver takes them."""
+        """Return the parameters in the driver's style."""
         return tuple(values[name] for name in self.order) if self.order else values
 
 
 def spelled(text: str, driver: str) -> Statement:
-    """The statement with its parameters, which are written `:name`, as the driver wants them."""
+    """Convert a statement with parameters `:name` to the driver's style."""
     if driver == "asyncpg":
         order = tuple(dict.fromkeys(PARAMETER.findall(text)))
         return Statement(PARAMETER.sub(lambda name: f"${order.index(name[1]) + 1}", text), order)
@@ -66,17 +66,17 @@ def spelled(text: str, driver: str) -> Statement:
 
 
 def scope_values(scope: Scope) -> dict[str, Any]:
-    """The three names as they are stored."""
+    """Return the three names as they are stored."""
     return {**scope.folded.as_dict()}
 
 
 def row_values(scope: Scope, partition_id: str) -> dict[str, Any]:
-    """The primary key of a row."""
+    """Return the primary key of a row."""
     return {**scope_values(scope), "partition_id": partition_id}
 
 
 def proposal_values(proposal: Proposal) -> dict[str, Any]:
-    """One claim, as a row."""
+    """Return one claim as a row."""
     return {
         **row_values(proposal.scope, proposal.partition_id),
         "owner_id": proposal.owner_id,
@@ -86,12 +86,12 @@ def proposal_values(proposal: Proposal) -> dict[str, Any]:
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The rows of a batch as arrays: one statement, and one plan, for any number of them."""
+    """Return the rows of a batch as arrays: one statement, and one plan, for any batch size."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def checkpoint_values(checkpoint: Checkpoint, writer: str) -> dict[str, Any]:
-    """A checkpoint, as a row."""
+    """Return a checkpoint as a row."""
     return {
         **row_values(checkpoint.scope, checkpoint.partition_id),
         "offset": checkpoint.offset,
@@ -108,7 +108,7 @@ Record = TypeVar("Record", Ownership, Checkpoint)
 def listing(
     rows: Iterable[Row], scope: Scope, read: Callable[[Scope, Row], Record | None]
 ) -> Listing[Record]:
-    """The records among the rows; those that cannot be read are skipped."""
+    """Return the records among the rows; skip those that cannot be read."""
     found, skipped = [], []
     for row in rows:
         record = read(scope, row) if is_row(str(row[0]), {}) else None
@@ -120,7 +120,7 @@ def listing(
 
 
 def ownership_of(scope: Scope, row: Row) -> Ownership | None:
-    """The ownership in a row; None where its time is none."""
+    """Return the ownership in a row; None if its time is invalid."""
     partition_id, owner_id, etag, last_modified_time = row[:4]
     if not (isinstance(last_modified_time, float) and isfinite(last_modified_time)):
         return None
@@ -129,13 +129,13 @@ def ownership_of(scope: Scope, row: Row) -> Ownership | None:
 
 
 def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
-    """The checkpoint in a row, without a position where it has none."""
+    """Return the checkpoint in a row, without a position if it has none."""
     partition_id, offset, number, version = row
     fields = position_fields(offset, number)
     return dialects.checkpoint_of(scope, partition_id, fields, str(version))
 
 
 def readable_checkpoint(scope: Scope, row: Row) -> Checkpoint | None:
-    """The checkpoint in a row; None if it tells nothing."""
+    """Return the checkpoint in a row; None if it has no position."""
     found = checkpoint_of(scope, row)
     return found if found.is_readable else None

@@ -1,7 +1,7 @@
-"""How long a connection to PostgreSQL may be silent: until the running call is nearly over.
+"""Deadlines for unresponsive PostgreSQL servers.
 
-psycopg waits for its socket in a loop that wakes up ten times a second and tells the operation,
-a generator, that nothing is there. No time-out of libpq or of TCP ends the wait for an answer.
+psycopg waits for its socket in a loop that wakes up ten times a second and notifies the operation,
+a generator, that nothing is ready. No timeout of libpq or of TCP ends the wait for a response.
 """
 
 import math
@@ -14,23 +14,24 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 CANCEL_SHARE = 0.1
-"""The part of the time that is left for telling the server that nobody waits any more."""
+"""Share of the remaining time that is reserved for cancelling the request on the server."""
 USUAL_CANCEL = 0.1
-"""Seconds that this takes a server in another building: a connection of its own, and a question."""
+"""Seconds that a cancellation takes across a network: a separate connection, and one request."""
 LEAST_CANCEL = 0.02
-"""Seconds; psycopg takes a time-out of 0 for none."""
+"""Seconds; psycopg treats a timeout of 0 as none."""
 LONGEST = 3600.0
-"""Seconds, where a call is not bounded at all."""
+"""Seconds, for a call without a deadline."""
 
 
 class CutOffError(Exception):
-    """The server did not answer in time. No OSError: psycopg would take it for a closed socket."""
+    """The server did not answer in time. Not an OSError: psycopg would assume a closed socket."""
 
 
 def cut_off(operation: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """An operation of psycopg that ends when it still waits and the time is over.
+    """Run an operation of psycopg; raise if it still waits when the time is over.
 
-    What leaves no time to be cancelled is not begun: the server might carry it out long after.
+    An operation that leaves no time for its cancellation is not started: the server might carry
+    it out long afterwards.
 
     Raises:
         CutOffError: see above.
@@ -52,22 +53,22 @@ def cut_off(operation: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
 
 
 def interval() -> float:
-    """How often a wait looks at the time, in seconds."""
+    """Return the interval at which a wait checks the deadline, in seconds."""
     return min(0.1, max(seconds_left() / 20, 0.005))
 
 
 def cancel_seconds() -> float | None:
-    """How long to wait for a server that is told to end a request; None: there is no time."""
+    """Return how long to wait for a cancellation by the server; None if no time is left."""
     return seconds_left() if seconds_left() > LEAST_CANCEL else None
 
 
 def connect_seconds(given: Any) -> int:
-    """The `connect_timeout` of a connect that begins now, if the URL does not ask for less.
+    """Return the `connect_timeout` of a new connection, or that of the URL if it is less.
 
-    Whole seconds, and 2 at least, to libpq and psycopg alike; the operation itself is cut off.
+    At least 2 whole seconds, as libpq and psycopg require; the operation itself has a deadline.
 
     Raises:
-        ConfigurationError: the URL does not give seconds.
+        ConfigurationError: the URL's value is not a number.
     """
     left = min(seconds_left(), LONGEST)
     try:

@@ -1,4 +1,4 @@
-"""URLs of SQL stores: database, driver, and what may stand in the query."""
+"""URLs of SQL stores: database, driver, and options of the query."""
 
 import inspect
 import re
@@ -26,26 +26,27 @@ OF_THE_DIALECT = {
         *("check_same_thread", "cached_statements"),
     ),
 }
-"""What SQLAlchemy takes from the query. Source: SQLAlchemy 2.0, `pysqlite.py` and `asyncpg.py`,
-`create_connect_args`."""
+"""Options that SQLAlchemy reads from the query. Source: SQLAlchemy 2.0, `pysqlite.py` and
+`asyncpg.py`, `create_connect_args`.
+"""
 OF_A_FILE_URI = ("cache", "immutable", "mode", "nolock", "psow", "vfs")
 """Source: SQLite, "Uniform Resource Identifiers", section 3.3."""
 NO_TEXTS = {"dsn", "loop", "connection_class", "record_class", "server_settings"}
-"""Arguments of asyncpg that no text can be."""
+"""Arguments of asyncpg that are not strings, and cannot be options of a URL."""
 
 
 def check_options(query: Mapping[str, Any], driver: str) -> None:
-    """Refuse an option that the driver would refuse at the first use, or not look at.
+    """Refuse options that the driver would refuse at the first use, or ignore.
 
     Raises:
-        ConfigurationError: there is one; the message lists those that are known, the nearest first.
+        ConfigurationError: there is one; the message lists the known options, closest first.
     """
     known = [*OURS, *KNOWN[driver](query)]
     unknown = [name for name in query if name not in known]
     if not unknown:
         return
     if "@" in str(query) or not all(is_name(name) for name in unknown):
-        # An @ and a question mark of the password began host and query; its rest would be shown.
+        # An @ and a ? in the password began host and query; the rest of it would be shown.
         raise ConfigurationError(
             "the query of the store URL cannot be read; expected names and values, and in the "
             "password special characters percent-encoded"
@@ -57,24 +58,24 @@ def check_options(query: Mapping[str, Any], driver: str) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Whether it can be an option's name, and not a part of a key or a password."""
+    """Return whether the string can be an option's name, rather than part of a key or password."""
     return text.isidentifier() and len(text) <= LONGEST_OPTION
 
 
 def of_psycopg(query: Mapping[str, Any]) -> list[str]:
-    """The keywords of the libpq that is installed."""
+    """Return the keywords of the installed libpq."""
     defaults = import_module("psycopg").pq.Conninfo.get_defaults()
     return [option.keyword.decode() for option in defaults]
 
 
 def of_asyncpg(query: Mapping[str, Any]) -> list[str]:
-    """The arguments of its `connect`."""
+    """Return the parameters of asyncpg's `connect`."""
     arguments = inspect.signature(import_module("asyncpg").connect).parameters
     return [*OF_THE_DIALECT["asyncpg"], *(name for name in arguments if name not in NO_TEXTS)]
 
 
 def of_sqlite(query: Mapping[str, Any]) -> list[str]:
-    """Those of a file's URI need `uri=true` beside them: without it nobody looks at them."""
+    """Return SQLite's options; those of a file URI count only with `uri=true`."""
     return [*OF_THE_DIALECT["sqlite"], *(OF_A_FILE_URI if "uri" in query else ())]
 
 
@@ -95,7 +96,7 @@ except ImportError as error:
 NAMESPACE = "eventhub_checkpoints"
 OWN = ("postgresql", "sqlite")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
-"""So short that PostgreSQL cuts off no table's name (63 bytes)."""
+"""Short enough that PostgreSQL truncates no table name (63 bytes)."""
 FORMS = (
     "expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE, special characters "
     "percent-encoded"
@@ -106,7 +107,7 @@ UNSTRIPPED = (
 )
 UNREADABLE = f"the store URL cannot be read; {FORMS}"
 OTHER_URL = re.compile("://[^/]*:")
-"""A URL with a password or port, in the place of a part of another one."""
+"""A URL with a password or port, inside a part of another URL."""
 NO_PORT = (
     "the port in the store URL is no number from 1 to 65535; expected "
     "postgresql://USER:PASSWORD@HOST:5432/DATABASE, special characters percent-encoded"
@@ -115,10 +116,11 @@ EXTRAS = {"aiosqlite": "sql", "psycopg": "postgres"}
 
 
 def parsed(url: str | URL) -> URL:
-    """The URL.
+    """Parse a URL.
 
     Raises:
-        ConfigurationError: it is none; the message does not repeat it, it may hold a password.
+        ConfigurationError: it is invalid; the message does not repeat it, because it may hold a
+            password.
     """
     if isinstance(url, str) and url != url.strip():
         raise ConfigurationError(UNSTRIPPED)
@@ -127,12 +129,12 @@ def parsed(url: str | URL) -> URL:
     except ArgumentError:
         raise ConfigurationError(f"{UNREADABLE}{did_you_mean(str(url), OWN)}") from None
     except ValueError:
-        # It shows what stands there, which is part of the password where that has an @.
+        # The error repeats the port, which is part of a password that contains an @.
         raise ConfigurationError(NO_PORT) from None
     if found.port is not None and not 0 < found.port < 65536:
         raise ConfigurationError(NO_PORT)
     if found.get_backend_name() != "sqlite" and "@" in f"{found.host}{found.database}":
-        # A password with a slash ends the host there, and its rest would be shown.
+        # A slash in the password ended the host; the rest of the password would be shown.
         raise ConfigurationError(UNREADABLE)
     parts = (found.host, found.database, *found.query)
     if any(holds_secret(part) or OTHER_URL.search(part) for part in parts if part):
@@ -145,10 +147,10 @@ def parsed(url: str | URL) -> URL:
 
 
 def tables_of(url: URL, namespace: str | None, schema: str | None) -> Tables:
-    """The tables' names, by arguments or by the URL's query.
+    """Return the tables' names, from arguments or the URL's query.
 
     Raises:
-        ConfigurationError: both are given and differ, or a name cannot be a table's.
+        ConfigurationError: the two differ, or a name is invalid.
     """
     chosen = {
         "namespace": chosen_name(url, "namespace", namespace) or NAMESPACE,
@@ -160,7 +162,7 @@ def tables_of(url: URL, namespace: str | None, schema: str | None) -> Tables:
 
 
 def chosen_name(url: URL, name: str, given: str | None) -> str | None:
-    """A name by its argument or by the URL's query; None where it is in neither."""
+    """Return a name from its argument or the URL's query; None if it is in neither."""
     written = url.query.get(name)
     if given is not None and written is not None and given != written:
         raise ConfigurationError(
@@ -175,11 +177,11 @@ def chosen_name(url: URL, name: str, given: str | None) -> str | None:
 
 
 def driver_url(url: URL, drivers: Mapping[str, Sequence[str]], colour: str) -> URL:
-    """The URL with a driver of this colour, and without what is ours in its query.
+    """Return the URL with a sync or async driver, and without the store's own options.
 
     Raises:
-        ConfigurationError: no such database or driver is supported here, or the rows would be
-            in one connection's memory.
+        ConfigurationError: the database or driver is not supported here, or the rows would be in
+            one connection's memory.
         MissingDriverError: the driver is not installed.
     """
     dialect, _, driver = url.drivername.partition("+")
@@ -205,12 +207,12 @@ def driver_url(url: URL, drivers: Mapping[str, Sequence[str]], colour: str) -> U
 
 
 def check_file(url: URL) -> None:
-    """Refuse a database that is in memory.
+    """Refuse an in-memory database.
 
-    Each connection would have rows of its own, and they would end with it.
+    Each connection would have its own rows, which would end with it.
 
     Raises:
-        ConfigurationError: it is one.
+        ConfigurationError: the URL names an in-memory database.
     """
     in_memory = not url.database or ":memory:" in url.database or url.query.get("mode") == "memory"
     if url.get_backend_name() == "sqlite" and in_memory:
@@ -220,23 +222,23 @@ def check_file(url: URL) -> None:
 
 
 def require_file(url: URL, shown: str) -> None:
-    """Leave no empty file where SQLite finds none: a misspelt name would make a new store.
+    """Refuse a missing SQLite file, so that a misspelt name does not create a new store.
 
     Args:
         url: of the database.
-        shown: the same, for people.
+        shown: the same, for messages.
 
     Raises:
-        StoreNotReadyError: there is none.
+        StoreNotReadyError: the file does not exist.
     """
     file = Path(str(url.database))
-    # Where its folder is missing too, SQLite leaves nothing, and says that.
+    # If the folder is missing too, SQLite creates nothing, and reports that.
     if "uri" not in url.query and file.parent.is_dir() and not file.exists():
         raise StoreNotReadyError(f"{shown}: {NO_FILE}")
 
 
 def shown(url: URL, tables: Tables) -> str:
-    """The database and the tables' namespace, for a human; no password, no query."""
+    """Return the database and the tables' namespace, for messages; no password, no query."""
     place = url.set(query={}).render_as_string()
     schema = f"{tables.schema}." if tables.schema else ""
     return f"{place} ({schema}{tables.namespace}_*)"
@@ -250,6 +252,6 @@ TLS = {"psycopg": "sslmode", "asyncpg": "ssl"}
 
 
 def safe_for_tokens(url: URL) -> URL:
-    """The URL with encryption required: the server gets a token as it is."""
+    """Return the URL with encryption required, because a token is sent to the server in clear."""
     name = TLS[url.get_driver_name()]
     return url if name in url.query else url.update_query_dict({name: "require"})

@@ -1,18 +1,18 @@
-"""Events of one partition as columns: lists that Arrow, or anything else, can be made of."""
+"""Columns of events of one partition: plain lists, from which Arrow arrays can be made."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 Text = str | bytes
-"""Text, or the UTF-8 of it."""
+"""A string, or its UTF-8 encoding."""
 
 
 @dataclass(slots=True)
 class TextMaps:
-    """A column of maps from text to text, flat as Arrow keeps it.
+    """Column of maps from string to string, flat as in Arrow.
 
     Attributes:
-        ends: where each row's pairs end; the first row's begin at 0, and `ends` begins with that.
+        ends: end of each row's pairs, preceded by 0, the begin of the first row.
         keys, values: the pairs of all rows.
     """
 
@@ -21,19 +21,19 @@ class TextMaps:
     values: list[Text] = field(default_factory=list)
 
     def add(self, pairs: Mapping[Text, Text]) -> None:
-        """One more row."""
+        """Append one row."""
         self.keys += pairs.keys()
         self.values += pairs.values()
         self.ends.append(len(self.keys))
 
     def part(self, begin: int, end: int) -> "TextMaps":
-        """The rows from `begin` until `end`."""
+        """Return the rows from `begin` up to, not including, `end`."""
         first, last = self.ends[begin], self.ends[end]
         ends = [one - first for one in self.ends[begin : end + 1]]
         return TextMaps(ends, self.keys[first:last], self.values[first:last])
 
     def extend(self, more: "TextMaps") -> None:
-        """The rows of another column behind these."""
+        """Append the rows of another column."""
         base = self.ends[-1]
         self.ends += [base + one for one in more.ends[1:]]
         self.keys += more.keys
@@ -42,16 +42,16 @@ class TextMaps:
 
 @dataclass(slots=True)
 class Columns:
-    """Some events of one partition, in their order: a list for each column, a place for each row.
+    """Events of one partition in order: one list per column, one item per row.
 
     Attributes:
         numbers: sequence numbers.
         bodies: payloads; several data sections are joined.
         offsets: opaque; None where the transport has none.
-        enqueued: milliseconds since the epoch.
+        enqueued: milliseconds since the epoch; None where there is no time.
         publishers, partition_keys: None where there is none.
-        properties: application properties, each value as text.
-        systems: what else the service and the producer's client have noted, each value as text.
+        properties: application properties, each value as a string.
+        systems: other values set by the service or the producer's client, each as a string.
     """
 
     numbers: list[int] = field(default_factory=list)
@@ -68,11 +68,11 @@ class Columns:
 
     @property
     def size(self) -> int:
-        """Bytes of all bodies."""
+        """Total size of all bodies, in bytes."""
         return sum(map(len, self.bodies))
 
     def part(self, begin: int, end: int) -> "Columns":
-        """The rows from `begin` until `end`, by place."""
+        """Return the rows from `begin` up to, not including, `end`."""
         return Columns(
             self.numbers[begin:end],
             self.bodies[begin:end],
@@ -85,7 +85,7 @@ class Columns:
         )
 
     def extend(self, more: "Columns") -> None:
-        """The rows of other columns behind these."""
+        """Append the rows of other columns."""
         self.numbers += more.numbers
         self.bodies += more.bodies
         self.offsets += more.offsets
@@ -97,7 +97,7 @@ class Columns:
 
     @classmethod
     def joined(cls, parts: Iterable["Columns"]) -> "Columns":
-        """The rows of all parts, one after another."""
+        """Return the rows of all parts, one part after another."""
         whole = cls()
         for part in parts:
             whole.extend(part)

@@ -1,4 +1,9 @@
-"""The deliveries of one receiving link: its transfers become rows, everything else is handed on."""
+"""Decoding of one link's deliveries: transfers become rows, other frames are passed on.
+
+(1) Frames of one link share a byte template, see `shapes` and `learning`. (2) The template becomes
+a regular expression, see `patterns` and `layouts`. (3) Sizes are verified after the match, else the
+generic decoder in `events` takes over.
+"""
 
 from __future__ import annotations
 
@@ -33,24 +38,24 @@ _size_at = struct.Struct(">I").unpack_from
 
 
 class Deliveries:
-    """Rows out of the frames of one receiving link: bytes in, columns out.
+    """Decoder from the frames of one receiving link to rows: bytes in, columns out.
 
-    Bound: at most one frame of `max_frame_size` and one delivery of `MAX_DELIVERY_SIZE` are held
-    back; the pending rows are the caller's to take.
+    Bound: at most one frame of `max_frame_size` and one delivery of `MAX_DELIVERY_SIZE` are
+    buffered; the caller has to take the pending rows.
 
     Args:
-        channel: on which the peer sends.
+        channel: the channel on which the peer sends.
         handle: the peer's handle of the link.
-        max_frame_size: the largest frame, in bytes, that was agreed on.
+        max_frame_size: the negotiated maximum frame size, in bytes.
 
     Attributes:
-        deliveries: deliveries of the link that ended, aborted ones too: what credit counts.
-        transfers: transfer frames of the link: what the session's incoming window counts.
-        heartbeats: empty frames, of any channel.
-        generic: events that were read the generic way.
-        last_delivery_id: of the delivery that ended last.
-        unsettled: ids that the peer sent unsettled and that want a disposition; the caller
-            clears the list when it has sent one.
+        deliveries: deliveries of the link that ended, aborted ones included; credit counts these.
+        transfers: transfer frames of the link; the session's incoming window counts these.
+        heartbeats: empty frames, on any channel.
+        generic: events read by the generic decoder.
+        last_delivery_id: id of the delivery that ended last.
+        unsettled: ids of deliveries that the peer sent unsettled and that need a disposition; the
+            caller clears the list when it has sent one.
     """
 
     def __init__(self, *, channel: int, handle: int, max_frame_size: int) -> None:
@@ -68,33 +73,33 @@ class Deliveries:
 
     @property
     def rows(self) -> int:
-        """Pending rows."""
+        """Number of pending rows."""
         return len(self._pending.layouts)
 
     @property
     def halves(self) -> int:
-        """Events of which only the head had a learned layout."""
+        """Number of events of which only the head had a learned layout."""
         return self._layouts.halves
 
     @property
     def size(self) -> int:
-        """Bytes of the pending rows' bodies."""
+        """Size in bytes of the pending rows' bodies."""
         return self._size
 
     @property
     def is_between(self) -> bool:
-        """No part of a frame or delivery is held back."""
+        """Return whether no part of a frame or delivery is buffered."""
         return not self._rest and not self._assembly.started
 
     def feed(self, data: Data) -> list[bytes]:
-        """Take what was received, whole frames or not.
+        """Decode received bytes, which may begin or end inside a frame.
 
         Returns:
-            Every frame that is no transfer of the link and not empty, whole and in order.
+            Every frame that is neither empty nor a transfer of the link, whole and in order.
 
         Raises:
-            CodecError: a frame cannot be read. Rows that came before stay, what followed is
-                dropped, and every further call raises the same.
+            CodecError: a frame cannot be read. Earlier rows stay, later bytes are dropped, and
+                every further call raises the same error.
         """
         if self._error is not None:
             raise self._error
@@ -112,7 +117,7 @@ class Deliveries:
         return others
 
     def take(self, most: int | None = None) -> Columns:
-        """Give the pending rows out, the oldest first, at most so many."""
+        """Return the oldest pending rows, at most `most`, and remove them."""
         columns = self._pending.take(self.rows if most is None else most)
         self._size -= columns.size
         self._layouts.taken(len(columns))
@@ -137,7 +142,7 @@ class Deliveries:
         self._needed = 8 if len(self._rest) < 8 else int.from_bytes(self._rest[:4], "big")
 
     def _match(self, data: bytes, at: int) -> int:
-        """Take frames of known layouts; give where the first other one starts."""
+        """Match frames against known templates; return the offset of the first that fits none."""
         begin, stop, limit = at, len(data) - 8, self._limit
         find, order = self._layouts.find, self._pending.layouts
         known = len(order)
@@ -156,7 +161,7 @@ class Deliveries:
                 other = find(data, at, end)
                 if other is None:
                     break
-                # In a run of one layout a frame costs one match.
+                # In a run of frames of one layout, a frame costs one match.
                 again = other.match if other is layout and isinstance(other, Layout) else None
                 layout, held = other, other.held
             order.append(layout)
@@ -166,7 +171,7 @@ class Deliveries:
         return at
 
     def _check(self, data: bytes, at: int, known: int) -> None:
-        """Check the rows from `known` on, whose frames lie one after another from `at` on."""
+        """Verify the rows from `known` on, whose frames lie one after another from `at` on."""
         pending, matched = self._pending, self.rows - known
         self.transfers += matched
         self.deliveries += matched
@@ -180,7 +185,7 @@ class Deliveries:
             self._size += sum(layout.check() for layout in layouts)
 
     def _repair(self, layouts: list[Held], data: bytes, at: int, place: int) -> None:
-        """Read the generic way what layouts have misread."""
+        """Let the generic decoder take over the rows whose sizes are wrong."""
         for misread in self._pending.misread(layouts):
             while place < misread:
                 at += _size_at(data, at)[0]
@@ -195,7 +200,7 @@ class Deliveries:
             self.generic += 1
 
     def _read(self, raw: bytes, frame: Frame) -> bool:
-        """Read a frame; whether it was the link's, or empty."""
+        """Read a frame; return whether it was a transfer of the link, or empty."""
         if frame.start == frame.end:
             self.heartbeats += 1
             return True

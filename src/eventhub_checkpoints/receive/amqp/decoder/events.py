@@ -1,7 +1,7 @@
-"""A delivery's payload as events, read the generic way: any section, any type, any constructor.
+"""Generic decoder of a delivery's payload: any section, any type, any constructor.
 
-The values are those of the azure-eventhub client, which gives text as bytes; `values` makes the
-columns' text of them.
+Values are as in the azure-eventhub client, which represents strings as bytes; `values` converts
+them to the strings of the columns.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ PROPERTY_NAMES = (
     *(b"content-type", b"content-encoding", b"absolute-expiry-time", b"creation-time"),
     *(b"group-id", b"group-sequence", b"reply-to-group-id"),
 )
-"""The fields of the properties section, in the client's spelling of system properties."""
+"""Fields of the properties section, named as the client names system properties."""
 
 Pairs: TypeAlias = dict[Any, Any]
 
 
 class Event(NamedTuple):
-    """One event's columns, values as they were read."""
+    """Column values of one event, as they were read."""
 
     number: int
     body: bytes
@@ -57,10 +57,10 @@ class Event(NamedTuple):
 
 
 def read_events(payload: bytes, message_format: int = 0) -> list[Event]:
-    """Read a whole payload.
+    """Read the events of a whole payload.
 
     Raises:
-        CodecError: it is no message, or one without a sequence number.
+        CodecError: it is not a message, or one without a sequence number.
     """
     if message_format != BATCH_FORMAT:
         return [read_event(payload)]
@@ -113,7 +113,7 @@ def _systems(found: dict[int, list[Value]], annotations: Pairs) -> Pairs:
     fields = found[PROPERTIES][-1] if PROPERTIES in found else []
     if not isinstance(fields, list) or len(fields) > len(PROPERTY_NAMES):
         raise CodecError(f"properties are a list of at most {len(PROPERTY_NAMES)} fields")
-    # Like the client, which leaves out 0 and "" as it does null.
+    # As in the client, which leaves out 0 and "" as well as null.
     systems: Pairs = {
         name: value for name, value in zip(PROPERTY_NAMES, fields, strict=False) if value
     }

@@ -1,4 +1,4 @@
-"""Rows that were matched to layouts, or read the generic way, as columns."""
+"""Conversion of rows, matched to layouts or read by the generic decoder, to columns."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 
 class Maps(NamedTuple):
-    """A column of maps: the keys row by row, and the values of all rows one after another.
+    """Column of maps: the keys of each row, and the values of all rows one after another.
 
-    Rows of one layout share their keys. A list of values per row would be work for the garbage
+    Rows of one layout share their keys. A list of values per row would burden the garbage
     collector: with it, making columns takes three times as long.
     """
 
@@ -39,13 +39,13 @@ class Maps(NamedTuple):
     values: list[Text]
 
     def flat(self) -> TextMaps:
-        """The column as it is."""
+        """Return the column in flat form."""
         ends = [*accumulate(map(len, self.keys), initial=0)]
         return TextMaps(ends, [*chain.from_iterable(self.keys)], self.values)
 
 
 class Rows(NamedTuple):
-    """Rows of one layout."""
+    """Columns of the rows of one layout."""
 
     numbers: list[int]
     bodies: list[bytes]
@@ -58,14 +58,14 @@ class Rows(NamedTuple):
 
 
 def rows_of_layout(layout: Layout, count: int) -> Rows:
-    """Take so many rows of a layout."""
+    """Remove the first `count` rows of a layout and return their columns."""
     shape, groups = layout.shape, layout.cut(count)
     properties, systems = (_maps(one, groups, count) for one in (shape.properties, shape.systems))
     return _rows(layout, groups, count, properties, systems)
 
 
 def rows_of_half(layout: HalfLayout, count: int) -> Rows:
-    """Take so many rows of a layout of which only the head is known."""
+    """Remove the first `count` rows of a layout of heads and return their columns."""
     groups, tails = layout.cut(count), layout.cut_tails(count)
     own = _maps_of([tail.systems for tail in tails])
     others = _maps(layout.shape.others, groups, count)
@@ -101,7 +101,7 @@ def _maps(named: list[tuple[Text, Slot]], groups: Groups, count: int) -> Maps:
 
 
 def rows_of_events(events: Sequence[Event]) -> Rows:
-    """Rows that were read the generic way."""
+    """Return the columns of events read by the generic decoder."""
     return Rows(
         [event.number for event in events],
         [event.body for event in events],
@@ -115,7 +115,7 @@ def rows_of_events(events: Sequence[Event]) -> Rows:
 
 
 def _maps_of(pairs: Sequence[Pairs]) -> Maps:
-    # The texts of all rows at once: most values are bytes that are text.
+    # All rows in one call: most values are bytes that are valid UTF-8.
     ends = [*accumulate(map(len, pairs), initial=0)]
     keys = as_texts(chain.from_iterable(pairs))
     values = as_texts(chain.from_iterable(one.values() for one in pairs))
@@ -123,7 +123,7 @@ def _maps_of(pairs: Sequence[Pairs]) -> Maps:
 
 
 def _beside(first: Maps, second: Maps) -> Maps:
-    """Each row's pairs of both columns, the first one's before."""
+    """Return the pairs of both columns row by row, those of the first column first."""
     both = Maps([], [])
     ours, theirs = iter(first.values), iter(second.values)
     for one, other in zip(first.keys, second.keys, strict=True):
@@ -134,11 +134,11 @@ def _beside(first: Maps, second: Maps) -> Maps:
 
 
 def columns_of(parts: Mapping[Held | None, Rows], order: Sequence[Held | None]) -> Columns:
-    """All rows as columns.
+    """Return all rows as columns.
 
     Args:
         parts: the rows of each layout.
-        order: of which layout each row is.
+        order: the layout of each row.
     """
     rows = [*parts.values()] if len(parts) == 1 else [_merged(parts, order)]
     return Columns(*rows[0][:6], rows[0].properties.flat(), rows[0].systems.flat())
@@ -146,7 +146,7 @@ def columns_of(parts: Mapping[Held | None, Rows], order: Sequence[Held | None]) 
 
 def _merged(parts: Mapping[Held | None, Rows], order: Sequence[Held | None]) -> Rows:
     def merged(column: Callable[[Rows], list[T]]) -> list[T]:
-        # Each row takes the next value of its layout: no place is computed, and memory is read
+        # Each row takes the next value of its layout: no index is computed, and memory is read
         # in the order in which it was written.
         values = {layout: iter(column(rows)) for layout, rows in parts.items()}
         return [*map(next, map(values.__getitem__, order))]

@@ -1,8 +1,8 @@
-"""One layout of frames, and the rows of it that wait to be read.
+"""Layouts: the template of one kind of frame, compiled, with the matched rows not taken yet.
 
-Frames of a layout cost a match and no more; what their groups hold is kept in one flat list, so
-that nothing is left to the garbage collector, and made into columns for all rows at once. Of a half
-layout only the head is matched, and each tail read.
+A frame of a layout costs one match. The contents of its groups go to one flat list, which gives
+the garbage collector nothing to do, and are converted to columns for all rows at once. A half
+layout matches the head alone, and the tail of each frame is decoded.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ def _binary_heads(lengths: Iterable[int]) -> bytes:
 
 
 _EXPECTED = {0: _binary_heads, 1: _small_sizes, 4: _wide_sizes}
-"""How lengths are spelled as sizes of so many bytes; 0 is a binary value's, with its constructor.
+"""Encoders of lengths by width of the size in bytes; 0 is a binary value with its constructor.
 
-What is spelled otherwise, such as 7 in four bytes, is looked at one by one.
+Sizes that are encoded otherwise, such as 7 in four bytes, are checked one by one.
 """
 
 
 class Held:
-    """Frames that have something in common, and what their rows hold.
+    """Frames that share a template, and the contents of their groups.
 
     Attributes:
-        shape: where values lie.
-        regex: of a frame, or of its head.
-        match: finds one.
-        sizes: which groups hold the size of the next one.
-        width: how many groups a row has; the last one is its body.
-        held: what the groups of all rows hold, row by row.
-        checked: how many rows were compared with their sizes.
+        shape: positions of the values in the template.
+        regex: regular expression for the frame, or for its head.
+        match: the compiled match function.
+        sizes: groups that hold the size of the next group, each with its width in bytes.
+        width: number of groups in a row; the last one is the body.
+        held: contents of the groups of all rows, row by row.
+        checked: number of rows whose sizes were verified.
         hits: rows since the last epoch of `learning`.
     """
 
@@ -75,17 +75,18 @@ class Held:
 
     @property
     def rows(self) -> int:
-        """How many rows are held."""
+        """Number of rows held."""
         return len(self.held) // self.width
 
     def column(self, group: int, begin: int = 0) -> list[bytes]:
-        """What a group holds in the rows from `begin` on."""
+        """Return the contents of a group in the rows from `begin` on."""
         return self.held[begin * self.width + group :: self.width]
 
     def misread(self) -> list[int]:
-        """Compare sizes in the rows that were not checked yet; give those where one is wrong.
+        """Verify sizes in the unchecked rows; return the rows where one is wrong.
 
-        What looks like the end of a value need not be it.
+        The regular expression ends a value at the first bytes that look like its end, which may
+        lie inside the value. Such a row goes to the generic decoder.
         """
         wrong: set[int] = set()
         held, every = self.held[self.checked * self.width :], self.width
@@ -101,43 +102,43 @@ class Held:
                 yield row
 
     def check(self) -> int:
-        """Take all rows for checked; give the bytes of the bodies that had not been."""
+        """Mark all rows as checked; return the size in bytes of the newly checked bodies."""
         size = sum(map(len, self.column(self.body, self.checked)))
         self.hits += self.rows - self.checked
         self.checked = self.rows
         return size
 
     def delivery_ids(self, begin: int) -> list[int]:
-        """The ids of the deliveries of the rows from `begin` on."""
+        """Return the delivery ids of the rows from `begin` on."""
         slot = self.shape.delivery_id
         if slot.group is None:
             return [0] * (self.rows - begin)
         return [int.from_bytes(one, "big") for one in self.column(slot.group, begin)]
 
     def cut(self, rows: int) -> Groups:
-        """Take the first rows off; give what each group holds."""
+        """Remove the first rows; return the contents of each group in them."""
         width = self.width
         first, self.held = self.held[: rows * width], self.held[rows * width :]
         self.checked -= rows
         return [first[group::width] for group in range(width)]
 
     def drop(self, begin: int, end: int) -> None:
-        """Drop rows that are not checked."""
+        """Drop unchecked rows."""
         del self.held[begin * self.width : end * self.width]
 
 
 class Layout(Held):
-    """A layout of whole frames."""
+    """Layout of whole frames."""
 
     def __init__(self, shape: Shape, regex: bytes) -> None:
         super().__init__(shape, regex, shape.head.sizes + shape.tail.sizes, shape.tail.groups)
 
 
 class HalfLayout(Held):
-    """What is known of frames by their head alone.
+    """Layout of the heads of frames; each tail is decoded separately.
 
     Attributes:
-        tails: of all rows.
+        tails: decoded tails of all rows.
     """
 
     def __init__(self, shape: Shape, regex: bytes) -> None:
@@ -145,7 +146,7 @@ class HalfLayout(Held):
         self.tails: list[Tail] = []
 
     def add(self, head: re.Match[bytes], data: bytes, end: int) -> bool:
-        """Hold one row more, unless what is behind its head is no tail."""
+        """Add a row; return False, adding none, if the bytes behind the head are no tail."""
         tail = read_tail(data, head.end(), end)
         if tail is None:
             return False
@@ -155,7 +156,7 @@ class HalfLayout(Held):
         return True
 
     def cut_tails(self, rows: int) -> list[Tail]:
-        """Take the tails of the first rows off."""
+        """Remove the tails of the first rows and return them."""
         first, self.tails = self.tails[:rows], self.tails[rows:]
         return first
 
@@ -165,7 +166,7 @@ class HalfLayout(Held):
 
 
 def unsettled_ids(layouts: Iterable[Held]) -> list[int]:
-    """The ids of deliveries in unchecked rows that the peer did not settle."""
+    """Return the ids of unsettled deliveries in unchecked rows."""
     ids: list[int] = []
     for layout in layouts:
         if not layout.shape.settled:

@@ -1,12 +1,13 @@
-"""The layouts that a link's frames were found to have, and the search for the one that fits.
+"""Learned layouts of a link: frames of one link share a byte template.
 
-The first `FEW` of them are learned when they are met for the second time, and so are heads; others,
-and all where few of those were met again, when they are met for the `OFTEN`th: a regex costs as
-much as to read hundreds of frames.
+Compiling a regular expression costs as much as decoding hundreds of frames. The first `FEW` layouts
+are therefore learned when a frame of theirs is seen for the second time, and so are heads. Further
+layouts are learned when seen for the `OFTEN`th time; so are all, if few of the first were seen
+again.
 
-Bound: `MAX_LAYOUTS`, `MAX_ALIKE` of them with one sign, and `MAX_HEADS`. Where there is no room,
-what was met least lately makes room, for what was met `OFTEN` times. What is no longer met is
-forgotten: an offset that gets one more digit changes all layouts of a hub.
+Bound: `MAX_LAYOUTS`, of which at most `MAX_ALIKE` with one sign, and `MAX_HEADS`. Where there is no
+room, a layout seen `OFTEN` times replaces the one with the fewest recent hits. Layouts that no
+longer occur are forgotten: an offset that gets one more digit changes all layouts of a hub.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ MAX_SIGHTED = 1024
 FEW, OFTEN = 128, 32
 
 EPOCH = 10_000
-"""Rows after which is counted what was met."""
+"""Number of rows after which unused layouts are forgotten."""
 
 PATIENCE = 32
 RAREST_OF_HALVES, RAREST_OF_STRANGERS = 256, 32
 
 
 class Curiosity:
-    """Which of the frames that fit no layout are looked at: that costs as much as to read twenty.
+    """Sampling of the frames that fit no layout; analysing one costs as much as decoding twenty.
 
-    All of them as long as anything is learned by it; then every second, fourth, and so on.
+    All of them are analysed while that leads to new layouts; then every second, fourth, and so on.
 
     Args:
-        rarest: one of so many at least.
+        rarest: upper limit of the sampling interval.
     """
 
     def __init__(self, rarest: int) -> None:
@@ -51,7 +52,7 @@ class Curiosity:
         self._patience = PATIENCE
 
     def wants(self) -> bool:
-        """Whether to look at one that was met just now."""
+        """Return whether to analyse the frame seen just now."""
         self._left -= 1
         if self._left > 0:
             return False
@@ -59,7 +60,7 @@ class Curiosity:
         return True
 
     def looked(self, has_learned: bool) -> None:
-        """Note whether it was of any use."""
+        """Record whether the analysis led to a new layout."""
         self._patience = PATIENCE if has_learned else self._patience - 1
         if has_learned:
             self._every = max(1, self._every // 2)
@@ -71,7 +72,7 @@ class Layouts:
     """All layouts of one link.
 
     Attributes:
-        has_unsettled: whether frames of any of them want a disposition.
+        has_unsettled: whether deliveries of any layout need a disposition.
         halves: events of which only the head had a layout.
     """
 
@@ -82,13 +83,13 @@ class Layouts:
         self._heads: list[HalfLayout] = []
         self._sighted: Counter[bytes] = Counter()
         self._rows = 0
-        # Whether even the first `FEW` have to be met `OFTEN` times: few of the known ones were.
+        # Whether even the first `FEW` need `OFTEN` frames, because few of the known ones recurred.
         self._wants_all_often = False
         self._about_halves = Curiosity(RAREST_OF_HALVES)
         self._about_strangers = Curiosity(RAREST_OF_STRANGERS)
 
     def find(self, data: bytes, at: int, end: int) -> Held | None:
-        """Find the layout of the frame between `at` and `end`, and let it hold one row more."""
+        """Find the layout of the frame from `at` to `end`, and add the frame to it as a row."""
         for layout in self._layouts.get(sign_of(data, at), ()):
             found = layout.match(data, at, end)
             if found is not None:
@@ -105,11 +106,11 @@ class Layouts:
         return None
 
     def learn(self, raw: bytes) -> None:
-        """Note a frame whose head is not known either, and that was read as one event."""
+        """Analyse a frame that was read as one event and whose head is not known either."""
         self._look(raw, 0, len(raw), self._about_strangers)
 
     def taken(self, rows: int) -> None:
-        """Note that so many rows were taken; now and then, forget what none of them had."""
+        """Count rows that were taken; after an epoch, forget the layouts that none of them had."""
         self._rows += rows
         if self._rows < EPOCH:
             return
@@ -146,7 +147,7 @@ class Layouts:
     def _learn_whole(self, shape: Shape, regex: bytes, sign: bytes) -> bool:
         alike = self._layouts.get(sign, [])
         if any(one.regex == regex for one in alike):
-            # One of its values holds what stands behind it, so its own layout does not fit it.
+            # One value contains the literal that follows it, so its own layout does not fit.
             return False
         are_many, is_full = len(alike) >= MAX_ALIKE, len(self) >= MAX_LAYOUTS
         must_be_often = are_many or is_full or self._wants_all_often or len(self) >= FEW

@@ -1,12 +1,12 @@
-"""A bytes regex that is put together piece by piece, for bytes whose structure is known.
+"""Builder of a bytes regular expression for frames of known structure.
 
-A regex cannot count, so the content of a sized value is whatever comes before the literal that
-followed it where the structure was learned. Whoever uses the groups compares the contents' lengths
-with their sizes.
+Here the template becomes a regular expression. It cannot count, so the content of a sized value
+ends at the first occurrence of the literal that follows it in the template. The sizes are verified
+afterwards, by comparison with the lengths of the contents.
 
-Every repetition is possessive: the first such literal counts and no other is tried, so time grows
-with the input only, whatever an event's producer puts into it. It is also what is fast: `re` pushes
-a context for a repetition that it may come back to, but none for these, nor for a row of dots.
+Every repetition is possessive: only the first occurrence is tried, so time is linear in the input,
+whatever a producer writes into its events. Possessive repetitions are also the fast ones: for
+others `re` pushes a context to backtrack to, but not for these, nor for a row of dots.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Pattern:
-    """Collects pieces; every piece that has a group returns its number.
+    """Sequence of pieces; adding a piece that has a group returns the group's number.
 
     Attributes:
         groups: number of the next group.
-        sizes: numbers of the groups that hold sizes, and how many bytes these have.
+        sizes: numbers of the groups that hold sizes, each with its width in bytes.
     """
 
     def __init__(self) -> None:
@@ -32,36 +32,36 @@ class Pattern:
         self.sizes: list[tuple[int, int]] = []
 
     def literal(self, raw: bytes) -> None:
-        """Bytes that are always the same."""
+        """Add bytes that are the same in all frames."""
         if self._pieces and isinstance(self._pieces[-1], _Literal):
             raw = self._pieces.pop().raw + raw
         self._pieces.append(_Literal(raw))
 
     def skip(self, size: int) -> None:
-        """So many bytes that tell nothing."""
+        """Add `size` bytes whose content is ignored."""
         self._pieces.append(_Regex(_any(size)))
 
     def fixed(self, size: int) -> int:
-        """A group of so many bytes."""
+        """Add a group of `size` bytes."""
         return self.one_of(_any(size))
 
     def one_of(self, regex: bytes) -> int:
-        """A group that a regex of a fixed length describes."""
+        """Add a group for a regex of fixed length."""
         self._pieces.append(_Regex(b"(%b)" % regex))
         self.groups += 1
         return self.groups - 1
 
     def sized(self, width: int, least: int = 0) -> int:
-        """A group for a size of `width` bytes, and the next one for what has this size."""
+        """Add a group for a size of `width` bytes, and another for the content of that size."""
         number = self._size(width)
         self._pieces.append(_Content(b"." * least))
         self.groups += 1
         return number
 
     def last(self, codes: Collection[int]) -> int:
-        """A group for a binary value's constructor and size, and one for all that is left.
+        """Add a group for a binary value's constructor and size, and another for the remainder.
 
-        Sizes with and without the constructor must not be mixed up: these are `sizes` of width 0.
+        Sizes with and without a constructor must not be confused: these have width 0 in `sizes`.
         """
         heads = b"|".join(
             re.escape(bytes((one,))) + b"." * (4 if one & 0x10 else 1) for one in codes
@@ -76,27 +76,27 @@ class Pattern:
         return self.fixed(width)
 
     def regex(self) -> bytes:
-        """The regex; it wants `re.DOTALL`."""
+        """Return the regex, to be compiled with `re.DOTALL`."""
         following = [*self._pieces[1:], _Literal(b"")]
         return b"".join(map(_spelled, self._pieces, following))
 
 
 class _Regex:
-    """A piece that is spelled already."""
+    """Piece that is a regex already."""
 
     def __init__(self, spelled: bytes) -> None:
         self.raw = spelled
 
 
 class _Literal:
-    """Bytes as they are."""
+    """Piece of literal bytes."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
 
 
 class _Content:
-    """Something up to the literal behind it."""
+    """Piece that extends to the next literal."""
 
     def __init__(self, first: bytes) -> None:
         self.raw = first
@@ -114,7 +114,7 @@ def _spelled(piece: _Piece, following: _Piece) -> bytes:
     others = rb"[^\x%02x]*+" % ord(stop)
     if not rest:
         return b"(%b%b)" % (piece.raw, others)
-    # Up to the byte with which the literal starts, and on where the literal does not follow.
+    # Up to the first byte of the literal; further where the rest of the literal does not follow.
     stop, rest = re.escape(stop), re.escape(rest)
     return b"(%b%b(?:%b(?!%b)%b)*+)" % (piece.raw, others, stop, rest, others)
 

@@ -1,4 +1,4 @@
-"""Rows that wait to be taken: matches of layouts, and events that were read the generic way."""
+"""Rows not taken yet: matches of layouts, and events read by the generic decoder."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """The rows in their order.
+    """Pending rows in order.
 
     Attributes:
-        layouts: of each row; the layout holds what the row's groups hold. None for an event.
-        events: those that were read the generic way.
+        layouts: the layout of each row, which holds the contents of the row's groups; None for an
+            event read by the generic decoder.
+        events: events read by the generic decoder.
     """
 
     def __init__(self) -> None:
@@ -36,12 +37,12 @@ class Pending:
         return len(self.layouts)
 
     def add(self, events: list[Event]) -> None:
-        """Rows that were read the generic way."""
+        """Append events read by the generic decoder."""
         self.events += events
         self.layouts += [None] * len(events)
 
     def take(self, rows: int) -> Columns:
-        """The first rows as columns."""
+        """Remove the first rows and return them as columns."""
         order, self.layouts = self.layouts[:rows], self.layouts[rows:]
         if not order:
             return Columns()
@@ -57,17 +58,17 @@ class Pending:
         return rows_of_events(events)
 
     def last_delivery_id(self) -> int:
-        """The id of the last row, which is of a layout."""
+        """Return the delivery id of the last row, which must belong to a layout."""
         layout = self.layouts[-1]
         assert layout is not None
         return layout.delivery_ids(layout.rows - 1)[0]
 
     def touched(self, begin: int) -> list[Held]:
-        """The layouts of the rows from `begin` on."""
+        """Return the layouts of the rows from `begin` on."""
         return [one for one in dict.fromkeys(self.layouts[begin:]) if one is not None]
 
     def misread(self, layouts: list[Held]) -> list[int]:
-        """The places of unchecked rows that were misread."""
+        """Return the indexes of unchecked rows that were misread."""
         wrong: list[int] = []
         for layout in layouts:
             rows = layout.misread()
@@ -77,7 +78,7 @@ class Pending:
         return sorted(wrong)
 
     def replace(self, place: int, event: Event) -> None:
-        """Put an event where a layout had misread it."""
+        """Replace a misread row by an event."""
         layout = self.layouts[place]
         assert layout is not None
         row = self.layouts[:place].count(layout)
@@ -86,7 +87,7 @@ class Pending:
         self.layouts[place] = None
 
     def cut_off(self, place: int) -> None:
-        """Drop the rows from a place on."""
+        """Drop the rows from an index on."""
         kept = self.layouts[:place]
         for layout in dict.fromkeys(self.layouts[place:]):
             if layout is None:

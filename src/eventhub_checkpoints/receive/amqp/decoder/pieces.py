@@ -1,4 +1,4 @@
-"""Values as pieces of a pattern: constructors and keys are literal, contents are groups."""
+"""Values as pieces of a pattern: constructors and keys are literals, contents are groups."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class NotRegularError(Exception):
-    """The frame has something that no shape describes; it is read the generic way for ever."""
+    """A frame has parts that no template can describe; the generic decoder always reads it."""
 
 
 def open_compound(pattern: Pattern, raw: bytes, at: int) -> tuple[int, int]:
-    """Add a list's or map's constructor, size and count; give the count and where items begin."""
+    """Add the constructor, size and count of a list or map; return the count and items' offset."""
     width = {0xC0: 1, 0xC1: 1, 0xD0: 4, 0xD1: 4}.get(raw[at])
     if width is None:
         raise NotRegularError
     begin = at + 1 + width
     pattern.literal(raw[at : at + 1])
-    # Not compared: where all items are read, a compound's size says nothing new.
+    # Not verified: all items are read, so the size of a compound adds no information.
     pattern.skip(width)
     pattern.literal(raw[begin : begin + width])
     return int.from_bytes(raw[begin : begin + width], "big"), begin + width
 
 
 def slot_of(pattern: Pattern, raw: bytes, at: int, fixed_size: bool = False) -> Slot:
-    """Add a value to the pattern; its constructor is literal."""
+    """Add a value to the pattern, with its constructor as a literal; return its slot."""
     code = raw[at]
     if code in TRUTHS:
         return Slot(code, pattern.one_of(b"[AB]"))
@@ -62,7 +62,7 @@ def slot_of(pattern: Pattern, raw: bytes, at: int, fixed_size: bool = False) -> 
 
 
 def pairs_of(pattern: Pattern, raw: bytes, part: Section) -> dict[Value, Slot]:
-    """Add a section's map; give the slots of its values by their keys."""
+    """Add a section's map; return the slots of its values by key."""
     number, at = open_compound(pattern, raw, part.start)
     slots: dict[Value, Slot] = {}
     for _ in range(number // 2):
@@ -77,19 +77,19 @@ def pairs_of(pattern: Pattern, raw: bytes, part: Section) -> dict[Value, Slot]:
 
 def _pair_slot(pattern: Pattern, raw: bytes, at: int, key: Value) -> Slot:
     if key == ENQUEUED_TIME:
-        # Later times, and those before 1970, go the generic way, which checks them.
+        # The generic decoder reads and checks later times, and those before 1970.
         if raw[at] != 0x83:
             raise NotRegularError
         pattern.literal(b"\x83")
         return Slot(0x83, pattern.one_of(rb"\x00[\x00-\x1f].{6}"))
     if key == SEQUENCE_NUMBER and (raw[at] not in INTEGERS or raw[at] == 0x80):
         raise NotRegularError
-    # An offset has as many digits as the one before it, nearly always.
+    # An offset nearly always has as many digits as the one before it.
     return slot_of(pattern, raw, at, fixed_size=isinstance(key, bytes) and key.endswith(b"offset"))
 
 
 def true_slot(pattern: Pattern, raw: bytes, at: int) -> Slot:
-    """Add a value that counts as set: a number that is not 0, or a text that is not empty."""
+    """Add a value that counts as set: a number other than 0, or a string that is not empty."""
     code = raw[at]
     if code not in TEXTS and code not in INTEGERS:
         raise NotRegularError

@@ -1,8 +1,8 @@
-"""The shape of a transfer: what stays the same in all frames of one layout, and where values lie.
+"""Shape of a transfer: the byte template that frames of one layout share.
 
-Constructors, keys, counts and the transfer's flags are literal; values are groups. The shape has
-two halves, for a head is often known where the tail is not: the head goes to the end of the message
-annotations, which the service writes, the tail is what the producer wrote.
+Constructors, keys, counts and the transfer's flags are literals; values are groups. The template
+has two halves, as the head is often known where the tail is not: the head extends to the end of the
+message annotations, which the service writes; the producer writes the tail.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _FIELD_NAMES = {*as_texts(PROPERTY_NAMES)}
 
 @dataclass(slots=True)
 class Shape:
-    """Where a layout's values lie.
+    """Template of a layout and the positions of its values.
 
     Attributes:
-        head, tail: the two halves of the regex; groups count on through both.
-        delivery_id: where the transfer's id is.
-        settled: whether the peer sends such deliveries settled.
-        annotations: the slots of message annotations, by key.
-        others: names and slots of those annotations that are system properties.
-        fields: names and slots of the fields of the properties section, system properties too.
+        head, tail: the two halves of the regex; groups are numbered through both.
+        delivery_id: position of the transfer's delivery id.
+        settled: whether the peer sends these deliveries settled.
+        annotations: slots of message annotations, by key.
+        others: names and slots of the annotations that are system properties.
+        fields: names and slots of the fields of the properties section, also system properties.
         properties: names and slots of application properties.
     """
 
@@ -78,12 +78,12 @@ class Shape:
 
     @property
     def systems(self) -> list[tuple[Text, Slot]]:
-        """Names and slots of all system properties, in their order."""
+        """Return names and slots of all system properties, in order."""
         return self.fields + self.others
 
     @property
     def has_useful_head(self) -> bool:
-        """Whether the head can be read with any tail: no annotation has the name of a field."""
+        """Return whether the head fits any tail, that is, no annotation has the name of a field."""
         return _FIELD_NAMES.isdisjoint(name for name, _ in self.others)
 
 
@@ -91,7 +91,7 @@ def shape_of(raw: bytes) -> Shape:
     """Find the shape of a frame that was read as one event.
 
     Raises:
-        NotRegularError: it has none.
+        NotRegularError: the frame has none.
     """
     fields = skip(raw, 4 * raw[4] + 1)
     payload = skip(raw, fields)
@@ -163,7 +163,7 @@ def _annotations(shape: Shape, raw: bytes, part: Section) -> None:
 
 
 def _properties(shape: Shape, raw: bytes, part: Section) -> None:
-    """One that is 0 or empty counts as not set."""
+    """Add the properties section; a field that is 0 or empty counts as not set."""
     number, at = open_compound(shape.tail, raw, part.start)
     for name in PROPERTY_NAMES[:number]:
         end = skip(raw, at)

@@ -1,7 +1,7 @@
-"""A few bytes that all frames of one layout have in common, and few others: its sign.
+"""Sign of a frame: a few bytes that frames of one layout share and few others have.
 
-By it the layout of a frame is looked up, where it would take a match for each to find it. A sign
-decides nothing: what is found by it has to match.
+The sign is the key by which the layout of a frame is looked up, instead of trying the regular
+expression of each. It decides nothing: the layout found still has to match.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _BEFORE = (HEADER, DELIVERY_ANNOTATIONS)
 _SMALL = (0xC0, 0xC1)
 
 _TRANSFER = 12
-"""Where a frame of a transfer has the size of its small list."""
+"""Offset in a transfer frame of the size of its small list."""
 
 
 def sign_of(data: bytes, at: int) -> bytes:
-    """The sign of the frame at `at`; b"" where it is built otherwise than nearly all are.
+    """Return the sign of the frame at `at`, or b"" if the frame has an unusual structure.
 
     It holds the counts of annotations, properties and application properties, the first property's
     constructor, and the first letters of the first application property's name.
@@ -54,5 +54,5 @@ def sign_of(data: bytes, at: int) -> bytes:
             return sign + data[at + 3 : at + 8]
         return sign + begin[:1]
     except IndexError:
-        # What was taken for a size is none.
+        # The byte used as a size is not a size.
         return b""

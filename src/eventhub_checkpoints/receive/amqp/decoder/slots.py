@@ -1,4 +1,4 @@
-"""A value's place in a layout, and the values of many rows out of it at once."""
+"""Position of a value in a layout, and its conversion for many rows at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.receive.amqp.decoder.columns import Text
 
 Groups: TypeAlias = "Sequence[list[bytes]]"
-"""What the groups of a layout hold: one list per group, with a place for each row."""
+"""Contents of the groups of a layout: one list per group, with one item per row."""
 
 INTEGERS = {
     0x50: "B",
@@ -33,15 +33,16 @@ INTEGERS = {
     0x81: "q",
     0x83: "q",
 }
-"""Constructors of whole numbers, with their layouts as `struct` spells them."""
+"""Constructors of integers, with their formats for `struct`."""
 
 BINARY = (0xA0, 0xB0)
 TEXTS = frozenset({0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3})
-"""Constructors of binary, text and symbols: what can be text."""
+"""Constructors of binary, string and symbol values, which may be UTF-8."""
 
 UNREADABLE = frozenset({0x00, 0x73, *range(0xC0, 0x100)})
-"""Constructors of values whose bytes may be no value: described ones, characters, compounds. They
-are read as their frame comes, not when its row is taken: then it would be late for an error."""
+"""Constructors whose bytes may be invalid: described values, characters, compounds. They are read
+when the frame arrives, because an error would be too late when the row is taken.
+"""
 
 TRUTHS = (0x41, 0x42)
 FALSY = (0x40, 0x42, 0x43, 0x44, 0x45)
@@ -53,12 +54,12 @@ _FIXED = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a value lies in a layout's groups.
+    """Position of a value in a layout's groups.
 
     Attributes:
-        code: its constructor.
-        group: number of its group; None where the constructor is all there is.
-        has_size: whether that group holds its size, and the next one what has this size.
+        code: the value's constructor.
+        group: number of the value's group; None where there is only a constructor.
+        has_size: whether that group holds the size, and the next one the content.
     """
 
     code: int
@@ -66,18 +67,18 @@ class Slot:
     has_size: bool = False
 
     def integers(self, groups: Groups, rows: int) -> list[int]:
-        """The values of all rows, of a slot of whole numbers."""
+        """Return the values of all rows of an integer slot."""
         if self.group is None:
             return [0] * rows
         joined = b"".join(groups[self.group])
         return list(struct.unpack(f">{rows}{INTEGERS[self.code]}", joined))
 
     def nullable(self, groups: Groups, rows: int) -> list[Text | None]:
-        """The values of all rows as texts; null is None."""
+        """Return the values of all rows as strings, null as None."""
         return [None] * rows if self.code == 0x40 else [*self.texts(groups, rows)]
 
     def texts(self, groups: Groups, rows: int) -> list[Text]:
-        """The values of all rows as texts; null is JSON's `null`."""
+        """Return the values of all rows as strings, null as JSON's `null`."""
         if self.group is None:
             return [_as_text(bytes((self.code,)))] * rows
         held = groups[self.group + 1] if self.has_size else groups[self.group]
@@ -95,12 +96,12 @@ NONE = Slot(0x40)
 
 
 def width_of(code: int) -> int:
-    """How many bytes a constructor's value has, or its size where it `is_sized`."""
+    """Return the width in bytes of a constructor's value, or of its size if it `is_sized`."""
     return _FIXED[code >> 4] if code < 0xA0 else 4 if code & 0x10 else 1
 
 
 def is_sized(code: int) -> bool:
-    """Whether a size follows the constructor."""
+    """Return whether a size follows the constructor."""
     return code >= 0xA0
 
 
@@ -111,7 +112,7 @@ def _as_text(raw: bytes) -> str:
 
 
 def _utf8(held: list[bytes]) -> list[Text]:
-    # A zero byte is never a part of another character: joined by it, each stands for itself.
+    # A zero byte is never part of another character: as separator it keeps values apart.
     joined = b"\x00".join(held)
     if not joined.isascii():
         try:

@@ -1,7 +1,7 @@
-"""What a producer wrote of a message, in one go: its properties, and one data section in the end.
+"""Fast reader of the part of a message that its producer wrote: properties and one data section.
 
-It is read so where a frame begins as others did and goes on as none before, which in a hub of many
-unlike producers is most frames; so nothing is called for a text, and nothing kept of the way.
+It is used where the head of a frame is known and the rest is not, as for most frames of a hub with
+many unlike producers. Therefore it calls no function per string and keeps no intermediate values.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.receive.amqp.decoder.events import Pairs
 
 SMALL_DESCRIPTOR = b"\x00\x53"
-"""How a section's descriptor starts; sections whose descriptors are spelled otherwise are read the
-generic way."""
+"""Start of a section's descriptor in its usual form; the generic decoder reads sections with
+another form.
+"""
 
 _size_at = struct.Struct(">I").unpack_from
 _readers = PLAIN.readers
@@ -29,10 +30,10 @@ _UNREADABLE = (CodecError, LookupError, ValueError, OverflowError, TypeError, st
 
 
 class Tail(NamedTuple):
-    """What stands behind the message annotations, values as the azure-eventhub client gives them.
+    """Sections behind the message annotations, with values as in the azure-eventhub client.
 
     Attributes:
-        body: of the data section.
+        body: content of the data section.
         properties: application properties.
         systems: the fields of the properties section that are set.
     """
@@ -43,12 +44,12 @@ class Tail(NamedTuple):
 
 
 def read_tail(data: bytes, at: int, end: int) -> Tail | None:
-    """Read what is left of a frame; None where that is not what most producers write.
+    """Read the rest of a frame; return None if it is not what most producers write.
 
     Args:
         data: some frames.
-        at: where a section's code lies, behind `SMALL_DESCRIPTOR`.
-        end: of the frame.
+        at: offset of a section's code, behind `SMALL_DESCRIPTOR`.
+        end: end of the frame.
     """
     properties: Pairs = {}
     systems: Pairs = {}
@@ -68,12 +69,12 @@ def read_tail(data: bytes, at: int, end: int) -> Tail | None:
         stop = begin + (data[at + 2] if width == 1 else _size_at(data, at + 2)[0])
     except _UNREADABLE:
         return None
-    # What lies behind it may be one section more.
+    # Another section may follow.
     return Tail(data[begin:stop], properties, systems) if stop == end else None
 
 
 def _compound(data: bytes, at: int, small: int, limit: int) -> tuple[int, int, int]:
-    """Count, begin and end of the items of a list or map, whose small constructor is given.
+    """Return count, begin and end of the items of a list or map with the given small constructor.
 
     Raises:
         CodecError: it is something else, or ends behind the limit.
@@ -91,7 +92,7 @@ def _compound(data: bytes, at: int, small: int, limit: int) -> tuple[int, int, i
 
 
 def _pairs(data: bytes, at: int, limit: int) -> tuple[Pairs, int]:
-    """A map, and where it ends."""
+    """Read a map; return it and its end."""
     count, at, end = _compound(data, at, 0xC1, limit)
     pairs: Pairs = {}
     key: Value
@@ -116,7 +117,7 @@ def _pairs(data: bytes, at: int, limit: int) -> tuple[Pairs, int]:
 
 
 def _fields(data: bytes, at: int, limit: int) -> tuple[Pairs, int]:
-    """The fields of the properties section that are set, and where it ends."""
+    """Read the fields of the properties section that are set; return them and the end."""
     if data[at] == 0x45:
         return {}, at + 1
     count, at, end = _compound(data, at, 0xC0, limit)
@@ -128,7 +129,7 @@ def _fields(data: bytes, at: int, limit: int) -> tuple[Pairs, int]:
             at += 1
             continue
         value, at = _readers[data[at]](data, at + 1, 1)
-        # As in the generic way: what is 0 or empty counts as not set.
+        # As in the generic decoder, a field that is 0 or empty counts as not set.
         if value:
             found[name] = value
     if at != end:

@@ -1,4 +1,4 @@
-"""Transfers of a link, put together to deliveries.
+"""Assembly of a link's transfers into deliveries.
 
 Source: OASIS AMQP 1.0, part 2, sections 2.6.14 and 2.7.5.
 """
@@ -14,17 +14,18 @@ from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.receive.amqp.decoder.events import Event, read_event
 
 MAX_DELIVERY_SIZE = 64 * 1024 * 1024
-"""The largest payload of one delivery, in bytes: Event Hubs takes events up to 20 MB on clusters
-with large messages and up to 1 MB elsewhere, and a peer that never ends one is stopped here."""
+"""Maximum payload of one delivery, in bytes. Event Hubs takes events up to 20 MB on clusters with
+large messages and up to 1 MB elsewhere; the limit stops a peer that never ends a delivery.
+"""
 
 _DESCRIPTORS = (Transfer.descriptor, "amqp:transfer:list")
 
 
 def is_transfer(raw: bytes, start: int) -> bool:
-    """Whether the frame's body at `start` is a transfer.
+    """Return whether the frame's body at `start` is a transfer.
 
     Raises:
-        CodecError: it is no described value.
+        CodecError: it is not a described value.
     """
     if raw[start]:
         raise CodecError(f"a frame's body starts with 0x{raw[start]:02x}, not with a descriptor")
@@ -33,7 +34,7 @@ def is_transfer(raw: bytes, start: int) -> bool:
 
 
 def read_transfer(raw: bytes, frame: Frame) -> tuple[Transfer, bytes]:
-    """Read a transfer and give its payload with it.
+    """Read a transfer; return it and its payload.
 
     Raises:
         CodecError: the performative is malformed.
@@ -44,10 +45,10 @@ def read_transfer(raw: bytes, frame: Frame) -> tuple[Transfer, bytes]:
 
 
 def read_whole(raw: bytes) -> Event:
-    """Read the one event of a frame that is known to hold a whole delivery.
+    """Read the single event of a frame that holds a whole delivery.
 
     Raises:
-        CodecError: the payload is no event.
+        CodecError: the payload is not an event.
     """
     frame = split_frame(raw, 0, len(raw))
     assert frame is not None
@@ -55,7 +56,7 @@ def read_whole(raw: bytes) -> Event:
 
 
 class Delivery(NamedTuple):
-    """A delivery that has ended."""
+    """Delivery that has ended."""
 
     delivery_id: int
     message_format: int
@@ -65,7 +66,7 @@ class Delivery(NamedTuple):
 
 
 class Assembly:
-    """The delivery that is being received: a link sends one after another."""
+    """Assembly of the delivery being received; a link sends one after another."""
 
     def __init__(self) -> None:
         self._first: Transfer | None = None
@@ -74,14 +75,14 @@ class Assembly:
 
     @property
     def started(self) -> bool:
-        """Whether a part of a delivery is held back."""
+        """Return whether a part of a delivery is buffered."""
         return self._first is not None
 
     def add(self, transfer: Transfer, payload: bytes) -> Delivery | None:
-        """Take the next transfer; give the delivery that it ends.
+        """Add the next transfer; return the delivery if that ends it.
 
         Raises:
-            CodecError: it belongs to no delivery, or the delivery is too large.
+            CodecError: it belongs to no open delivery, or the delivery is too large.
         """
         first, held = self._first or transfer, self._payload
         if first.delivery_id is None:

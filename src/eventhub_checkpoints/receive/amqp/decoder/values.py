@@ -1,7 +1,7 @@
-"""A value of AMQP as text: itself where it is text, else its JSON, as the JVM connector writes it.
+"""Conversion of AMQP values to strings: a string as it is, others as JSON like the JVM connector.
 
-Two things that the Python client no longer knows differ: an AMQP timestamp or enumeration is
-its number, and a binary value that happens to be UTF-8 is its text.
+Two cases differ, because the Python client no longer knows the type: an AMQP timestamp or
+enumeration becomes its number, and a binary value that happens to be UTF-8 becomes a string.
 """
 
 import json
@@ -14,15 +14,15 @@ _as_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def as_text(value: Any) -> str | None:
-    """A value as a column's text; None stays null."""
+    """Return a value as a column's string; None stays None."""
     return None if value is None else _text(value)
 
 
 def as_texts(values: Iterable[Any]) -> list[Text]:
-    """Values as texts; a null is JSON's `null`."""
+    """Return values as strings; null becomes JSON's `null`."""
     given = list(values)
     try:
-        # Nearly all values are bytes that are text: a call for each would cost as much again.
+        # Nearly all values are UTF-8 bytes; a call for each would double the cost.
         return [value.decode() if type(value) is bytes else _text(value) for value in given]
     except UnicodeDecodeError:
         return [_text(value) for value in given]
@@ -43,7 +43,7 @@ def _text(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can hold; bytes that are no text become signed bytes, as in Java."""
+    """Return a value that JSON can hold; bytes other than UTF-8 become signed bytes, as in Java."""
     if isinstance(value, bytes | bytearray | memoryview):
         try:
             return bytes(value).decode()

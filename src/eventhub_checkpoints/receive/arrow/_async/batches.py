@@ -1,4 +1,4 @@
-"""The batches of a hub, and the commit of what was handed out of them."""
+"""Batches of a hub, and the commit of the positions that were handed out."""
 
 import logging
 import weakref
@@ -30,7 +30,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class HubBatches(IterationGuard):
-    """The batches of a hub, each of one partition; those of a partition come in its order.
+    """Batches of a hub, each from one partition; the batches of a partition come in order.
 
     They can be iterated once.
 
@@ -59,14 +59,14 @@ class HubBatches(IterationGuard):
         return self
 
     async def __anext__(self) -> pa.RecordBatch:
-        """The next batch, of whichever partition comes first.
+        """Return the next batch, of whichever partition has one first.
 
         Raises:
             ConfigurationError: there is no such hub, consumer group or partition, access is
                 refused, or a range ends before it begins.
-            DataLossError: events that are wanted are not in the hub.
-            HubUnavailableError: the hub did not answer, did not deliver what it holds, or another
-                receiver holds a partition by its owner level.
+            DataLossError: wanted events are not in the hub.
+            HubUnavailableError: the hub did not answer, did not deliver the events it holds, or
+                another receiver holds a partition by its owner level.
             StoreError: the checkpoints could not be read.
         """
         source = await self._opened()
@@ -79,20 +79,20 @@ class HubBatches(IterationGuard):
     async def commit(self) -> dict[str, int]:
         """Save, for each partition, the position of the last batch that was handed out.
 
-        It covers every batch that was handed out before it, the one in work included: commit when
-        their results are safe. Batches that another thread or task is handed meanwhile are not
-        covered. What is saved already costs nothing.
+        It covers every batch handed out before, including the one being processed: commit when
+        the results are safe. Batches handed out meanwhile to other threads or tasks are not
+        covered. Positions already saved cost nothing.
 
         Returns:
-            The sequence numbers that were saved now, by partition id. One is missing where the
-            store was told by another writer of a later position: it logs that, and keeps it.
+            The sequence numbers saved by this call, by partition id. A partition is missing where
+            another writer has saved a later position: the store logs that, and keeps it.
 
         Raises:
             ConfigurationError: there is no store.
-            StaleCheckpointError: such a partition, where the store has `on_stale="raise"`; all
-                others are saved.
-            StoreError: the store could not be written. What is not saved is tried again with the
-                next commit.
+            StaleCheckpointError: the same, where the store has `on_stale="raise"`; all other
+                partitions are saved.
+            StoreError: the store could not be written. The next commit tries again what was not
+                saved.
         """
         if self._store is None:
             raise ConfigurationError(NO_STORE)
@@ -114,10 +114,10 @@ class HubBatches(IterationGuard):
         return saved
 
     async def to_table(self) -> pa.Table:
-        """All batches that follow, at once in memory.
+        """Return all remaining batches as one table in memory.
 
         Raises:
-            ConfigurationError: a table was made of them already: a second one would be empty.
+            ConfigurationError: `to_table` was called before: a second table would be empty.
         """
         if self._is_taken:
             raise ConfigurationError(ONE_TABLE)
@@ -128,7 +128,7 @@ class HubBatches(IterationGuard):
         return pa.Table.from_batches(batches, SCHEMA)
 
     async def close(self) -> None:
-        """Stop receiving, and close the store if it was opened here. Nothing is committed."""
+        """Stop receiving, and close the store if it was opened here. Does not commit."""
         self._is_closed = True
         await self._opening.end()
         if self._source:
@@ -143,7 +143,7 @@ class HubBatches(IterationGuard):
         await self.close()
 
     async def _opened(self) -> Source | None:
-        """The source, planned and opened at the first call; None once it was closed."""
+        """Return the source, planned and opened at the first call; None once it was closed."""
         if not self._is_closed:
             await self._opening.result(self._open)
         return None if self._is_closed else self._source
@@ -156,14 +156,14 @@ class HubBatches(IterationGuard):
         self._positions.handed_out.update(plan.passed)
         source = self._source = Source(reading, plan.ranges)
         if self._is_closed:
-            # By somebody who did not wait for the hub's answers, and saw nothing to stop.
+            # Closed by a caller that did not wait for the plan, so there was no source to stop yet.
             source.abandon()
-        # Whoever leaves a loop early and forgets to close leaves no thread behind.
+        # A caller that leaves a loop early and forgets to close must leave no thread behind.
         weakref.finalize(self, source.abandon)
         return source
 
     async def _checkpoints(self) -> dict[str, Any]:
-        """The checkpoints by partition id; where there is none, why that may be."""
+        """Return the checkpoints by partition id; log or raise why there may be none."""
         reading = self._reading
         rows = await self._store.list_checkpoints(*reading.scope)
         if not rows:
@@ -174,7 +174,7 @@ class HubBatches(IterationGuard):
         return {row["partition_id"]: row for row in rows}
 
     async def _held_scopes(self) -> list[Scope] | None:
-        """The scopes in the store; None where it cannot list them."""
+        """Return the scopes in the store; None where it cannot list them."""
         if not isinstance(self._store, ListsScopes):
             return None
         try:

@@ -5,9 +5,9 @@
             await work(batch)
             await batches.commit()
 
-Receiving and decoding happen in threads, as many as `partitions_at_once`, and never block the
-event loop. A task that waits for a batch can be cancelled at any time: no batch is lost by it.
-Arrow's own readers are synchronous, so `to_reader` is only there; `to_table` is in both.
+Receiving and decoding happen in up to `partitions_at_once` threads, and never block the event
+loop. A task that waits for a batch can be cancelled at any time: no batch is lost by it. Arrow's
+own readers are synchronous, so `to_reader` exists only there; `to_table` exists in both.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,9 +44,9 @@ def read_batches(
     settings: ReadSettings = DEFAULT_SETTINGS,
     missing: Missing = "start",
 ) -> "Batches":
-    """Read a hub from where the checkpoints say, or `start`, until where it ends now.
+    """Read a hub from its checkpoints, or `start`, up to its current end.
 
-    All is as with `eventhub_checkpoints.arrow.read_batches`; a store is of the asynchronous kind.
+    As `eventhub_checkpoints.arrow.read_batches`, with a store of the asynchronous kind.
     """
     reading = Reading.checked(
         hub, scope, partition_ids, start, until, partitions_at_once, settings, missing
@@ -55,7 +55,7 @@ def read_batches(
 
 
 class Batches(HubBatches):
-    """The batches of a hub, each of one partition; those of a partition come in its order.
+    """Batches of a hub, each from one partition; the batches of a partition come in order.
 
     An asynchronous iterator that several tasks of one loop may share. It can be read once.
 

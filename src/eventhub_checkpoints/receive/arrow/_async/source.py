@@ -1,4 +1,4 @@
-"""How this colour waits for the threads that read, and asks the hub: the loop is never blocked."""
+"""Asynchronous source of batches: waits for the reading threads without blocking the loop."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ IS_ASYNC = True
 
 
 class Source:
-    """Some ranges, read side by side, for the tasks of one loop."""
+    """Ranges read concurrently, for the tasks of one loop."""
 
     def __init__(self, reading: Reading, ranges: Sequence[OffsetRange]) -> None:
         self._news = asyncio.Event()
@@ -28,7 +28,7 @@ class Source:
         self._threads = SideBySide(reading.address, ranges, reading.settings, at_once, tell)
 
     async def next(self) -> "pa.RecordBatch | None":
-        """The next batch of any range; a task that waits can be cancelled, and none is lost."""
+        """Return the next batch of any range; cancelling a waiting task loses no batch."""
         while not (self._threads.is_ready or self._is_closed):
             self._news.clear()
             # A batch that came before `clear` is there; one that comes after it sets the event.
@@ -37,11 +37,11 @@ class Source:
         return None if self._is_closed else self._threads.next()
 
     def abandon(self) -> None:
-        """Have all threads end soon; from any thread."""
+        """Tell all threads to end soon; may be called from any thread."""
         self._threads.stop()
 
     async def close(self) -> None:
-        """Have all threads end, and wait for it; a task that waits for a batch gets none."""
+        """Stop all threads and wait for them; a task that waits for a batch gets None."""
         self._is_closed = True
         self._news.set()
         self._threads.stop()
@@ -49,17 +49,17 @@ class Source:
 
 
 class Once(Generic[T]):
-    """Work that is done once for all tasks that wait for it.
+    """Work done once for all tasks that wait for it.
 
-    A task that is cancelled ends only its own wait: the work goes on, and the next task that
-    waits has its result. Work that failed is begun anew.
+    Cancelling a task ends only its own wait: the work goes on, and the next task that waits gets
+    its result. Failed work is started again.
     """
 
     def __init__(self) -> None:
         self._work: asyncio.Task[T] | None = None
 
     async def result(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
-        """The result of the work, which is begun where it has not been; None once it was ended."""
+        """Return the result of the work, started if necessary; None if the work was cancelled."""
         if self._work is None:
             self._work = asyncio.create_task(begin())
         work = self._work
@@ -75,18 +75,18 @@ class Once(Generic[T]):
                 self._work = None
 
     async def end(self) -> None:
-        """Cut the work off if it is under way, and wait until it has ended."""
+        """Cancel the work if it is running, and wait until it has ended."""
         if self._work is not None and not self._work.done():
             self._work.cancel()
             await asyncio.wait([self._work])
 
 
 def telling(news: asyncio.Event) -> Callable[[], None]:
-    """What sets the event of this loop from any thread."""
+    """Return a function that sets an event of this loop from any thread."""
     loop = asyncio.get_running_loop()
 
     def tell() -> None:
-        # A loop that is closed waits for nothing.
+        # A closed loop has no waiting tasks.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(news.set)
 
@@ -94,9 +94,9 @@ def telling(news: asyncio.Event) -> Callable[[], None]:
 
 
 async def call(function: Callable[..., T], *args: object) -> T:
-    """Call the function in a thread that keeps neither a cancelled task nor the program's end.
+    """Call the function in a thread that delays neither cancellation nor the program's exit.
 
-    `asyncio.to_thread` would do the latter: the end of the loop waits for its threads.
+    `asyncio.to_thread` would delay the exit: the loop waits for its threads when it ends.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()

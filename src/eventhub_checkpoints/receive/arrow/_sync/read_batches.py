@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""A hub as Arrow batches, for pandas, Polars, DuckDB and whatever else takes them; without Spark.
+"""A hub as Arrow batches, for pandas, Polars, DuckDB and other Arrow consumers; without Spark.
 
     with read_batches(CONNECTION_STRING, store="sqlite:///checkpoints.db") as batches:
         for batch in batches:
@@ -45,29 +45,29 @@ def read_batches(
     settings: ReadSettings = DEFAULT_SETTINGS,
     missing: Missing = "start",
 ) -> "Batches":
-    """Read a hub from where the checkpoints say, or `start`, until where it ends now.
+    """Read a hub from its checkpoints, or `start`, up to its current end.
 
-    Nothing is asked and nothing received before the first batch is asked for. What is read is
-    decided then, once: it ends, also where more events come meanwhile. Whoever wants these calls
-    it again; with a store that goes on behind what was committed.
+    Nothing is requested or received before the first batch is requested. The ranges are fixed at
+    that moment: reading ends there, even if more events arrive meanwhile. To read those, call it
+    again; with a store it continues after the committed positions.
 
     Args:
         hub: a connection string, or a `HubAddress` for anything else that the official client
-            can be told, such as a credential of azure-identity.
-        scope: whose checkpoints. With a connection string also the consumer group to read in,
-            and the hub where it names none. Default: the hub's own names, and `$Default`.
+            accepts, such as a credential of azure-identity.
+        scope: the scope of the checkpoints. With a connection string also the consumer group,
+            and the hub if the string names none. Default: the hub's own names, and `$Default`.
         store: where the checkpoints are: a store of this kind, whose tables exist, or what
-            `open_store` takes, which is then closed with the batches. Default: none.
-        partition_ids: default: all that the hub has.
+            `open_store` accepts, which is then closed with the batches. Default: none.
+        partition_ids: default: all partitions of the hub.
         start: where a partition without a checkpoint begins: `"earliest"`, `"latest"`, a datetime
             with a zone, the sequence number of the first event to read, an `EventPosition`, or a
             dict of these by partition id. From `"latest"` nothing is read, and a commit saves
             that end.
         until: the first event of each partition that is *not* read, in the same forms.
-        partitions_at_once: how many partitions are read side by side, each over a connection of
-            its own. Memory is that of as many tasks of `ReadSettings.prefetch`, and a batch more
-            for each.
-        settings: how each partition is read. `fail_on_data_loss=False` goes on after a warning
+        partitions_at_once: how many partitions are read concurrently, each over a separate
+            connection. Memory use is that of as many tasks, see `ReadSettings.prefetch`, plus
+            one batch for each.
+        settings: how each partition is read. `fail_on_data_loss=False` continues after a warning
             where events have expired.
         missing: `"error"` refuses a partition that has had events and has no checkpoint, which may
             be a misspelt `scope`. By default it begins at `start`; where the store has no
@@ -83,19 +83,19 @@ def read_batches(
 
 
 class Batches(HubBatches):
-    """The batches of a hub, each of one partition; those of a partition come in its order.
+    """Batches of a hub, each from one partition; the batches of a partition come in order.
 
     An iterator that several threads may share, and an Arrow stream: `pyarrow.table(batches)`,
-    `polars.DataFrame(batches)` and a query of DuckDB take it as it is. It can be read once.
+    `polars.DataFrame(batches)` and DuckDB queries accept it directly. It can be read once.
 
     Attributes:
         schema: the nine columns.
     """
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """All batches that follow, as Arrow's own reader: they are received as it is read."""
+        """Return all remaining batches as an Arrow reader; they are received as it is read."""
         return pa.RecordBatchReader.from_batches(self.schema, self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """What other libraries call that take an Arrow stream."""
+        """Export an Arrow stream, for libraries that use the Arrow C stream interface."""
         return self.to_reader().__arrow_c_stream__(requested_schema)

@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""How this colour waits for the threads that read, and asks the hub: it does nothing else."""
+"""Synchronous source of batches: waits for the reading threads."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -15,38 +15,38 @@ IS_ASYNC = False
 
 
 class Source(SideBySide):
-    """Some ranges, read side by side."""
+    """Ranges read concurrently."""
 
     def __init__(self, reading: Reading, ranges: Sequence[OffsetRange]) -> None:
         at_once = reading.partitions_at_once
         super().__init__(reading.address, ranges, reading.settings, at_once)
 
     def abandon(self) -> None:
-        """Have all threads end soon; for whoever may not wait."""
+        """Tell all threads to end soon, without waiting."""
         self.stop()
 
     def close(self) -> None:
-        """Have all threads end, and wait for it."""
+        """Stop all threads and wait for them."""
         self.stop()
         self.join(CLOSE_TIMEOUT)
 
 
 class Once(Generic[T]):
-    """Work that is done once for all threads that wait for it. Work that failed is begun anew."""
+    """Work done once for all threads that wait for it. Failed work is started again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._result: T | None = None
 
     def result(self, begin: Callable[[], T]) -> T:
-        """The result of the work, which is begun where it has not been."""
+        """Return the result of the work, started if necessary."""
         with self._lock:
             if self._result is None:
                 self._result = begin()
             return self._result
 
     def end(self) -> None:
-        """Do nothing: the thread that does the work finds out afterwards that nobody wants it."""
+        """Do nothing: the working thread notices afterwards that the result is not needed."""
 
 
 def call(function: Callable[..., T], *args: object) -> T:

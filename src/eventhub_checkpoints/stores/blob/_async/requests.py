@@ -1,4 +1,4 @@
-"""Requests to Azure Blob Storage, each sent once, and listing and deleting of groups."""
+"""Requests to Azure Blob Storage, each sent once; listing and deleting of groups."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -60,11 +60,11 @@ CONNECT_SECONDS = 10.0
 
 
 class BlobRequests:
-    """One container, asked with the time that the running call has left.
+    """Requests to one container, limited to the time that the current call has left.
 
     Args:
-        connect: makes the client; see `PerProcessClient`.
-        hook: the caller's own `raw_response_hook`, called before ours.
+        connect: creates the client; see `PerProcessClient`.
+        hook: the caller's own `raw_response_hook`, called before this one.
     """
 
     def __init__(self, connect: Callable[[], ContainerClient], hook: Hook | None = None) -> None:
@@ -79,16 +79,16 @@ class BlobRequests:
 
     @property
     def container(self) -> ContainerClient:
-        """The client of this process and event loop."""
+        """Return the client of this process and event loop."""
         return self._client.now
 
     @property
     def address(self) -> str:
-        """The container's URL, without a signature."""
+        """Return the container's URL, without a SAS."""
         return str(self.container.url).partition("?")[0]
 
     async def create_container(self) -> None:
-        """Create the container, unless it is there."""
+        """Create the container, unless it exists."""
         try:
             await self.container.create_container(**self.bounds())
         except ResourceExistsError as error:
@@ -98,7 +98,7 @@ class BlobRequests:
     async def create(
         self, name: str, metadata: dict[str, str], overwrite: bool = False
     ) -> str | Verdict:
-        """Put Blob: the new etag, or why there is none."""
+        """Send Put Blob; return the new etag, or the reason for a failure."""
         try:
             answer = await self._blob(name).upload_blob(
                 b"", overwrite=overwrite, metadata=metadata, **self.bounds()
@@ -108,7 +108,7 @@ class BlobRequests:
         return new_etag(answer)
 
     async def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Verdict:
-        """Set Blob Metadata, over this etag or over any: the new etag, or why there is none."""
+        """Send Set Blob Metadata, for this etag or any; return the new etag, or why it failed."""
         condition: dict[str, Any] = {}
         if etag is not None:
             condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
@@ -124,17 +124,17 @@ class BlobRequests:
         return new_etag(answer)
 
     async def read(self, name: str) -> BlobProperties | None:
-        """Get Blob Properties; None if there is no blob."""
+        """Send Get Blob Properties; return None if the blob does not exist."""
         try:
             return await self._blob(name).get_blob_properties(**self.bounds())
         except HttpResponseError as error:
-            # An answer without a body carries no error code, but a missing container does.
+            # A response without a body has no error code; for a missing container there is one.
             if error.status_code == 404 and error_code(error) in {"BlobNotFound", ""}:
                 return None
             raise
 
     async def delete(self, name: str) -> bool:
-        """Delete Blob; whether there was one."""
+        """Send Delete Blob; return whether the blob existed."""
         try:
             await self._blob(name).delete_blob(**self.bounds())
         except HttpResponseError as error:
@@ -144,7 +144,7 @@ class BlobRequests:
         return True
 
     async def list_blobs(self, prefix: str) -> tuple[list[BlobProperties], float | None]:
-        """List Blobs with their metadata, and the service's clock at the last page."""
+        """List blobs with their metadata; also return the service's time at the last page."""
         dates: list[str | None] = []
 
         def on_page(response: Any) -> None:
@@ -157,7 +157,7 @@ class BlobRequests:
         return blobs, server_time(dates[-1] if dates else None)
 
     async def list_below(self, prefix: str) -> list[str]:
-        """List Blobs by one level of their names: each beginning up to the next `/`."""
+        """List one level of the blobs' names: each prefix up to the next `/`."""
         found = await self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
         return [one.name for one in found if not isinstance(one, BlobProperties)]
 
@@ -169,25 +169,25 @@ class BlobRequests:
             async for page in pages:
                 async for one in page:
                     found.append(one)
-                break  # the next page is asked for with the time that is left then
+                break  # the next page is requested with the time that is left then
             marker = pages.continuation_token or None
         return found
 
     async def close(self) -> None:
-        """Close the client, unless it is the parent process's."""
+        """Close the client, unless it belongs to the parent process."""
         if self._client.is_of_this_process:
             await self.container.close()
 
     @property
     def where(self) -> str:
-        """The container and its account, for people."""
+        """Return the container and its account, for messages."""
         account = self.address.rpartition("/")[0]
         return f"container {self.container.container_name!r} of {account}"
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
-        """The driver's error as one of ours."""
+        """Convert a driver's error to an error of this package."""
         if isinstance(error, ClientAuthenticationError) and not error_code(error):
-            # By who gives the tokens or signs the request, with any status.
+            # The token provider or the request signing failed; any status may accompany it.
             return StoreAccessError(f"{self.where}: {refused_credential(error)}")
         if isinstance(error, HttpResponseError) and error.status_code is not None:
             return failure(error.status_code, error_code(error), operation_of(error), self.where)
@@ -208,11 +208,11 @@ class BlobRequests:
 
     @staticmethod
     def bounds() -> dict[str, Any]:
-        """The options of a request: cut off in time, and sent once."""
+        """Return the options of a request: its timeouts, and no retries."""
         left = bound()
         return {
             "retry_total": 0,
-            # A redirected request is sent with the driver's own retries, and its credential.
+            # A redirected request would carry the credential, and the driver's own retries.
             "permit_redirects": False,
             "connection_timeout": min(left, CONNECT_SECONDS),
             "read_timeout": left,
@@ -224,7 +224,7 @@ Asked = TypeVar("Asked")
 
 
 class BlobAbilities(ListsScopes, Deletes):
-    """Walks the levels of the blobs' names, and deletes blobs."""
+    """Lists groups by the levels of the blobs' names, and deletes blobs."""
 
     _requests: BlobRequests
     _name_case: NameCase
@@ -234,7 +234,7 @@ class BlobAbilities(ListsScopes, Deletes):
         for _ in Scope._fields:
             below = await self._ask_each(self._requests.list_below, levels)
             levels = [name for names in below for name in names]
-        # What others have written in another case is not what this store reads.
+        # Names that other writers stored in another case are not read by this store.
         scopes = [
             scope
             for level in levels
@@ -269,7 +269,7 @@ class BlobAbilities(ListsScopes, Deletes):
         self, function: Callable[[Asked], Awaitable[T]], items: Sequence[Asked]
     ) -> list[T]:
         async def asked(item: Asked) -> T | Exception:
-            # Raised in there, it would come out as a group of errors, which nobody maps.
+            # Raised inside the task group, it would become an ExceptionGroup, which is not mapped.
             try:
                 return await function(item)
             except Exception as error:

@@ -1,4 +1,4 @@
-"""The connections of an asynchronous blob client."""
+"""Connections of an asynchronous blob client."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ except ImportError as error:
 class SingleTryTransport(AioHttpTransport):  # type: ignore[misc]  # azure-core hides its type
     """Sends every request once.
 
-    When a kept connection ends without an answer, aiohttp sends a PUT again by itself. A claim
-    that was carried out would then lose against itself, and nobody would know why.
+    When a kept-alive connection ends without a response, aiohttp resends a PUT on its own. A claim
+    that was carried out would then conflict with itself.
 
     Source: aiohttp 3.14, `client.py`, `ClientSession._request`.
     """
 
     async def open(self) -> None:
-        """Open the session, and switch that off; there is no public switch."""
+        """Open the session and disable its retry, for which there is no public option."""
         await super().open()
         if self.session is not None:
             self.session._retry_connection = False
 
 
 def check_credential(credential: object) -> None:
-    """Take a credential of either kind: the driver awaits a token where it has to."""
+    """Accept a credential of either kind: the driver awaits a token if necessary."""
 
 
 def pooled(size: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Client arguments for so many connections at once: the driver's own pool holds 100."""
+    """Return client arguments for `size` concurrent connections; the driver's own pool has 100."""
     return {"transport": SingleTryTransport(**arguments), **arguments}

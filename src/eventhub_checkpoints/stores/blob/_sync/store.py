@@ -1,5 +1,5 @@
 # Derived from _async/store.py by tools/unasync.py; edit that file.
-"""Checkpoints in Azure Blob Storage, byte by byte as every official SDK writes them."""
+"""Checkpoint store in Azure Blob Storage, byte-compatible with the official SDKs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -65,24 +65,24 @@ from eventhub_checkpoints.stores.hook_results import (
 )
 
 OTHERS_POOL = 10
-"""Connections that a client made elsewhere keeps. Source: requests, `DEFAULT_POOLSIZE`."""
+"""Connections that a client created elsewhere keeps. Source: requests, `DEFAULT_POOLSIZE`."""
 
 
 class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
-    """Keeps ownerships and checkpoints as metadata of empty blobs in one container.
+    """Stores ownerships and checkpoints as metadata of empty blobs in one container.
 
     Takes the arguments of azure-eventhub-checkpointstoreblob, and reads and writes its blobs.
 
     Args:
         blob_account_url: `https://ACCOUNT.blob.core.windows.net`, with or without a SAS.
-        container_name: the container; one for each consumer group is advised.
-        credential: what azure-storage-blob takes.
-        api_version: of the storage service, for example an older one for Azure Stack Hub.
-        secondary_hostname: of the account's secondary endpoint.
+        container_name: the container; use one for each consumer group.
+        credential: any credential that azure-storage-blob accepts.
+        api_version: version of the storage service, for example an older one for Azure Stack Hub.
+        secondary_hostname: host name of the account's secondary endpoint.
         container_client: a ready client instead of all of the above. It is not closed, is used
-            with at most 10 connections, and must not be used in a forked process. A
-            `raw_response_hook` of its own does not see the lists.
-        connect: makes the client from the keyword arguments of `ContainerClient`, instead of
+            with at most 10 connections, and must not be used in a forked process. Its own
+            `raw_response_hook` is not called for lists.
+        connect: creates the client from the keyword arguments of `ContainerClient`, instead of
             URL, name and credential; called again in a forked process or another event loop.
         create_container: create the container before the first use if it does not exist.
         name_case: `"lower"` as .NET, Python and JavaScript write names, or `"as-typed"` to share
@@ -90,7 +90,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
         **kwargs: the settings of `BaseCheckpointStore`; all others go to the driver's client.
 
     Raises:
-        ConfigurationError: a setting cannot work, or the container cannot have this name.
+        ConfigurationError: a setting or the container's name is invalid.
     """
 
     makes_own_etags = True
@@ -145,7 +145,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
         """Open a container of the account that a connection string names.
 
         Raises:
-            ConfigurationError: it is no connection string of a storage account.
+            ConfigurationError: it is not a connection string of a storage account.
         """
         check_credential(credential)
         connect = partial(
@@ -168,14 +168,14 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
 
     @classmethod
     def from_url(cls, url: str, *, credential: Any = None, **kwargs: Any) -> Self:
-        """Open a container by URL; the credential is the first of these that there is.
+        """Open a container by URL, with the first credential found.
 
-        The argument, the URL's SAS, the emulator's published key for an emulator's address,
-        `AZURE_STORAGE_CONNECTION_STRING` where it is of the same account, and the default
-        credential of azure-identity.
+        In this order: the argument, the URL's SAS, the published key for an emulator's address,
+        `AZURE_STORAGE_CONNECTION_STRING` if it is for the same account, and the default credential
+        of azure-identity.
 
         Raises:
-            ConfigurationError: it is no container's URL, or there is no credential at all.
+            ConfigurationError: it is not a container's URL, or there is no credential.
         """
         address = ContainerUrl.parse(url)
         if credential is not None or address.sas:
@@ -220,7 +220,7 @@ class BlobCheckpointStore(BlobAbilities, FullCheckpointStore):
         except HttpResponseError as error:
             if not is_blocked(error.status_code, error_code(error)):
                 raise
-            # Raised, it would keep the claims of all other partitions from the client.
+            # Raising would lose the claims of all other partitions for the client.
             log.warning("partition %s: %s", proposal.partition_id, self.map_error(error))
             return Lost()
         return Lost() if isinstance(answer, Verdict) else Won(proposal.won(0.0, answer))

@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""The connections of a synchronous blob client."""
+"""Connections of a synchronous blob client."""
 
 from inspect import iscoroutinefunction
 from typing import Any
@@ -14,10 +14,10 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 
 def check_credential(credential: object) -> None:
-    """Refuse an asynchronous credential: the driver would take its coroutine for a token.
+    """Refuse an asynchronous credential: the driver would use its coroutine as a token.
 
     Raises:
-        ConfigurationError: it is one.
+        ConfigurationError: the credential is asynchronous.
     """
     if iscoroutinefunction(getattr(credential, "get_token", None)):
         raise ConfigurationError(
@@ -27,23 +27,23 @@ def check_credential(credential: object) -> None:
 
 
 class OneBoundAdapter(HTTPAdapter):
-    """Counts the time that connecting took off the time for the answer; a request has one bound.
+    """Deducts the time spent connecting from the read timeout, so that a request has one limit.
 
     Source: urllib3, `util/timeout.py`, `Timeout.read_timeout`.
     """
 
     def send(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a request whose time-out is the driver's pair for connecting and reading."""
+        """Send a request whose timeout is the driver's pair of connect and read timeouts."""
         connect, read = kwargs["timeout"]
         kwargs["timeout"] = Timeout(connect=connect, read=read, total=read)
         return super().send(*args, **kwargs)
 
 
 class OneLookSession(Session):
-    """Looks at the environment once for each server: for proxies and for trusted certificates.
+    """Reads the environment once per server, for proxies and trusted certificates.
 
-    A plain session walks through all variables at every request, a tenth of what the request
-    costs. It also looks for a `.netrc`, whose password would then take the signature's place.
+    A plain session examines all variables at every request, which is a tenth of the cost of a
+    request. It also looks for a `.netrc`, whose password would then replace the signature.
 
     Source: requests 2.34, `sessions.py`, `Session.request` and `Session.prepare_request`.
     """
@@ -58,7 +58,7 @@ class OneLookSession(Session):
     def merge_environment_settings(
         self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
     ) -> dict[str, Any]:
-        """What the first request to this server was given; one client gives all the same."""
+        """Return the settings of the first request to this server; they apply to all."""
         server = "/".join(url.split("/", 3)[:3])
         if server not in self._settings:
             self._settings[server] = self._plain.merge_environment_settings(
@@ -68,10 +68,10 @@ class OneLookSession(Session):
 
 
 def pooled(size: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Client arguments for so many connections at once; the driver's own pool keeps 10.
+    """Return client arguments for `size` concurrent connections; the driver's own pool keeps 10.
 
-    The session is made here, before the first thread: the transport would make one a thread.
-    The other arguments tell the transport too, for example whose certificates are trusted.
+    The session is created here, before the first thread: the transport would create one per
+    thread. The other arguments also configure the transport, for example trusted certificates.
     """
     session = OneLookSession(arguments.get("use_env_settings", True))
     for scheme in ("https://", "http://"):

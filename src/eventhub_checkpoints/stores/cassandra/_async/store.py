@@ -1,4 +1,4 @@
-"""Checkpoints in Cassandra, written by lightweight transactions only."""
+"""Checkpoint store in Cassandra, written by lightweight transactions only."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -45,26 +45,26 @@ from eventhub_checkpoints.stores.hook_results import (
 
 
 class CassandraCheckpointStore(FullCheckpointStore):
-    """Keeps ownerships and checkpoints in two tables of one keyspace.
+    """Stores ownerships and checkpoints in two tables of one keyspace.
 
-    All clients of a consumer group use one datacenter: a claim is decided among its nodes.
+    All clients of a consumer group use one datacenter: claims are serialised among its nodes.
 
     Args:
         contact_points: some nodes, as `host`, `host:port` or pairs of both.
-        port: of the contact points that have none of their own.
+        port: port of the contact points that do not name one.
         namespace: the keyspace.
-        username: with `password`, for a cluster that asks for them.
+        username: with `password`, for a cluster that requires authentication.
         datacenter: the one whose nodes are used; by default that of the contact points.
         session: a ready session instead of all of the above. It is not closed, its keyspace is
             not changed, and it must not be used in a forked process.
-        create_keyspace: create the keyspace and its tables before the first use, where missing.
-        replication: of a keyspace that is created: how many copies, or Cassandra's whole map.
-        ssl_context: for a cluster that encrypts.
+        create_keyspace: create the keyspace and its tables before the first use, if missing.
+        replication: of a keyspace that is created: number of copies, or Cassandra's whole map.
+        ssl_context: for a cluster that uses TLS.
         connect_timeout: seconds that one node may take to accept a connection.
         **settings: see `BaseCheckpointStore`.
 
     Raises:
-        ConfigurationError: a setting cannot work, or the keyspace cannot have this name.
+        ConfigurationError: a setting or the keyspace's name is invalid.
     """
 
     def __init__(
@@ -138,8 +138,8 @@ class CassandraCheckpointStore(FullCheckpointStore):
         return cast("Won | Lost", answers[proposal])
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
-        # One transaction for all: each alone, they would hold each other up, for the rows of a
-        # scope are one partition of the table, and that is what a transaction locks.
+        # One transaction for all: separate ones would contend with each other, because the rows
+        # of a scope are one partition of the table, which is what a transaction locks.
         answers: dict[Proposal, Answer] = {}
         scopes = [(batches, answers) for batches in in_batches(proposals, BATCH_LIMIT)]
         await for_each(self._claim_scope, scopes, self.settings.max_concurrency)
@@ -156,7 +156,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
         key = (*scope_key(scope), checkpoint.partition_id)
         row = (checkpoint.offset, checkpoint.sequence_number, checkpoint.version, self.writer)
         if isinstance(seen, str):
-            # A row that somebody made without a version is listed with "".
+            # A row that was created elsewhere without a version is listed with "".
             values = (*row, *key, seen or None)
             if await self._is_applied(known.update_checkpoint, values):
                 return Written(checkpoint.version)
@@ -199,7 +199,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
     async def _claim_batch(
         self, batch: Sequence[Proposal], answers: dict[Proposal, Answer]
     ) -> None:
-        """Claim what can be won in one transaction; each that fails tells who is in its way."""
+        """Claim all that can be won in one transaction; each failed one shows which are lost."""
         proposed = {one.partition_id: one for one in batch}
         asked = dict(proposed)
         while asked:
@@ -238,7 +238,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
             if rows[0][APPLIED]:
                 removed += len(batch)
                 names -= set(batch)
-            else:  # one of them has gone by itself
+            else:  # a row has been deleted in the meantime
                 names &= await self._partitions(table, scope)
         return removed
 

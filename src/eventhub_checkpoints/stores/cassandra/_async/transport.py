@@ -1,4 +1,4 @@
-"""Waiting for the driver, in an event loop."""
+"""Waiting for the Cassandra driver in an event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def answered(request: ResponseFuture) -> ResultSet:
-    """The first page of the answer, which comes in the driver's own thread."""
+    """Wait for the first page of the response, which arrives in the driver's own thread."""
     loop = asyncio.get_running_loop()
     arrival: asyncio.Future[Any] = loop.create_future()
 
@@ -21,7 +21,7 @@ async def answered(request: ResponseFuture) -> ResultSet:
 
     def tell(act: Callable[[Any], None]) -> Callable[[Any], None]:
         def told(value: Any) -> None:
-            # A loop that has ended waits for nothing any more.
+            # A closed loop has no waiting task.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, act, value)
 
@@ -32,12 +32,12 @@ async def answered(request: ResponseFuture) -> ResultSet:
 
 
 async def apart(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-    """The result of what blocks; cancelled, `undo` is given the result when it comes after all."""
+    """Run a blocking function in a thread; after a cancellation, pass a late result to `undo`."""
     outcome = started(function, undo)
     try:
         return await asyncio.wrap_future(outcome)
     except asyncio.CancelledError:
-        # It may have come between the cancellation and now.
+        # The result may have arrived between the cancellation and now.
         if not outcome.cancel() and undo is not None and outcome.exception() is None:
             undo(outcome.result())
         raise

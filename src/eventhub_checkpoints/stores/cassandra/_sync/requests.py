@@ -31,15 +31,15 @@ from eventhub_checkpoints.stores.cassandra.protocol import MIGRATIONS, Statement
 
 
 class CassandraRequests:
-    """One keyspace, through a cluster of our own or a caller's session.
+    """Requests about one keyspace, through a cluster of the store or the caller's session.
 
     Args:
         login: how to connect, or the caller's session, which is never closed.
-        keyspace: whose replicas are asked first.
-        probe: a statement that fails where the keyspace or its tables do not exist.
+        keyspace: the keyspace whose replicas are contacted first.
+        probe: a statement that fails if the keyspace or its tables do not exist.
 
     Attributes:
-        where: what is reached, for people.
+        where: cluster and keyspace, for messages.
     """
 
     def __init__(self, login: Login | Session, keyspace: str, probe: str) -> None:
@@ -54,14 +54,14 @@ class CassandraRequests:
         self._statements: dict[str, PreparedStatement] = {}
 
     def drop(self) -> None:
-        """Use no connection of the parent process, and close none.
+        """Abandon the parent process's connections without closing them.
 
-        The driver answers in a thread of its own, so another event loop needs no new one.
+        The driver runs in its own thread, so another event loop needs no new connections.
         """
         if self._process_id == os.getpid():
             return
         if self._session is not None:
-            # Letting go of it could close what the parent still uses.
+            # Dropping the last reference could close connections that the parent still uses.
             self._inherited.append(self._session)
         self._session = None
         self._statements.clear()
@@ -83,7 +83,7 @@ class CassandraRequests:
             self._session = self._login
 
     def close(self) -> None:
-        """Close the cluster, if it is our own and not the parent process's."""
+        """Close the cluster, unless it belongs to the caller or to the parent process."""
         session, self._session = self._session, None
         self._statements.clear()
         is_own = isinstance(self._login, Login) and self._process_id == os.getpid()
@@ -91,20 +91,20 @@ class CassandraRequests:
             apart(partial(shut_down, session))
 
     def learn_replicas(self) -> None:
-        """Wait until all nodes know the same schema, and learn which of them have the rows.
+        """Wait until all nodes agree on the schema, and learn which of them hold the rows.
 
-        Without that any node is asked, and passes the question on.
+        Without that, requests go to any node, which forwards them.
         """
         refresh = self._open_session.cluster.refresh_keyspace_metadata
         with suppress(DriverException):
             apart(partial(refresh, self._keyspace, bound()))
 
     def read(self, text: str, values: Sequence[object]) -> list[Row]:
-        """The rows of one scope, as of one moment."""
+        """Return the rows of one scope, as of one moment."""
         return rows_of(self._ask(read_of(self._prepared(text), values)))
 
     def scan(self, text: str) -> list[Row]:
-        """The rows of the whole table, page by page."""
+        """Return the rows of the whole table, page by page."""
         statement, rows = scan_of(self._prepared(text)), []
         page = self._ask(statement)
         while True:
@@ -114,12 +114,12 @@ class CassandraRequests:
             page = self._ask(statement, page.paging_state)
 
     def write(self, *statements: tuple[str, Sequence[object]]) -> list[Row]:
-        """Carry all of these conditional statements out, or none; what the server answers."""
+        """Execute all of these conditional statements or none; return the server's answer."""
         found = [(self._prepared(text), values) for text, values in statements]
         return rows_of(self._ask(write_of(found)))
 
     def look(self, text: str) -> list[Row]:
-        """The rows that a statement finds in what describes the keyspace."""
+        """Query the system tables that describe the keyspace."""
         return rows_of(self._ask(look_of(text)))
 
     def define(self, text: str) -> None:
@@ -128,9 +128,9 @@ class CassandraRequests:
         answered(session.execute_async(text, timeout=bound(), host=first_host(session)))
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
-        """The driver's error as one of ours."""
+        """Convert a driver's error to an error of this package."""
         if is_absent(error):
-            # Created again, the tables have other identities.
+            # Tables that are created again have other ids.
             self._statements.clear()
         return mapped(error, self.where)
 
@@ -143,7 +143,7 @@ class CassandraRequests:
     def _prepared(self, text: str) -> PreparedStatement:
         statement = self._statements.get(text)
         if statement is None:
-            # The driver logs a traceback of what it cannot prepare; a plain question is calm.
+            # The driver logs a traceback if preparing fails, but not for an unprepared query.
             self.look(self._probe)
             statement = apart(partial(self._open_session.prepare, text))
             self._statements[text] = statement
@@ -158,14 +158,14 @@ class CassandraRequests:
 def create_missing(
     requests: CassandraRequests, keyspace: str, keyspace_definition: str, writer: str
 ) -> None:
-    """Bring the tables to the newest version; ask for no right where nothing is missing."""
+    """Migrate the tables to the newest version; need no permission if nothing is missing."""
     statements = Statements.of(keyspace)
     applied = applied_version(requests, statements)
     if applied >= len(MIGRATIONS):
         return
     if not requests.look(statements.keyspace_exists):
         requests.define(keyspace_definition)
-    # Another process may have created it just now, through another node.
+    # Another process may just have created it, through another node.
     requests.learn_replicas()
     for text in definitions(keyspace, applied):
         requests.define(text)
@@ -175,7 +175,7 @@ def create_missing(
 
 
 def applied_version(requests: CassandraRequests, statements: Statements) -> int:
-    """The version of the tables; 0 if there are none."""
+    """Return the version of the tables; 0 if there are none."""
     try:
         rows = requests.look(statements.applied_versions)
     except InvalidRequest as error:

@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""Waiting for the driver, in a thread."""
+"""Waiting for the Cassandra driver in a thread."""
 
 import math
 from collections.abc import Callable
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 def answered(request: ResponseFuture) -> ResultSet:
-    """The first page of the answer.
+    """Wait for the first page of the response.
 
-    The driver's own `result` waits without end where its thread is gone, as in a forked process.
+    The driver's own `result` blocks for ever if its thread is gone, as in a forked process.
     """
     arrival: SimpleQueue[Any] = SimpleQueue()
     request.add_callbacks(arrival.put, arrival.put)
@@ -29,10 +29,10 @@ def answered(request: ResponseFuture) -> ResultSet:
 
 
 def apart(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-    """The result of what blocks without a bound of its own.
+    """Run a blocking function without a time limit in a thread, and return its result.
 
     Raises:
-        TimeoutError: no time is left; `undo` is given the result when it comes after all.
+        TimeoutError: no time is left; a late result is passed to `undo`.
     """
     outcome = started(function, undo)
     try:
@@ -40,11 +40,11 @@ def apart(function: Callable[[], T], undo: Callable[[T], object] | None = None) 
     except TimeoutError:
         if outcome.cancel():
             raise
-    # It came just now, or the error is its own.
+    # The result has just arrived, or the function itself raised the error.
     return outcome.result()
 
 
 def time_left() -> float | None:
-    """The time that the running call has left, as a thread waits for it."""
+    """Return the time that the current call has left, as a timeout for a thread."""
     left = seconds_left()
     return None if math.isinf(left) else left

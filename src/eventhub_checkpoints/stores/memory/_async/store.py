@@ -1,4 +1,4 @@
-"""Checkpoints in this process's memory: for tests, for trying, and as the readable backend."""
+"""Checkpoint store in this process's memory, for tests and trials; the reference backend."""
 
 from collections.abc import Sequence
 from typing import Self, Unpack
@@ -11,11 +11,11 @@ from eventhub_checkpoints.stores.memory.rows import MemoryRows, rows_named
 
 
 class MemoryCheckpointStore(FullCheckpointStore):
-    """Keeps ownerships and checkpoints in memory; they end with the process.
+    """Stores ownerships and checkpoints in memory, until the process ends.
 
     Args:
-        rows: rows that several stores share, of either colour, as several clients share a
-            server; by default the store has its own.
+        rows: rows that several stores share, sync or async, as several clients share a server; by
+            default the store has its own.
         **settings: see `BaseCheckpointStore`.
     """
 
@@ -29,7 +29,7 @@ class MemoryCheckpointStore(FullCheckpointStore):
     def from_url(
         cls, url: str, *, credential: object = None, **settings: Unpack[StoreSettings]
     ) -> Self:
-        """Open `memory:` (rows of its own) or `memory:NAME` (shared within the process)."""
+        """Open `memory:` (private rows) or `memory:NAME` (shared within the process)."""
         return cls(rows_named(url.partition(":")[2]), **settings)
 
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:

@@ -1,4 +1,4 @@
-"""Requests to Redis: the client they go through, scripts, and errors as ours."""
+"""Requests to Redis: the client, scripts, and error mapping."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -53,7 +53,7 @@ except ImportError as error:
 
 Client = Redis | RedisCluster
 AS_BYTES = {NEVER_DECODE: True}
-"""A value of somebody else's need not be text, also where a ready client decodes all answers."""
+"""Foreign values need not be text, even if a ready client decodes all responses."""
 UNANSWERED = (DriverConnectionError, DriverTimeoutError, ClusterError, RedisClusterException)
 
 
@@ -64,10 +64,10 @@ NO_IDENTITY = (
 
 
 def checked_client(client: Any) -> Client:
-    """A ready client of this colour.
+    """Return a ready client if it is of the right kind, sync or async.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: it is not.
     """
     if not isinstance(client, Redis | RedisCluster):
         raise ConfigurationError(
@@ -83,12 +83,12 @@ def checked_client(client: Any) -> Client:
 
 
 class RedisRequests:
-    """What is asked of one server or cluster, in one place after another.
+    """Requests to one server or cluster.
 
     Args:
-        make: gives the client; see `PerProcessClient`.
-        address: of the server, for people.
-        namespace: what the keys of the store begin with.
+        make: creates the client; see `PerProcessClient`.
+        address: of the server, for messages.
+        namespace: prefix of the store's keys.
     """
 
     def __init__(self, make: Callable[[], Client], address: str, namespace: str) -> None:
@@ -99,21 +99,21 @@ class RedisRequests:
 
     @property
     def client(self) -> Client:
-        """The client of this process and event loop."""
+        """Return the client of this process and event loop."""
         return self._client.now
 
     def begin_anew(self) -> None:
-        """Use a new client, if it is ours to make."""
+        """Use a new client, unless the caller passed a ready one."""
         self._client.begin_anew()
 
     async def close(self) -> None:
-        """A ready client is its owner's to close."""
+        """Do nothing: a ready client is closed by its owner."""
 
     async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[str] = ()) -> Any:
-        """Run a script in one round trip; two where the server does not know it yet.
+        """Run a script in one round trip, or in two if the server has not cached it.
 
         Raises:
-            CheckpointStoreError: as `map_error` says, with the key.
+            CheckpointStoreError: see `map_error`; the message names the key.
         """
         words = [len(keys), *keys, *arguments]
         send: Callable[..., Any] = self.client.execute_command
@@ -121,7 +121,7 @@ class RedisRequests:
             try:
                 answer = await send("EVALSHA", script.digest, *words, **AS_BYTES)
             except NoScriptError:
-                # Certain that it has not run: it was flushed, or another server has taken over.
+                # The script has certainly not run: the cache is new, or another server took over.
                 answer = await send("EVAL", script.text, *words, **AS_BYTES)
         except ResponseError as error:
             if code_of(error) == "READONLY":
@@ -131,9 +131,9 @@ class RedisRequests:
         return answer
 
     async def _leave(self) -> None:
-        """Close the connections to a server that was demoted: the next are made to its successor.
+        """Close the connections to a demoted server, so that new ones reach its successor.
 
-        Not those of a cluster, whose nodes say themselves where to go.
+        A cluster's connections stay open: its nodes redirect requests.
         """
         if isinstance(self.client, RedisCluster):
             return
@@ -141,18 +141,18 @@ class RedisRequests:
         if isinstance(pool, BlockingConnectionPool):
             await pool.disconnect()
         else:
-            # Others may be in use for the caller's own work.
+            # Others may be in use by the caller.
             await pool.disconnect(inuse_connections=False)
 
     async def eviction_policies(self) -> list[str]:
-        """The `maxmemory-policy` of each primary; none where it cannot be read."""
+        """Return the `maxmemory-policy` of each primary; empty if it cannot be read."""
         nodes = {}
         if isinstance(self.client, RedisCluster):
             nodes = {"target_nodes": RedisCluster.PRIMARIES}
         try:
             answer = await self.client.info("memory", **nodes)
         except ResponseError as error:
-            # The right to SELECT a database may be missing, too.
+            # The permission to SELECT a database may be missing as well.
             if code_of(error) != "NOPERM" or "'info" not in str(error).lower():
                 raise
             return []
@@ -160,18 +160,18 @@ class RedisRequests:
         return [one["maxmemory_policy"] for one in answers if isinstance(one, dict)]
 
     async def keys(self, pattern: str) -> set[str]:
-        """All keys that fit a pattern, on every primary of a cluster."""
+        """Return all keys that match a pattern, on every primary of a cluster."""
         return {
             key if isinstance(key, str) else key.decode(errors="replace")
             async for key in self.client.scan_iter(match=pattern, count=1000)
         }
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
-        """The driver's error as one of ours."""
+        """Convert a driver's error to an error of this package."""
         return self.failure(error, "a request")
 
     def failure(self, error: Exception, did: str) -> CheckpointStoreError:
-        """The driver's error as one of ours, saying what was done."""
+        """Convert a driver's error to an error that names the attempted operation."""
         what = f"Redis at {self.address}, {did}"
         if isinstance(error, CredentialError):
             return no_credential(error, what)
@@ -187,13 +187,13 @@ class RedisRequests:
 
 
 def address_of(client: Client) -> str:
-    """Where a ready client goes, for people; never the secrets that it was given."""
+    """Return the address of a ready client, for messages, without its secrets."""
     known = getattr(getattr(client, "connection_pool", None), "connection_kwargs", {})
     return f"{known['host']}:{known.get('port', '')}" if "host" in known else "a ready client"
 
 
 class OwnRequests(RedisRequests):
-    """Requests through a client of our own, which sends each of them once."""
+    """Requests through a client of the store, which sends each of them once."""
 
     def __init__(
         self, url: RedisUrl, namespace: str, credential: Any, entra: bool, settings: Settings
@@ -210,7 +210,7 @@ class OwnRequests(RedisRequests):
         super().__init__(self._connected, url.address, namespace)
 
     def _connected(self) -> Redis:
-        """A new client. RESP 2: it saves a request at each connect, and every proxy speaks it."""
+        """Create a client. RESP 2 saves one request per connect, and every proxy supports it."""
         login = self._login()
         try:
             self._pool = pooled(
@@ -230,7 +230,7 @@ class OwnRequests(RedisRequests):
     def _login(self) -> Login | None:
         source = self._source
         if self._entra:
-            # One of the async colour belongs to the event loop that it was first used in.
+            # An async credential belongs to the event loop in which it was first used.
             self._identities = [default_credential("azure.identity.aio", NO_IDENTITY)]
             source = secret_source(self._identities[0], REDIS_TOKENS)
         return Login(self._url.username, source) if source else None
@@ -243,11 +243,11 @@ class OwnRequests(RedisRequests):
 
 
 def no_credential(error: CredentialError, what: str) -> CheckpointStoreError:
-    """The error for a connection that has no secret to begin with."""
+    """Return the error for a connection without a secret."""
     cause = error.__cause__
     if isinstance(cause, CheckpointStoreError):
         return cause
-    # The cause's own text is its author's, and may hold anything.
+    # The cause's own message may contain anything, including a secret.
     said = f"{what}: {error}: {type(cause).__name__}"
     if isinstance(cause, ClientAuthenticationError):
         return StoreAccessError(said)

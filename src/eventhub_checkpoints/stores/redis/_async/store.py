@@ -1,4 +1,4 @@
-"""Checkpoints in Redis: two hashes for each consumer group, every decision in one script."""
+"""Checkpoint store in Redis: two hashes for each consumer group, every decision in one script."""
 
 from collections.abc import Sequence
 from typing import Any, Self, Unpack
@@ -49,25 +49,25 @@ from eventhub_checkpoints.stores.redis.url import RedisUrl, checked_namespace
 
 
 class RedisCheckpointStore(FullCheckpointStore):
-    """Keeps ownerships and checkpoints as JSON in hashes of one Redis server or cluster.
+    """Stores ownerships and checkpoints as JSON in hashes of one Redis server or cluster.
 
-    What Redis has acknowledged can still be lost: by a crash before it is on disk, by a failover
-    before it is replicated. `docs/redis.md` says what that means for G1 and G3.
+    Acknowledged writes can still be lost: by a crash before they are on disk, by a failover
+    before they are replicated. `docs/redis.md` describes the consequences for G1 and G3.
 
     Args:
         url: `redis://` or `rediss://`, with the options that redis-py reads from its query.
         client: a ready `Redis`, `RedisCluster` or client of a Sentinel's primary instead. It is
             not closed.
-        namespace: what all keys begin with; by default `eventhub-checkpoints`.
-        credential: gives the password at each connect: a text, a callable, or a credential of
-            azure-identity. The user is the URL's, else the one that the token speaks for.
+        namespace: prefix of all keys; by default `eventhub-checkpoints`.
+        credential: the password at each connect: a string, a callable, or a credential of
+            azure-identity. The user is that of the URL, else that of the token.
         entra: use the default credential of azure-identity.
-        allow_eviction: use a server that may evict keys when its memory is full: partitions are
-            then owned by nobody, and checkpoints start over.
+        allow_eviction: use a server that may evict keys when its memory is full: partitions then
+            lose their owners, and checkpoints start over.
         **settings: see `BaseCheckpointStore`.
 
     Raises:
-        ConfigurationError: a setting cannot work.
+        ConfigurationError: a setting is invalid.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class RedisCheckpointStore(FullCheckpointStore):
         """Open `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?namespace=NAME]`, or `rediss://`.
 
         Raises:
-            ConfigurationError: it is no such URL, or a setting cannot work.
+            ConfigurationError: it is not such a URL, or a setting is invalid.
         """
         return cls(url, credential=credential, **settings)
 
@@ -140,7 +140,7 @@ class RedisCheckpointStore(FullCheckpointStore):
         return (await self._claim([proposal]))[0]
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
-        """One round trip for each consumer group; a client has one."""
+        """Claim in one round trip for each consumer group; a client has one."""
         groups: dict[Scope, list[Proposal]] = {}
         for one in proposals:
             groups.setdefault(self.identity(one.scope), []).append(one)
@@ -198,7 +198,7 @@ class RedisCheckpointStore(FullCheckpointStore):
 
 
 def checkpoint_arguments(checkpoint: Checkpoint, seen: str | Seen, writer: str) -> list[str]:
-    """The arguments of `WRITE_CHECKPOINT`."""
+    """Return the arguments of `WRITE_CHECKPOINT`."""
     allowed = "same" if isinstance(seen, str) else "any" if seen is FORCE else "none"
     return [
         checkpoint.partition_id,

@@ -1,4 +1,4 @@
-"""The connections of an asynchronous Redis client, and how it says who it is."""
+"""Connections and authentication of an asynchronous Redis client."""
 
 from inspect import isawaitable
 from typing import Any
@@ -17,18 +17,18 @@ except ImportError as error:
 
 
 class CredentialError(DriverConnectionError):
-    """No secret for a new connection; of the driver's tree, so that it drops the connection."""
+    """No secret for a new connection; a driver's error, so that the driver drops the connection."""
 
 
 class Login(CredentialProvider):
-    """Asks for the secret at each connect, so that a token is always fresh."""
+    """Gets the secret at each connect, so that a token is always valid."""
 
     def __init__(self, username: str, source: Secret) -> None:
         self._username = username
         self._source = source
 
     async def get_credentials_async(self) -> tuple[str] | tuple[str, str]:
-        """What `AUTH` is told."""
+        """Return the arguments of `AUTH`."""
         try:
             answer = self._source()
             return login(self._username, str(await answer if isawaitable(answer) else answer))
@@ -37,15 +37,15 @@ class Login(CredentialProvider):
 
 
 def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
-    """A pool whose commands have no bound of their own: the event loop cuts them off.
+    """Return a pool whose commands have no timeout: the event loop cancels them.
 
     Args:
         url: for redis-py.
-        seconds: how long connecting, and waiting for a free connection, may take.
+        seconds: limit for connecting, and for waiting for a free connection.
         **options: for the pool and its connections.
 
     Raises:
-        ValueError: the URL has an option that cannot be used.
+        ValueError: the URL has an invalid option.
     """
     pool = BlockingConnectionPool.from_url(
         url, timeout=seconds, socket_connect_timeout=seconds, socket_timeout=None, **options
@@ -55,5 +55,5 @@ def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
 
 
 def is_unbounded(client: object) -> bool:
-    """Whether a ready client waits for a silent server without end: the event loop does not."""
+    """Return False: the event loop cancels a client without a timeout, too."""
     return False

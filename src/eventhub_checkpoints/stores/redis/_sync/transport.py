@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""The connections of a synchronous Redis client, and how it says who it is."""
+"""Connections and authentication of a synchronous Redis client."""
 
 from typing import Any
 
@@ -18,22 +18,22 @@ except ImportError as error:
 
 
 LONGEST_SECONDS = 3600.0
-"""A socket takes no infinite time-out."""
+"""A socket does not accept an infinite timeout."""
 
 
 class CredentialError(DriverConnectionError):
-    """No secret for a new connection; of the driver's tree, so that it drops the connection."""
+    """No secret for a new connection; a driver's error, so that the driver drops the connection."""
 
 
 class Login(CredentialProvider):
-    """Asks for the secret at each connect, so that a token is always fresh."""
+    """Gets the secret at each connect, so that a token is always valid."""
 
     def __init__(self, username: str, source: Secret) -> None:
         self._username = username
         self._source = source
 
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
-        """What `AUTH` is told."""
+        """Return the arguments of `AUTH`."""
         try:
             return login(self._username, str(at_once(self._source())))
         except Exception as error:
@@ -41,7 +41,7 @@ class Login(CredentialProvider):
 
 
 def bounded(kind: type[Connection]) -> type[Connection]:
-    """The driver's connection, cut off when the call that uses it has no time left."""
+    """Return the driver's connection class with the current call's deadline as its timeout."""
 
     class BoundedConnection(kind):  # type: ignore[misc, valid-type]  # TCP, TLS or Unix socket
         def connect(self) -> None:
@@ -49,7 +49,7 @@ def bounded(kind: type[Connection]) -> type[Connection]:
             super().connect()
 
         def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-            # The driver sets the time-out when it connects; there is no public way to change it.
+            # The driver sets the timeout when it connects; there is no public way to change it.
             if self._sock is not None:
                 self._sock.settimeout(socket_seconds())
             super().send_packed_command(command, check_health)
@@ -58,20 +58,20 @@ def bounded(kind: type[Connection]) -> type[Connection]:
 
 
 def socket_seconds() -> float:
-    """The time that is left, as a socket takes it: 0 would mean not to wait at all."""
+    """Return the time that is left as a socket timeout: 0 would mean non-blocking."""
     return min(max(seconds_left(), 0.001), LONGEST_SECONDS)
 
 
 def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
-    """A pool whose commands are cut off by their deadlines.
+    """Return a pool whose commands end at their deadlines.
 
     Args:
         url: for redis-py.
-        seconds: how long waiting for a free connection may take.
+        seconds: limit for waiting for a free connection.
         **options: for the pool and its connections.
 
     Raises:
-        ValueError: the URL has an option that cannot be used.
+        ValueError: the URL has an invalid option.
     """
     pool = BlockingConnectionPool.from_url(url, timeout=seconds, **options)
     check_options(url, URL_QUERY_ARGUMENT_PARSERS, pool)
@@ -80,6 +80,6 @@ def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
 
 
 def is_unbounded(client: Any) -> bool:
-    """Whether a ready client waits for a silent server without end."""
+    """Return whether a ready client waits for an unresponsive server for ever."""
     holder = getattr(client, "connection_pool", None) or getattr(client, "nodes_manager", None)
     return getattr(holder, "connection_kwargs", {}).get("socket_timeout") is None

@@ -1,4 +1,4 @@
-"""One database as the SQL store uses it: engine, tables, transactions and errors."""
+"""Database of a SQL store: engine, tables, transactions and errors."""
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -65,19 +65,19 @@ PATIENCE = "eventhub_checkpoints.busy_timeout"
 
 
 async def write_ahead(connection: Connection) -> None:
-    """Let readers go on while another program writes; the file keeps this setting."""
+    """Enable WAL, so that readers continue while another program writes; the file keeps it."""
     await connection.exec_driver_sql("PRAGMA journal_mode = WAL")
 
 
 async def wait_for_locks(connection: Connection, milliseconds: int) -> None:
-    """Let SQLite wait so long for another program's lock; told once, it remembers."""
+    """Set how long SQLite waits for another program's lock, unless already set."""
     if connection.info.get(PATIENCE) != milliseconds:
         await connection.exec_driver_sql(f"PRAGMA busy_timeout = {milliseconds}")
         connection.info[PATIENCE] = milliseconds
 
 
 async def count(connection: Connection, statement: Statement, values: Mapping[str, Any]) -> int:
-    """Say it; how many rows it wrote."""
+    """Execute a statement; return the number of rows that it wrote."""
     result = await connection.exec_driver_sql(statement.text, statement.filled(values))
     return result.rowcount
 
@@ -85,7 +85,7 @@ async def count(connection: Connection, statement: Statement, values: Mapping[st
 async def all_rows(
     connection: Connection, statement: Statement, values: Mapping[str, Any]
 ) -> Sequence[Any]:
-    """Ask it; the rows."""
+    """Execute a query; return its rows."""
     result = await connection.exec_driver_sql(statement.text, statement.filled(values))
     return result.all()
 
@@ -101,14 +101,15 @@ except ImportError as error:
 T = TypeVar("T")
 
 OWN_LEVEL = "AUTOCOMMIT"
-"""Every statement is a transaction of its own: no round trip for a begin and an end."""
+"""Every statement is its own transaction, which saves the round trips for BEGIN and COMMIT."""
 POOL_SIZE = {"postgresql": 4, "sqlite": 1}
-"""Connections of one store. On SQLite all would wait for the one lock of the file, and by turns of
-sleeping; in the pool they wait in a queue."""
+"""Connections of one store. On SQLite, several would poll for the file's only lock; in the pool,
+calls wait in a queue.
+"""
 
 
 class SqlDatabase:
-    """An engine of our own or of the caller's, and all that is known about it."""
+    """An engine of the store or of the caller, with its tables and statements."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class SqlDatabase:
             url,
             secret_source(credential, POSTGRES_TOKENS),
             isolation_level=OWN_LEVEL,
-            # On SQLite a batch of claims is a transaction, begun by hand.
+            # On SQLite, a batch of claims is a transaction that is begun explicitly.
             skip_autocommit_rollback=dialect == "postgresql",
             pool_size=POOL_SIZE[dialect],
             max_overflow=0,
@@ -178,10 +179,10 @@ class SqlDatabase:
         return engine
 
     def statements_for(self, connection: Connection) -> Statements:
-        """The statements as the driver of a caller's connection takes them.
+        """Return the statements in the parameter style of a caller's connection.
 
         Raises:
-            ConfigurationError: it is no connection to a database of this kind.
+            ConfigurationError: it is not a connection to a database of this kind.
         """
         dialect = getattr(connection, "dialect", None)
         if dialect is None or dialect.name != self.dialect:
@@ -197,9 +198,9 @@ class SqlDatabase:
     async def transact(
         self, work: Callable[..., Awaitable[T]], *args: Any, isolation_level: str = OWN_LEVEL
     ) -> T:
-        """Do some work on a connection that is free; on an error it is rolled back."""
+        """Run a function on a connection from the pool; roll back on an error."""
         if self.dialect == "sqlite" and not self._is_own:
-            # Its connections, closed in the middle of a statement, would keep the file's lock.
+            # Closed in mid-statement, a connection of the caller's engine would keep the lock.
             return await completed(self._transact, work, *args, isolation_level=isolation_level)
         return await self._transact(work, *args, isolation_level=isolation_level)
 
@@ -214,25 +215,25 @@ class SqlDatabase:
                     await wait_for_locks(connection, busy_milliseconds())
                 answer = await work(connection, *args)
             except Exception as error:
-                # Of a standby, a new connection may find the primary. What is no error of the
-                # database is a driver that has lost the thread; its connection is not kept.
+                # After READ_ONLY, a new connection may reach the primary instead of the standby. An
+                # error that is not the database's leaves the driver's state undefined.
                 if sqlstate(error) == READ_ONLY or not isinstance(error, DBAPIError):
                     await connection.invalidate()
                 raise
             if not self._is_own:
-                # A listener of the caller's may have begun a transaction.
+                # A listener of the caller may have begun a transaction.
                 await connection.commit()
             return answer
 
     def require_file(self) -> None:
-        """Refuse a file of SQLite's that is not there; raises `StoreNotReadyError`."""
+        """Raise `StoreNotReadyError` if a SQLite file does not exist."""
         if self._is_own and self.dialect == "sqlite":
             require_file(self._engine.url, self.shown)
 
     async def migrate(self, writer: str) -> None:
-        """Apply what is missing, while everybody else who migrates waits."""
+        """Apply missing migrations under a lock that excludes other migrations."""
         if await self.transact(self._version) >= len(MIGRATIONS):
-            return  # no right to create anything is needed then
+            return  # then no permission to create anything is needed
         if self.dialect == "sqlite" and self._is_own:
             await self.transact(write_ahead)
         level = OWN_LEVEL if self.dialect == "sqlite" else "READ COMMITTED"
@@ -240,7 +241,7 @@ class SqlDatabase:
 
     async def _migrate(self, connection: Connection, writer: str) -> None:
         if self.dialect == "sqlite":
-            # Inside of a transaction that the caller's engine begins, BEGIN would fail.
+            # Inside a transaction that the caller's engine began, BEGIN would fail.
             begin = "BEGIN IMMEDIATE" if self._is_own else "SAVEPOINT migration"
             await connection.exec_driver_sql(begin)
         for text in preparations(self.tables, self.dialect):
@@ -261,18 +262,18 @@ class SqlDatabase:
         return int(newest.scalar() or 0)
 
     def drop_connections(self) -> None:
-        """Leave the pool to where it belongs: closing it would end what is in use there."""
+        """Abandon the pool: closing it would end connections in use in another process or loop."""
         if self._is_own:
             self._left.append(core_engine(self._engine).pool)
             core_engine(self._engine).dispose(close=False)
 
     async def close(self) -> None:
-        """Close the engine and the credential that were made here."""
+        """Close the engine and the credential that were created here."""
         for close in self._owned:
             await close()
 
     def map_error(self, error: Exception) -> CheckpointStoreError | None:
-        """The error of a driver as one of ours; None if it is none."""
+        """Convert a driver's error to an error of this package; return None for any other error."""
         if isinstance(error, NoConnectionError):
             return StoreUnavailableError(f"{self.shown}: all connections of this store are in use")
         if isinstance(error, TimeoutError):
@@ -280,7 +281,7 @@ class SqlDatabase:
         cause = error.orig if isinstance(error, DBAPIError) else error
         of_files = isinstance(error, PermissionError | FileNotFoundError)
         if self.dialect == "postgresql" and isinstance(error, OSError) and not of_files:
-            # asyncpg passes the errors of the network through.
+            # asyncpg passes network errors through.
             return postgres_failure("08", str(error), self.shown, "", why_unreached(error))
         if self.dialect == "sqlite" and isinstance(error, DBAPIError):
             return sqlite_failure(getattr(cause, "sqlite_errorname", None), str(cause), self.shown)
@@ -293,21 +294,21 @@ class SqlDatabase:
 
 
 def sqlstate(error: Exception) -> str | None:
-    """The SQLSTATE that a driver's error carries."""
+    """Return the SQLSTATE of a driver's error."""
     return getattr(getattr(error, "orig", None) or error, "sqlstate", None)
 
 
 class SqlTransactions(HookRunner, WritesInTransaction):
-    """Reads and writes on a connection that the caller has, commits, or rolls back.
+    """Reads and writes on a connection that the caller owns, and commits or rolls back.
 
-    These writes are not held against what the store knows of a partition (its base and floor):
-    the number that is expected is compared by the database. Time limits are the caller's, too.
+    These writes are not checked against the store's state of a partition (its base and floor): the
+    database compares the expected number. The caller also sets the time limits.
     """
 
     @property
     @abstractmethod
     def database(self) -> SqlDatabase:
-        """The store's database; the connection must be one of the same."""
+        """Return the store's database; the connection must be to the same one."""
 
     async def read_in(
         self, connection: Connection, scope: Scope, partition_ids: Sequence[str]

@@ -1,4 +1,4 @@
-"""Asynchronous engines, whose connections end when the running call has no time left."""
+"""Async engines whose connections respect the deadline of the current call."""
 
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
@@ -32,11 +32,11 @@ Connection = AsyncConnection
 COLOUR = "async"
 IDENTITY = "azure.identity.aio"
 DRIVERS = {"sqlite": ("aiosqlite",), "postgresql": ("psycopg", "asyncpg")}
-"""The first is taken where a URL names none."""
+"""The first is the default if a URL names none."""
 
 
 def make_engine(url: URL, secret: Secret | None, **options: Any) -> AsyncEngine:
-    """An engine; the secret is asked for at each connect."""
+    """Return an engine that gets the secret at each connect."""
     engine = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, **options)
     if url.get_backend_name() == "postgresql":
         driver: Any = engine.dialect.dbapi
@@ -53,14 +53,14 @@ def make_engine(url: URL, secret: Secret | None, **options: Any) -> AsyncEngine:
 
 
 def core_engine(engine: AsyncEngine) -> Any:
-    """The engine that has the events and the pool."""
+    """Return the sync engine, which has the events and the pool."""
     return engine.sync_engine
 
 
 def with_secret(
     open_one: Callable[..., Awaitable[Any]], secret: Secret | None
 ) -> Callable[..., Awaitable[Any]]:
-    """What opens a connection with the password of the moment."""
+    """Return a connect function that gets the current password."""
 
     async def connect(*arguments: Any, **options: Any) -> Any:
         if secret is not None:
@@ -72,21 +72,21 @@ def with_secret(
 
 
 def bounded_psycopg(driver: Any) -> Callable[..., Awaitable[Any]]:
-    """What opens a connection of psycopg that is cut off when the server is silent.
+    """Return psycopg's connect function with deadlines for an unresponsive server.
 
-    Cancelling its task would not do: psycopg then asks the silent server to end the request, and
-    waits for that.
+    Cancelling the task is not enough: psycopg then asks the unresponsive server to cancel the
+    request, and waits for that.
     """
 
     class Bounded(driver.AsyncConnection):  # type: ignore[misc]  # the driver is known only here
-        """Waits as long as the running call has time."""
+        """Connection that waits until the deadline of the current call."""
 
         async def wait(self, operation: Any, *arguments: Any, **options: Any) -> Any:
             try:
                 return await super().wait(cut_off(operation), interval=interval())
             except CutOffError as error:
                 try:
-                    # The request may wait for a lock, and would be carried out long after.
+                    # The request may be waiting for a lock, and would be carried out much later.
                     if (seconds := cancel_seconds()) is not None:
                         await self.cancel_safe(timeout=seconds)
                 except driver.Error:
@@ -95,7 +95,7 @@ def bounded_psycopg(driver: Any) -> Callable[..., Awaitable[Any]]:
                     self.pgconn.finish()
                 raise driver.OperationalError(str(error)) from None
             except CancelledError:
-                # What is said next must not meet the answer to this.
+                # The next request must not receive the response to this one.
                 self.pgconn.finish()
                 raise
 
@@ -107,10 +107,10 @@ def bounded_psycopg(driver: Any) -> Callable[..., Awaitable[Any]]:
 
 
 def bounded_asyncpg(driver: Any) -> Callable[..., Awaitable[Any]]:
-    """What opens a connection of asyncpg that waits for no farewell when the time is over."""
+    """Return asyncpg's connect function, with no graceful close after the deadline."""
 
     class Bounded(driver.Connection):  # type: ignore[misc]  # the driver is known only here
-        """Leaves a silent server at once."""
+        """Connection that is terminated at once after the deadline."""
 
         async def close(self, *, timeout: float | None = None) -> None:
             if seconds_left() > 0:

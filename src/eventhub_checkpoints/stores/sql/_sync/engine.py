@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""Engines, whose connections end when the running call has no time left."""
+"""Engines whose connections respect the deadline of the current call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,11 +26,11 @@ __all__ = ["COLOUR", "DRIVERS", "IDENTITY", "Connection", "Engine", "core_engine
 COLOUR = "sync"
 IDENTITY = "azure.identity"
 DRIVERS = {"sqlite": ("pysqlite",), "postgresql": ("psycopg",)}
-"""The first is taken where a URL names none."""
+"""The first is the default if a URL names none."""
 
 
 def make_engine(url: URL, secret: Secret | None, **options: Any) -> Engine:
-    """An engine; the secret is asked for at each connect."""
+    """Return an engine that gets the secret at each connect."""
     engine = create_engine(url, poolclass=QueuePool, **options)
     if url.get_backend_name() == "postgresql":
         open_one = bounded_psycopg(engine.dialect.dbapi)
@@ -45,19 +45,19 @@ def make_engine(url: URL, secret: Secret | None, **options: Any) -> Engine:
 
 
 def core_engine(engine: Engine) -> Any:
-    """The engine that has the events and the pool."""
+    """Return the engine that has the events and the pool."""
     return engine
 
 
 def bounded_psycopg(driver: Any) -> Callable[..., Any]:
-    """What opens a connection of psycopg that is cut off when the server is silent."""
+    """Return psycopg's connect function with deadlines for an unresponsive server."""
 
     class Bounded(driver.Connection):  # type: ignore[misc]  # the driver is known only here
-        """Waits as long as the running call has time."""
+        """Connection that waits until the deadline of the current call."""
 
         @classmethod
         def _connect_gen(cls, *arguments: Any, **options: Any) -> Any:
-            # Where a version of psycopg does not call it, a connect takes 2 s at least.
+            # If a version of psycopg does not call it, a connect takes at least 2 s.
             return cut_off(super()._connect_gen(*arguments, **options))
 
         def wait(self, operation: Any, *arguments: Any, **options: Any) -> Any:
@@ -65,8 +65,8 @@ def bounded_psycopg(driver: Any) -> Callable[..., Any]:
                 return super().wait(cut_off(operation), interval=interval())
             except CutOffError as error:
                 try:
-                    # The request may wait for a lock, and would be carried out long after. An old
-                    # libpq cannot say so without waiting for an answer, perhaps for ever.
+                    # The request may be waiting for a lock, and would be carried out much later. An
+                    # old libpq can cancel it only by waiting for an answer, perhaps for ever.
                     if driver.capabilities.has_cancel_safe() and (seconds := cancel_seconds()):
                         self.cancel_safe(timeout=seconds)
                 except driver.Error:

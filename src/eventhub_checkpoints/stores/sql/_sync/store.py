@@ -1,5 +1,5 @@
 # Derived from _async/store.py by tools/unasync.py; edit that file.
-"""Checkpoints in tables of PostgreSQL or SQLite."""
+"""Checkpoint store in tables of PostgreSQL or SQLite."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -45,21 +45,21 @@ LOST = Lost()
 
 
 class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
-    """Keeps ownerships and checkpoints in two tables.
+    """Stores ownerships and checkpoints in two tables.
 
     Args:
         url_or_engine: `sqlite:///FILE`, `postgresql://USER:PASSWORD@HOST/DATABASE`, or a ready
             engine of SQLAlchemy, which is not closed, and must not be used in a forked process.
-        namespace: what the tables' names begin with; several hubs may keep apart by it.
+        namespace: prefix of the tables' names, by which several hubs can be kept apart.
         schema: of PostgreSQL; by default the first one of the connection's search path.
-        credential: the password, a callable that gives it at each connect, or a credential of
+        credential: the password, a callable that returns it at each connect, or a credential of
             azure-identity, whose token is the password.
-        entra: take the default credential of azure-identity.
+        entra: use the default credential of azure-identity.
         create_tables: create or migrate the tables before the first use.
         **settings: see `BaseCheckpointStore`.
 
     Raises:
-        ConfigurationError: a setting cannot work.
+        ConfigurationError: a setting is invalid.
         MissingDriverError: the database's driver is not installed.
     """
 
@@ -84,7 +84,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
 
     @classmethod
     def from_url(cls, url: str, *, credential: Any = None, **settings: Any) -> Self:
-        """Open the tables of a database; its query may hold `namespace` and `schema`."""
+        """Open the tables of a database; the URL's query may contain `namespace` and `schema`."""
         return cls(url, credential=credential, **settings)
 
     @property
@@ -126,7 +126,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         row = proposal_values(proposal)
         if proposal.etag is not None and count(connection, self._say.renew_row, row):
             return Won(proposal.won(0.0))
-        # A renewal that lost may have met no row at all; creating it is exclusive.
+        # A renewal that lost may have found no row at all; creating it is exclusive.
         created = count(connection, self._say.create_row, row)
         return Won(proposal.won(0.0)) if created else LOST
 
@@ -169,7 +169,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         self, connection: Connection, stored_etags: Statement, proposals: Sequence[Proposal]
     ) -> set[str]:
         rows = [proposal_values(one) for one in proposals]
-        # Inside of a transaction that the caller's engine begins, BEGIN would fail.
+        # Inside a transaction that the caller's engine began, BEGIN would fail.
         connection.exec_driver_sql("SAVEPOINT claims")
         connection.exec_driver_sql(self._say.renew.text, rows)
         connection.exec_driver_sql(self._say.create.text, rows)
