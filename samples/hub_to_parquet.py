@@ -37,7 +37,7 @@ BY_HOUR = """
 
 
 def write(batches: Batches, folder: Path) -> int:
-    """The batches as files, which appear under their names when they are whole."""
+    """Write the batches to files, which get their names when they are complete."""
     files: dict[str, Path] = {}
     writers: dict[str, pq.ParquetWriter] = {}
     rows = 0

@@ -21,7 +21,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def between(spark: SparkSession, begin: datetime, end: datetime) -> DataFrame:
-    """The events that the hub took in that time; both times need a zone."""
+    """Read the events that were enqueued in that time; both times need a time zone."""
     return (
         spark.read.format("eventhubs")
         .option("connectionString", "env:EVENTHUB_CONNECTION_STRING")

@@ -36,7 +36,7 @@ ADD = """
 
 
 def by_device(events: DataFrame) -> DataFrame:
-    """The counts of one batch; it is given the events that were not counted before."""
+    """Count the events of one batch that were not counted before."""
     device = "coalesce(properties['device'], partitionKey, 'unknown') as device"
     counts = events.selectExpr(device).groupBy("device").count()
     return counts.withColumnRenamed("count", "events")
