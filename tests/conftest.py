@@ -32,6 +32,14 @@ def failed_if_servers_are_required(report: Any) -> Any:
     return report
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers here: tests run this file with other settings, too."""
+    config.addinivalue_line("markers", "server: needs a server of a backend, which it starts")
+    config.addinivalue_line(
+        "markers", "slow: waits for a hub, a client, Spark or a process, or tries many cases"
+    )
+
+
 WAITING = {"hub", "server", "stage", "site", "runs", "spark"}
 """Fixtures of a hub, a client or a Spark session, for which a test waits."""
 WAITING_FOLDERS = ("arrow", "backends", "cli", "localhub", "receive", "sdk")

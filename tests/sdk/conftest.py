@@ -61,7 +61,7 @@ class Consumer(ABC):
     @property
     def total(self) -> int:
         """How many events have arrived."""
-        return sum(len(numbers) for numbers in self.events.values())
+        return sum(len(numbers) for numbers in list(self.events.values()))
 
     def saw(self, kind: type[Exception]) -> bool:
         """Whether load balancing has reported such an error."""
