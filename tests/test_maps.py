@@ -41,3 +41,12 @@ def test_a_list_of_modules_names_no_other(package: Path) -> None:
     items = re.findall(r"^- (.+?)(?=^- |^$|\Z)", docstring, re.MULTILINE | re.DOTALL)
     words = re.findall(r"`([a-z_]+)`(?=[,:]| (?:and|with) `)", " ".join(items))
     assert set(words) <= modules(package) | SAME_NAMES | OTHER_WORDS
+
+
+def test_the_files_that_contributing_names_exist() -> None:
+    text = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
+    table = text.partition("below `src/eventhub_checkpoints/` |")[2].partition("\n## ")[0]
+    named = re.findall(r"`([\w/]+/[\w.]*)`", table)
+    assert len(named) > 15
+    missing = [one for one in named if not (ROOT / one).exists()]
+    assert missing == ["docs/guarantees.md", "tests/conformance/"]  # not below the package

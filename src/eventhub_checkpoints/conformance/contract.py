@@ -108,8 +108,6 @@ class PutRaw(Protocol):
     """Write a row directly to the backend, as another program would; None as fields removes it.
 
     `fields` are `ownerid`, or `offset` and `sequencenumber`, or whatever another writer stores.
-
-    `fields` are `ownerid`, or `offset` and `sequencenumber`, or whatever another writer stores.
     """
 
     def __call__(
