@@ -16,6 +16,7 @@ from eventhub_checkpoints import MemoryCheckpointStore, Scope
 from kafka_broker import KafkaBroker
 from maven import JarsMissingError
 from spark_jars import KAFKA_SOURCE, KAFKA_SPARK
+from waiting import eventually
 
 COUNTS = {"0": 10, "1": 20, "2": 30, "3": 0}
 NUMBERED = f"cast(partition as string) as {spark_runs.PARTITION}", f"offset as {spark_runs.NUMBER}"
@@ -110,9 +111,22 @@ class Topics:
 
     def commit(self, name: str, count: int) -> None:
         """So many records, and behind them the mark of their transaction."""
+        before = self._committed_end(name)
         with self.transaction(name, count) as producer:
             producer.commit_transaction(PATIENCE)
             producer.begin_transaction()
+        # The broker writes the mark after it has confirmed the commit.
+        eventually(lambda: self._committed_end(name) > before + count, PATIENCE)
+
+    def _committed_end(self, name: str) -> int:
+        from confluent_kafka import IsolationLevel, TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        wanted = {TopicPartition(name, 0): OffsetSpec.latest()}
+        [asked] = self._admin.list_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED
+        ).values()
+        return int(asked.result(PATIENCE).offset)
 
     def trim(self, name: str, partition: str, before: int) -> None:
         """Drop old events, as retention does."""
