@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -42,8 +43,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 WAITING = {"hub", "server", "stage", "site", "runs", "spark"}
 """Fixtures of a hub, a client or a Spark session, for which a test waits."""
-WAITING_FOLDERS = ("arrow", "backends", "cli", "localhub", "receive", "sdk")
-"""Folders in which nearly every test waits for one, or for a process."""
+WAITING_FOLDERS = (
+    "cli",
+    "localhub",
+    "receive/amqp/test_*",
+    "receive/arrow",
+    "receive/kafka",
+    "receive/test_*",
+    "stores/backends",
+    "stores/sdk",
+)
+"""Paths below which nearly every test waits for one, or for a process."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -99,13 +109,13 @@ FORGETFUL = (
     "kafka",
     "localhub",
     "processing",
-    "arrow/test_read_batches.py",
-    "arrow/test_read_batches_aio.py",
+    "receive/amqp/test_fast_websocket.py",
+    "receive/arrow/test_read_batches.py",
+    "receive/arrow/test_read_batches_aio.py",
     "receive/test_batches.py",
-    "receive/test_fast_websocket.py",
     "receive/test_hub.py",
     "receive/test_refusals.py",
-    "sdk/test_client_internals.py",
+    "stores/sdk/test_client_internals.py",
 )
 """Tests that use a library which leaves sockets to the garbage collector.
 
@@ -120,12 +130,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that `tox -e fast` leaves out, where the file does not, and the forgetful."""
     here = Path(__file__).parent
     for item in items:
+        path = item.path.relative_to(here).as_posix()
         asked = set(getattr(item, "fixturenames", ()))
         if "servers" in asked:
             item.add_marker(pytest.mark.server)
-        if asked & WAITING or any(item.path.is_relative_to(here / one) for one in WAITING_FOLDERS):
+        if asked & WAITING or any(fnmatch(path, f"{pattern}*") for pattern in WAITING_FOLDERS):
             item.add_marker(pytest.mark.slow)
-        if any(item.path.is_relative_to(here / place) for place in FORGETFUL):
+        if path.startswith(FORGETFUL):
             for message in ("unclosed", "loop is closed"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore:{message}:ResourceWarning"))
 

@@ -21,6 +21,8 @@ from interruptions import (
     run_steps,
 )
 
+pytestmark = pytest.mark.slow
+
 SEED = 7
 STRIDE = 10
 """One line of about so many is interrupted here; `python tools/campaign.py raise` tries each."""

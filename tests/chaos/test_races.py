@@ -13,6 +13,8 @@ from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Proposal
 from eventhub_checkpoints.stores.hook_results import Won
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 2
 
 

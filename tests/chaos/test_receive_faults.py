@@ -2,7 +2,11 @@
 
 import random
 
+import pytest
+
 from receive_faults import run_rounds
+
+pytestmark = pytest.mark.slow
 
 
 def test_under_fire_each_event_comes_once():

@@ -20,6 +20,8 @@ from backends.redis import LocalRedis
 from fault_judge import JudgeError
 from fault_trial import BOUND, Trial
 
+pytestmark = pytest.mark.slow
+
 COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
 DURABLE: dict[str, Callable[[], OwnServer]] = {
     "postgres": partial(Postgres.own, durable=True),

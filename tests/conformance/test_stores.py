@@ -1,4 +1,4 @@
-"""Stores that do a thing in their own way keep the contract; `tests/backends` has the others."""
+"""Stores that do a thing in their own way keep the contract; the others: `stores/backends`."""
 
 import uuid
 from dataclasses import replace

@@ -14,7 +14,7 @@ from backends import Backend
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def benchmark(module: str, *words: str) -> subprocess.CompletedProcess[str]:

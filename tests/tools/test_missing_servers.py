@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 SKIPS = {
     "test_in_a_test": "import pytest\ndef test_it(): pytest.skip('no hub')",
     "test_in_a_fixture": (
@@ -22,10 +22,10 @@ SKIPS = {
 
 
 def run(folder: Path, files: dict[str, str], required: str) -> subprocess.CompletedProcess[str]:
-    shutil.copy(HERE / "conftest.py", folder)
+    shutil.copy(ROOT / "tests" / "conftest.py", folder)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
-    paths = [str(HERE.parent / "tools"), *filter(None, sys.path)]
+    paths = [str(ROOT / "tools"), *filter(None, sys.path)]
     environment = {"REQUIRE_SERVERS": required, "PYTHONPATH": os.pathsep.join(paths)}
     options = ["-q", "-ra", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
     return subprocess.run(

@@ -20,7 +20,7 @@ PACKAGES = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
 
 @pytest.fixture
 def program_with(colour: Colour, tmp_path: Path) -> Callable[[str, str], Path]:
-    """Writes the program of `tests/sdk` with a store of ours in the place of the official one.
+    """Write the program of `stores/sdk` with a store of ours in the place of the official one.
 
     It is given what is imported, and how the store is opened.
     """

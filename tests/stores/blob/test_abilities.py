@@ -1,4 +1,4 @@
-"""What the Blob store's layout and rights add to its abilities; the rest is in `tests/backends`."""
+"""What the layout and rights of Blob storage add to its abilities; see also `stores/backends`."""
 
 from typing import Any
 
