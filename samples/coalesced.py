@@ -1,13 +1,14 @@
-"""A handler that checkpoints every event, and a store that writes few of them.
+"""Checkpoint every event, but write only some of the checkpoints to the store.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
 
-Only the store is wrapped: the handler stays as it is. Tables or container are created where they
-are missing. Without Azure: `ehcp demo --keep` fills a local hub, prints both variables and keeps
-the hub up.
+Only the store is wrapped; the handler is unchanged. Missing tables or containers are created.
+Without Azure: `ehcp demo --keep` fills a local hub, prints both variables and keeps the hub
+running.
 
-It ends by itself when nothing has come for a while. Run it twice: the second run goes on after it.
+The program ends when no event has arrived for 5 seconds. Run it twice: the second run continues
+where the first one stopped.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ async def main() -> None:
         if not processed[context.partition_id]:
             print(f"partition {context.partition_id}: began at {event.sequence_number}")
         processed[context.partition_id] += 1
-        await context.update_checkpoint(event)  # remembered, and written now and then
+        await context.update_checkpoint(event)  # remembered, and written by the policy
         news.set()
 
     async with store, coalescing, client:

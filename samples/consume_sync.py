@@ -1,15 +1,15 @@
-"""Process a hub's events and go on where the last run stopped: the synchronous client.
+"""Process a hub's events and continue where the last run stopped: the synchronous client.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
-    CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server, and is
-                                 for consumers on one machine; for more, for example
+    CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server, for
+                                 consumers on one machine; for several machines, for example
                                  https://ACCOUNT.blob.core.windows.net/CONTAINER
 
-Tables or container are created where they are missing. Without Azure: `ehcp demo --keep` fills a
-local hub and a SQLite file, prints both variables and keeps the hub up.
-Then, in another terminal, set them and run `python samples/consume_sync.py`.
+Missing tables or containers are created. Without Azure: `ehcp demo --keep` fills a local hub and a
+SQLite file, prints both variables and keeps the hub running. Then set them in another terminal and
+run `python samples/consume_sync.py`.
 
-It ends by itself when nothing has come for a while. Run it twice, or two at once.
+The program ends when no event has arrived for 5 seconds. Run it twice, or start two at once.
 """
 
 import os

@@ -1,18 +1,18 @@
-"""Consumers to Spark: a batch job that begins where the consumers of a group stopped.
+"""Consumers to Spark: a batch job that starts where the consumers of a group stopped.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: https://ACCOUNT.blob.core.windows.net/CONTAINER,
-                                 or sqlite:///checkpoints.db, where Spark runs on this machine
+                                 or sqlite:///checkpoints.db, if Spark runs on this machine
 
-The checkpoints of a consumer have to be in it. Without Azure: `ehcp demo --keep` fills a local hub
-and a SQLite file, prints both variables and keeps the hub up. In another terminal set them, and run
-`python samples/consumer_to_spark.py`. It finds nothing, for the demo ends with Spark; it finds all
-with `CHECKPOINT_STORE=memory:`, where no checkpoint is.
+The store must contain checkpoints of a consumer. Without Azure: `ehcp demo --keep` fills a local
+hub and a SQLite file, prints both variables and keeps the hub running. Set them in another
+terminal and run `python samples/consumer_to_spark.py`. It finds no events, because the demo ends
+with Spark; with `CHECKPOINT_STORE=memory:`, which has no checkpoints, it finds all.
 
-It reads everything from the stored checkpoints to the present end of the hub, prints what it
-read of each partition, and ends; the checkpoints stay as they are, so a second run reads the same
-again. The stream in `spark_to_consumer.py` moves them on. The secrets stay in the environment: no
-plan shows them.
+It reads everything from the stored checkpoints to the current end of the hub, prints what it read
+of each partition, and ends. The checkpoints do not change, so a second run reads the same events.
+The stream in `spark_to_consumer.py` advances them. The secrets stay in the environment and do not
+appear in plans.
 """
 
 import os
@@ -27,7 +27,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 def main() -> None:
     spark = (
-        SparkSession.builder.appName("from the checkpoints on")
+        SparkSession.builder.appName("from the checkpoints")
         .master(os.environ.get("SPARK_MASTER", "local[2]"))
         .config("spark.ui.enabled", "false")
         .getOrCreate()

@@ -1,10 +1,10 @@
-"""A backend of your own, used by a consumer: a directory of JSON files.
+"""A consumer with a custom store: a directory of JSON files.
 
     EVENTHUB_CONNECTION_STRING=... python samples/custom_store.py [DIRECTORY]
 
-The store is the one of `docs/custom-store.md`, which explains it. Run it twice: the second run
-goes on where the first one stopped. The directory is made if it is missing. Without Azure:
-`ehcp demo --keep` fills a local hub, prints the variable and keeps the hub up.
+`docs/custom-store.md` explains the store. Run it twice: the second run continues where the first
+one stopped. The directory is created if it is missing. Without Azure: `ehcp demo --keep` fills a
+local hub, prints the variable and keeps the hub running.
 """
 
 import fcntl

@@ -1,14 +1,14 @@
-"""End on SIGTERM so that the next consumer reads nothing again.
+"""Stop on SIGTERM so that the next consumer reads no event again.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
 
-On SIGTERM, as from Kubernetes or systemd, or on Ctrl-C, no event is begun any more. Those that are
-in work are finished and saved, and only then their partition is given up. Tables or container are
-created where they are missing. Without Azure: `ehcp demo --keep` fills a local hub, prints both
-variables and keeps the hub up.
+After SIGTERM, for example from Kubernetes or systemd, or Ctrl-C, no new event is started.
+In-flight events are finished and saved before their partition is released. Missing tables or
+containers are created. Without Azure: `ehcp demo --keep` fills a local hub, prints both variables
+and keeps the hub running.
 
-Run it, end it with `kill PID` while it works, and run it again.
+Run it, stop it with `kill PID` while it works, and run it again.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from eventhub_checkpoints.aio.checkpointer import Ticket
 
 async def main() -> None:
     store = open_store(os.environ["CHECKPOINT_STORE"])
-    # Less than what is left after SIGTERM: with Kubernetes 30 s.
+    # Less than the time between SIGTERM and SIGKILL: with Kubernetes 30 s.
     checkpointer = Checkpointer(store, every(seconds=10), max_pending=50, drain_timeout=20)
     client = EventHubConsumerClient.from_connection_string(
         os.environ["EVENTHUB_CONNECTION_STRING"], "$Default", checkpoint_store=store
@@ -50,7 +50,7 @@ async def main() -> None:
     this_task = asyncio.current_task()
     assert this_task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this_task.cancel)
-    # The client is closed first, and waits for what is begun; the store is closed last.
+    # The client is closed first and waits for in-flight events; the store is closed last.
     async with store, checkpointer, asyncio.TaskGroup() as tasks, client:
         await store.create()
         with suppress(asyncio.CancelledError):

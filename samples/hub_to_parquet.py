@@ -1,4 +1,4 @@
-"""A hub in Parquet files, day by day, and a question of DuckDB to them; without Spark.
+"""Write a hub to Parquet files, one day at a time, and query them with DuckDB; without Spark.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
@@ -6,15 +6,15 @@
     python samples/hub_to_parquet.py 2026-11-21 events
 
 needs the packages duckdb and eventhub-checkpoints[arrow,sql]. It writes the events that the hub
-took until the end of that day (UTC) into the folder, one file a partition, and prints how many
-there are by hour. It begins with the first event of that day; where it has run before, with the
-first that it has not written, of whatever day.
+received until the end of that day (UTC) to the folder, one file per partition, and prints their
+number by hour. The first run starts at the first event of that day; later runs start at the first
+event that is not committed, whatever its day.
 Without Azure: `python -m eventhub_checkpoints.localhub --hub orders=4 --events 5000` prints the
-connection string of a local hub with events of today, and keeps it up.
+connection string of a local hub with events of today, and keeps it running.
 
-Run it again, each night: it goes on behind what is committed, with files beside the first ones. A
-file is named after its first event. So a run that was killed after it wrote files and before it
-committed does no harm: the next one begins at the same events, and writes over these files.
+Run it every night: it continues after the last commit and adds files. A file is named after its
+first event. If a run is killed after it wrote files and before it committed, the next run starts
+at the same events and overwrites these files.
 """
 
 import os
@@ -37,7 +37,7 @@ BY_HOUR = """
 
 
 def write(batches: Batches, folder: Path) -> int:
-    """Write the batches to files, which get their names when they are complete."""
+    """Write the batches to files, which are renamed when they are complete."""
     files: dict[str, Path] = {}
     writers: dict[str, pq.ParquetWriter] = {}
     rows = 0
@@ -73,7 +73,7 @@ def main(day: str, into: str) -> None:
             until=begin + timedelta(days=1),
         ) as batches:
             print(f"{write(batches, folder)} events more in {folder}")
-            batches.commit()  # only now: what is committed is not read again
+            batches.commit()  # only now: committed events are not read again
     if files := sorted(map(str, folder.glob("*.parquet"))):
         for hour, events, size in duckdb.execute(BY_HOUR, {"files": files}).fetchall():
             print(f"{hour}: {events} events, {size} bytes")

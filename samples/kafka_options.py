@@ -1,12 +1,12 @@
-"""Consumers to Spark's Kafka source: the options with which it begins at the checkpoints.
+"""Consumers to Spark's Kafka source: print the options that start it at the checkpoints.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: https://ACCOUNT.blob.core.windows.net/CONTAINER,
                                  or sqlite:///checkpoints.db
 
-It needs no Spark, and prints the options as JSON, without the secret. In a job give all of
-`kafka_options` to `spark.readStream.format("kafka").options(**...)`; Spark needs
-`spark-sql-kafka-0-10` of its own version, and the namespace the Standard tier.
+It does not need Spark, and prints the options as JSON without the secret. In a job, pass all of
+`kafka_options` to `spark.readStream.format("kafka").options(**...)`. Spark needs the package
+`spark-sql-kafka-0-10` of the same version, and the namespace must be of the Standard tier or above.
 """
 
 import json
@@ -20,8 +20,8 @@ SECRET = "kafka.sasl.jaas.config"
 
 
 def kafka_options(hub: HubAddress, store_url: str) -> dict[str, str]:
-    """Where Spark's Kafka source finds the hub, and where each partition begins."""
-    # The hub knows all partitions, and the number behind a checkpoint that has only an offset.
+    """Return options of Spark's Kafka source: the hub's address and the starting offsets."""
+    # `hub` lists all partitions, and finds the sequence number of a checkpoint without one.
     positions = starting_positions(store_url, hub.scope(), hub=hub, missing="earliest")
     login = f'username="$ConnectionString" password="{hub.connection_string}"'
     return {

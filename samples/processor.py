@@ -1,14 +1,15 @@
-"""A class for each partition: state of its own, and what was processed saved by itself.
+"""One object per partition, with its own state; checkpoints are saved automatically.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
 
-The state here is a count of events by their length. An event that fails each time goes to a list
-of dead letters, and the partition goes on. Tables or container are created where they are missing.
-Without Azure: `ehcp demo --keep` fills a local hub, prints both variables and keeps the hub up.
+The state is a count of events by length. An event that fails every time is added to a list of dead
+letters, and the partition continues. Missing tables or containers are created. Without Azure:
+`ehcp demo --keep` fills a local hub, prints both variables and keeps the hub running.
 
-It ends by itself when nothing has come for a while. Run it twice: the second run goes on after it.
-For a service, `await processor.run()` goes on until SIGTERM or Ctrl-C.
+The program ends when no event has arrived for 5 seconds. Run it twice: the second run continues
+where the first one stopped. In a service, use `await processor.run()`, which runs until SIGTERM or
+Ctrl-C.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ news = asyncio.Event()
 
 
 class Lengths(PartitionProcessor):
-    """Counts the events of one partition, for one claim of it."""
+    """Counts the events of one partition during one session."""
 
     async def initialize(self) -> None:
         self.lengths: Counter[int] = Counter()
@@ -39,7 +40,7 @@ class Lengths(PartitionProcessor):
             self.has_begun = True
             print(f"partition {self.context.partition_id}: began at {events[0].sequence_number}")
         lengths = Counter(length_of(event) for event in events)
-        # Only when all are: a batch that raises is given again.
+        # Only after all events succeeded: a batch that raises is passed again.
         self.lengths += lengths
         news.set()
 

@@ -1,13 +1,12 @@
-"""A batch backfill: the events of a time range, by the time at which the hub took them.
+"""A batch backfill: the events of a time range, by the time at which the hub received them.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
 
     python samples/spark_backfill.py 2026-11-21T10:00Z 2026-11-21T11:00Z hour-10
 
-reads the events from the first time until, not including, the second, and writes them to the
-folder as Parquet. A checkpoint is neither read nor written, and nobody who reads the hub is
-disturbed. Run it again: it reads the same events and replaces the folder, as long as the hub's
-retention has not dropped them.
+reads the events from the first time (inclusive) to the second (exclusive) and writes them to the
+folder as Parquet. It neither reads nor writes checkpoints, and does not disturb other readers of
+the hub. A second run reads the same events and replaces the folder, until they expire.
 """
 
 import os
@@ -21,7 +20,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def between(spark: SparkSession, begin: datetime, end: datetime) -> DataFrame:
-    """Read the events that were enqueued in that time; both times need a time zone."""
+    """Read the events that were enqueued in this range; both times need a time zone."""
     return (
         spark.read.format("eventhubs")
         .option("connectionString", "env:EVENTHUB_CONNECTION_STRING")

@@ -1,16 +1,16 @@
 """Exactly once: counts per device in a database, each event counted once, whatever fails.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
-    RESULTS_DATABASE             URL of SQLAlchemy: sqlite:///results.db, where Spark runs on this
+    RESULTS_DATABASE             SQLAlchemy URL: sqlite:///results.db, if Spark runs on this
                                  machine, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE
 
 It needs the extras `spark` and `sql`, or `postgres`.
 
-It reads what is there, counts the events of each device, prints the totals and ends. The counts
-and the positions are committed in one transaction. Kill it, run it again, delete the folder
-`counts-query`, run two at once: the totals stay right.
+It reads all available events, counts the events of each device, prints the totals and ends. The
+counts and the positions are committed in one transaction. Kill it, run it again, delete the folder
+`counts-query`, run two at once: the totals stay correct.
 
-The device is the event's property `device`; without one, its partition key.
+The device is the event's property `device`, otherwise its partition key.
 """
 
 import os
@@ -43,7 +43,7 @@ def by_device(events: DataFrame) -> DataFrame:
 
 
 def add(connection: Connection, rows: Any) -> None:
-    """Add them to the totals, in the transaction that stores the positions; no commit here."""
+    """Add the counts to the totals; the transaction also stores the positions, so no commit."""
     connection.execute(text(ADD), [row.asDict() for row in rows])
 
 

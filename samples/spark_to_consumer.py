@@ -1,16 +1,16 @@
-"""Spark to consumers: a stream goes on from the checkpoints, and a consumer goes on after it.
+"""Spark to consumers: a stream starts at the checkpoints, and a consumer continues after it.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: https://ACCOUNT.blob.core.windows.net/CONTAINER,
-                                 or sqlite:///checkpoints.db, where Spark runs on this machine
+                                 or sqlite:///checkpoints.db, if Spark runs on this machine
 
-The stream begins at the group's checkpoints, writes what it reads to the folder `orders`, and
-brings its own progress back into the same store. Then the official client, with that store,
-finds nothing left to read: it prints `nothing is left`, or the events that came meanwhile.
-Run it again: Spark goes on by its own checkpoint, in the folder `orders-query`.
+The stream starts at the group's checkpoints, writes the events to the folder `orders`, and
+publishes its progress to the same store. Then the official client with that store has no events
+left to read: it prints `nothing is left`, or the events that arrived meanwhile. In a second run,
+Spark continues from its own checkpoint in the folder `orders-query`.
 
-Tables or container are created where they are missing. No consumer of the group may run beside
-it: both would write the same checkpoints. Without Azure: take the hub of `ehcp demo --keep`, and
+Missing tables or containers are created. No consumer of the group may run at the same time, because
+both would write the same checkpoints. Without Azure: use the hub of `ehcp demo --keep`, and
 `CHECKPOINT_STORE=sqlite:///fresh.db`.
 """
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def stream(hub: HubAddress) -> None:
-    """Read what is there with Spark, and leave the progress in the store."""
+    """Read all available events with Spark, and publish the progress to the store."""
     spark = (
         SparkSession.builder.appName("from checkpoint to checkpoint")
         .master(os.environ.get("SPARK_MASTER", "local[2]"))
@@ -56,7 +56,7 @@ def stream(hub: HubAddress) -> None:
         .load()
     )
     with CheckpointPublisher(os.environ["CHECKPOINT_STORE"], hub.scope()) as publisher:
-        publisher.catch_up(LOCATION)  # what a crash of the last run kept from the store
+        publisher.catch_up(LOCATION)  # publishes what a crash of the previous run left out
         publisher.attach(spark)
         query = (
             publisher.observe(events)
@@ -74,7 +74,7 @@ def stream(hub: HubAddress) -> None:
 
 
 def consume(hub: HubAddress) -> None:
-    """Go on behind Spark with the official client, until nothing comes for a while."""
+    """Continue after Spark with the official client, until no event has arrived for a while."""
     store = open_store(os.environ["CHECKPOINT_STORE"])
     client = EventHubConsumerClient.from_connection_string(
         hub.connection_string, hub.consumer_group, checkpoint_store=store

@@ -1,13 +1,14 @@
-"""Threads process events in any order, and no checkpoint passes one that is not finished.
+"""Process events in threads, in any order; no checkpoint passes an unfinished event.
 
     EVENTHUB_CONNECTION_STRING   of the hub, with EntityPath
     CHECKPOINT_STORE             URL of the store: sqlite:///checkpoints.db needs no server
 
-An event is tracked in the handler, in the order of arrival, and finished by a thread. Tables or
-container are created where they are missing. Without Azure: `ehcp demo --keep` fills a local hub,
-prints both variables and keeps the hub up.
+The handler tracks each event in the order of arrival, and a thread finishes it. Missing tables or
+containers are created. Without Azure: `ehcp demo --keep` fills a local hub, prints both variables
+and keeps the hub running.
 
-It ends by itself when nothing has come for a while. Run it twice: the second run goes on after it.
+The program ends when no event has arrived for 5 seconds. Run it twice: the second run continues
+where the first one stopped.
 """
 
 import os
@@ -26,7 +27,7 @@ THREADS = 8
 
 
 class Work:
-    """What the threads do; some events take longer than others."""
+    """The processing in the threads; some events take longer than others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,10 +61,10 @@ def main() -> None:
             with ticket:
                 work.process(partition_id, event)
 
-        # A batch: `receive` hands out one event of each partition in turn, and waits at idle ones.
+        # `receive` would deliver one event per partition in turn, and wait for idle partitions.
         def on_batch(context: PartitionContext, events: list[EventData]) -> None:
             for event in events:
-                ticket = checkpointer.track(context, event)  # waits while 200 are in work
+                ticket = checkpointer.track(context, event)  # waits while 200 are in flight
                 if context.partition_id not in began:
                     print(f"partition {context.partition_id}: began at {event.sequence_number}")
                     began.add(context.partition_id)
@@ -75,7 +76,7 @@ def main() -> None:
         while work.news.wait(IDLE_SECONDS):
             work.news.clear()
         client.close()
-        receiving.join()  # the last is saved then, and the partitions are released
+        receiving.join()  # then everything is saved and the partitions are released
     print(f"{work.finished} events, {work.overtaken} of them after a later one")
 
 
