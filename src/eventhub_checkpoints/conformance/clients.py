@@ -71,11 +71,6 @@ class Client:
         """Return whether the store implements the hooks of this package's base class."""
         return isinstance(self.store, (BaseCheckpointStore, AioBaseCheckpointStore))
 
-    @property
-    def is_for_one_process(self) -> bool:
-        """Return whether the store declares that no other process can reach its rows."""
-        return getattr(self.store, "for_one_process", False) is True
-
     def within(self, scope: Scope) -> "Client":
         """Return a client of the same store object for another scope."""
         return Client(self.store, scope, self._loop, self._settle)
@@ -148,6 +143,12 @@ class Client:
         """Return the listed ownership of one partition."""
         return one_of(self.list_ownership(), partition_id)
 
+    def ownership_of(self, partition_id: str) -> Row:
+        """Return the listed ownership of a partition that was claimed."""
+        row = self.row(partition_id)
+        assert row is not None, f"the ownership of partition {partition_id} is not listed"
+        return row
+
     def owner(self, partition_id: str) -> Any:
         """Return the listed owner of a partition; None if it is not listed."""
         return self.holder(partition_id)[0]
@@ -177,6 +178,12 @@ class Client:
     def saved(self, partition_id: str) -> Row | None:
         """Return the listed checkpoint of one partition."""
         return one_of(self.list_checkpoints(), partition_id)
+
+    def checkpoint_of(self, partition_id: str) -> Row:
+        """Return the listed checkpoint of a partition that has one."""
+        row = self.saved(partition_id)
+        assert row is not None, "the stored checkpoint is not listed"
+        return row
 
     def position(self, partition_id: str) -> Any:
         """Return the sequence number of a listed checkpoint; None if there is none."""

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, Self, TypeVar
 
 from eventhub_checkpoints.conformance.clients import Client, Loop
-from eventhub_checkpoints.conformance.contract import Given, NotShown, made
+from eventhub_checkpoints.conformance.contract import Given, NotShown, accessors_for
 from eventhub_checkpoints.conformance.faults import Faults
 from eventhub_checkpoints.conformance.processes import Racers, Racing
 from eventhub_checkpoints.records import Scope
@@ -74,7 +74,7 @@ class Subject:
         self.racers = racers
         self._opened = ExitStack()
         store = self._opened_store()
-        self.accessors = made(given, store)
+        self.accessors = accessors_for(store, given)
         self.client = self._client(store)
 
     def __enter__(self) -> Self:
