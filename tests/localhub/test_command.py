@@ -93,7 +93,7 @@ def test_it_tells_people_what_it_is_and_stops_on_ctrl_c():
         (["--hub", "orders=x"], "'orders=x' is not NAME=PARTITIONS"),
         (["--hub", "orders=0"], "orders=0: expected 1 to 2048 partitions"),
         (["--hub", "orders=2", "--hub", "Orders=3"], "--hub names 'Orders' twice"),
-        (["--hub", "a/b=1"], "no name of an event hub"),
+        (["--hub", "a/b=1"], "not a valid name of an event hub"),
         (["--hub", "orders=1", "--port", "99999"], "port is 99999: expected 1 to 65535"),
         (["--hub", "orders=1", "--host", "192.0.2.1"], "192.0.2.1"),
     ],

@@ -6,14 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from eventhub_checkpoints.conformance.contract import (
-    CHECKS,
-    GUARANTEES,
-    LEVELS,
-    ONE_PROCESS,
-    PROCESSES,
-    Check,
-)
+from eventhub_checkpoints.conformance import contract
 
 
 class Verdict(Enum):
@@ -43,7 +36,7 @@ class Outcome:
         seconds: duration.
     """
 
-    check: Check
+    check: contract.Check
     verdict: Verdict
     reason: str
     seconds: float
@@ -75,9 +68,9 @@ class Report:
         reasons = {
             one.reason
             for one in self.outcomes
-            if PROCESSES in one.check.needs and one.verdict is Verdict.NOT_SHOWN
+            if contract.PROCESSES in one.check.needs and one.verdict is Verdict.NOT_SHOWN
         }
-        return next(iter(reasons - {ONE_PROCESS}), "")
+        return next(iter(reasons - {contract.ONE_PROCESS}), "")
 
     @property
     def why_not_certified(self) -> str:
@@ -88,8 +81,8 @@ class Report:
             return f"{len(self.failed)} of {len(self.outcomes)} checks failed: {names}{more}"
         if self.why_not_raced:
             return f"processes could not race the store: {self.why_not_raced}"
-        if len(self.outcomes) < len(CHECKS):
-            return f"only {len(self.outcomes)} of {len(CHECKS)} checks were tried"
+        if len(self.outcomes) < len(contract.CHECKS):
+            return f"only {len(self.outcomes)} of {len(contract.CHECKS)} checks were tried"
         return ""
 
     @property
@@ -97,7 +90,7 @@ class Report:
         """Return whether the store is certified, and whether for several processes."""
         if self.why_not_certified:
             return Certificate.NOT_CERTIFIED
-        if any(one.reason == ONE_PROCESS for one in self.outcomes):
+        if any(one.reason == contract.ONE_PROCESS for one in self.outcomes):
             return Certificate.WITHIN_ONE_PROCESS
         return Certificate.CERTIFIED
 
@@ -108,7 +101,7 @@ class Report:
             every_check: also name the checks that passed.
         """
         lines = [f"conformance of {self.store}"]
-        for level, title in LEVELS.items():
+        for level, title in contract.LEVELS.items():
             here = [one for one in self.outcomes if one.check.level == level]
             if here:
                 lines += ["", f"level {level}, {title}: {totals(here)}"]
@@ -120,7 +113,7 @@ class Report:
 
     @staticmethod
     def _by_guarantee(outcomes: Sequence[Outcome], every_check: bool) -> Iterator[str]:
-        for number, title in GUARANTEES.items():
+        for number, title in contract.GUARANTEES.items():
             here = [one for one in outcomes if one.check.guarantees[0] == number]
             if not here:
                 continue

@@ -19,12 +19,7 @@ from azure.eventhub import CloseReason, EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
 from eventhub_checkpoints import aio, open_store
-from eventhub_checkpoints.cli.demo.programs import (
-    CONSUMER_GROUP,
-    Addresses,
-    JournalWriter,
-    addresses_from_environment,
-)
+from eventhub_checkpoints.cli.demo import programs
 from eventhub_checkpoints.errors import CheckpointStoreError
 
 SAVE_EVERY = 20
@@ -50,7 +45,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 class Progress:
     """Processed and unsaved events by partition; the same for both clients."""
 
-    def __init__(self, journal: JournalWriter) -> None:
+    def __init__(self, journal: programs.JournalWriter) -> None:
         self._journal = journal
         self._unsaved: dict[str, list[Any]] = {}
 
@@ -84,7 +79,7 @@ class Progress:
         return unsaved[-1] if unsaved and reason is CloseReason.SHUTDOWN else None
 
 
-async def consume_aio(addresses: Addresses, progress: Progress) -> None:
+async def consume_aio(addresses: programs.Addresses, progress: Progress) -> None:
     """Consume with the aio client until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
@@ -106,7 +101,10 @@ async def consume_aio(addresses: Addresses, progress: Progress) -> None:
 
     async with aio.open_store(addresses.store_url, keep_unconfirmed=KEEP_UNCONFIRMED) as store:
         client = AioEventHubConsumerClient.from_connection_string(
-            addresses.connection_string, CONSUMER_GROUP, checkpoint_store=store, **BALANCING
+            addresses.connection_string,
+            programs.CONSUMER_GROUP,
+            checkpoint_store=store,
+            **BALANCING,
         )
         async with client:
             receiving = asyncio.create_task(
@@ -127,7 +125,7 @@ async def consume_aio(addresses: Addresses, progress: Progress) -> None:
                 await receiving
 
 
-def consume_sync(addresses: Addresses, progress: Progress) -> None:
+def consume_sync(addresses: programs.Addresses, progress: Progress) -> None:
     """Consume with the sync client until SIGTERM or SIGINT."""
     stop = threading.Event()
     for number in STOP_SIGNALS:
@@ -150,7 +148,7 @@ def consume_sync(addresses: Addresses, progress: Progress) -> None:
     with open_store(addresses.store_url, keep_unconfirmed=KEEP_UNCONFIRMED) as store:
         client = EventHubConsumerClient.from_connection_string(
             addresses.connection_string,
-            CONSUMER_GROUP,
+            programs.CONSUMER_GROUP,
             checkpoint_store=store,
             socket_timeout=SOCKET_TIMEOUT,
             **BALANCING,
@@ -181,9 +179,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--journal", type=Path, help="file for what is done; default: the screen")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    progress = Progress(JournalWriter(options.journal))
+    progress = Progress(programs.JournalWriter(options.journal))
     try:
-        addresses = addresses_from_environment()
+        addresses = programs.addresses_from_environment()
         if options.consumer == "aio":
             asyncio.run(consume_aio(addresses, progress))
         else:

@@ -14,13 +14,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
 
-from eventhub_checkpoints.cli.demo.programs import (
-    HUB_VARIABLE,
-    STORE_VARIABLE,
-    Addresses,
-    JournalWriter,
-    addresses_from_environment,
-)
+from eventhub_checkpoints.cli.demo import programs
 from eventhub_checkpoints.spark import CheckpointPublisher
 
 
@@ -28,8 +22,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the rest of the hub."""
     parser = argparse.ArgumentParser(description="Read what follows the checkpoints, with Spark.")
     parser.add_argument("--journal", type=Path, help="file for what is read; default: the screen")
-    journal = JournalWriter(parser.parse_args(arguments).journal)
-    addresses = addresses_from_environment()
+    journal = programs.JournalWriter(parser.parse_args(arguments).journal)
+    addresses = programs.addresses_from_environment()
     # Spark's Python workers need this interpreter, in which this package is installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -43,7 +37,9 @@ def main(arguments: list[str] | None = None) -> None:
     spark.stop()
 
 
-def stream(spark: SparkSession, addresses: Addresses, journal: JournalWriter) -> None:
+def stream(
+    spark: SparkSession, addresses: programs.Addresses, journal: programs.JournalWriter
+) -> None:
     """Read everything after the checkpoints once, and publish the progress to the store."""
 
     def note(batch: DataFrame, _batch_id: int) -> None:
@@ -55,8 +51,8 @@ def stream(spark: SparkSession, addresses: Addresses, journal: JournalWriter) ->
 
     events = (
         spark.readStream.format("eventhubs")
-        .option("connectionString", f"env:{HUB_VARIABLE}")
-        .option("checkpointStore", f"env:{STORE_VARIABLE}")
+        .option("connectionString", f"env:{programs.HUB_VARIABLE}")
+        .option("checkpointStore", f"env:{programs.STORE_VARIABLE}")
         .load()
     )
     with (

@@ -4,16 +4,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from eventhub_checkpoints import errors
 from eventhub_checkpoints.conformance.clients import Client
 from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.faults import ALWAYS, ANSWER_LOST, REFUSED, UNAVAILABLE, Fault
 from eventhub_checkpoints.conformance.harness import Subject, race, raising
-from eventhub_checkpoints.errors import (
-    InvalidRecordError,
-    StaleCheckpointError,
-    StoreAccessError,
-    StoreUnavailableError,
-)
 
 SHORT = 0.3
 """Timeout of a write in these checks, in seconds."""
@@ -215,7 +210,7 @@ def an_unanswered_own_checkpoint_is_no_bound(s: Subject) -> None:
     s.client.set(write_timeout=SHORT)
     faults = s.faults()
     faults.plan(WRITE, ANSWER_LOST, times=ALWAYS)
-    raising(StoreUnavailableError, s.client.save, "0", 10)
+    raising(errors.StoreUnavailableError, s.client.save, "0", 10)
     faults.end()
     s.client.set(write_timeout=10.0)
     s.client.save("0", 5)
@@ -264,7 +259,7 @@ def a_checkpoint_always_overtaken_can_be_tried_again(s: Subject) -> None:
     overtake()
     faults = s.faults()
     faults.plan(WRITE, Fault(meanwhile=overtake), times=ALWAYS)
-    raising(StoreUnavailableError, s.client.save, "0", 10)
+    raising(errors.StoreUnavailableError, s.client.save, "0", 10)
     assert faults.count(WRITE) == 4, f"it was tried {faults.count(WRITE)} times, not 4"
 
 
@@ -319,7 +314,7 @@ def a_stale_checkpoint_raises_where_asked(s: Subject) -> None:
     """With `on_stale="raise"` a refused checkpoint raises what was refused, and why."""
     client = stale(s)
     client.set(on_stale="raise")
-    error = raising(StaleCheckpointError, client.save, "0", 15)
+    error = raising(errors.StaleCheckpointError, client.save, "0", 15)
     names = (error.partition_id, error.sequence_number, error.newest)
     assert names == ("0", 15, 20), f"15 behind 20 of partition 0 was refused as {names}"
 
@@ -339,7 +334,7 @@ def a_refused_checkpoint_raises(s: Subject) -> None:
     """A checkpoint that the backend refused raises `StoreAccessError` at once."""
     faults = s.faults()
     faults.plan(WRITE, REFUSED, times=ALWAYS)
-    raising(StoreAccessError, s.client.save, "0", 7)
+    raising(errors.StoreAccessError, s.client.save, "0", 7)
     assert faults.count(WRITE) == 1, "a write that was refused was tried again"
 
 
@@ -348,7 +343,7 @@ def an_unknown_checkpoint_raises(s: Subject) -> None:
     """A checkpoint whose outcome stays unknown raises `StoreUnavailableError`."""
     s.client.set(write_timeout=SHORT)
     s.faults().plan(WRITE, UNAVAILABLE, times=ALWAYS)
-    raising(StoreUnavailableError, s.client.save, "0", 7)
+    raising(errors.StoreUnavailableError, s.client.save, "0", 7)
 
 
 @check("G9", "G7", needs=(BASE,))
@@ -358,7 +353,9 @@ def an_unusable_checkpoint_names_its_field(s: Subject) -> None:
     bad: list[tuple[str, Any]] = [("sequence_number", one) for one in (None, "abc", 2**63, 1.5)]
     bad += [("partition_id", ""), ("partition_id", "1/2"), ("consumer_group", "a\nb")]
     for field, value in bad:
-        error = raising(InvalidRecordError, s.client.update_checkpoint, {**good, field: value})
+        error = raising(
+            errors.InvalidRecordError, s.client.update_checkpoint, {**good, field: value}
+        )
         names = (error.field, error.value)
         assert names == (field, value), f"the error for {field}={value!r} names {names}"
     assert s.client.list_checkpoints() == [], "one of them was stored"
