@@ -1,4 +1,4 @@
-"""Where the demo keeps its checkpoints: what is asked beforehand, and what is left afterwards."""
+"""Where the demo keeps its checkpoints: checks beforehand, and what is left afterwards."""
 
 import sys
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def save(url: str, scope: Scope, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", REACHED_BY_PROCESSES)
-def test_a_given_store_gets_what_is_missing_and_loses_the_rows_of_the_demo_only(
+def test_a_users_store_gets_what_is_missing_and_loses_the_rows_of_the_demo_only(
     name: str, servers: Callable[[str], Backend]
 ) -> None:
     place = servers(name).place()
@@ -149,7 +149,7 @@ def test_a_store_in_memory_is_refused() -> None:
     ],
     ids=lambda url: url.partition(":")[0],
 )
-def test_a_server_that_is_not_there_is_told_soon_and_without_a_secret(
+def test_an_unreachable_server_is_reported_soon_and_without_a_secret(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_module, "ANSWER_SECONDS", 0.5)

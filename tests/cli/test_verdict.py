@@ -111,7 +111,7 @@ def test_what_was_processed_and_not_saved_is_read_again_and_counts_as_twice() ->
 
 
 @pytest.mark.parametrize(("change", "sentence"), BROKEN.values(), ids=BROKEN.keys())
-def test_it_is_told_when(change: dict[str, Any], sentence: str) -> None:
+def test_a_broken_promise_is_reported(change: dict[str, Any], sentence: str) -> None:
     broken = broken_promises([KEPT, replace(KEPT, **change)])
     assert [one for one in broken if sentence in one]
     assert all(one.startswith("partition 3: ") for one in broken)

@@ -159,11 +159,11 @@ class AzuritePackage:
         command += ["--blobPort", "0", *OPTIONS.split()]
         self.child = Child(command, log=log, name="Azurite")
         try:
-            found = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
+            match = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
         except BaseException:  # Ctrl-C too: a failed start must leave no process
             self.stop()
             raise
-        return f"{found[1]}/{EMULATOR_ACCOUNT}"
+        return f"{match[1]}/{EMULATOR_ACCOUNT}"
 
     def stop(self) -> None:
         """Stop the process and remove its log."""

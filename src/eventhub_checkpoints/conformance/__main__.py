@@ -16,7 +16,7 @@ from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
 from eventhub_checkpoints.conformance.certify import Certifier, certify
 from eventhub_checkpoints.conformance.checks import CHECKS
-from eventhub_checkpoints.conformance.contract import Check, Given
+from eventhub_checkpoints.conformance.contract import AccessorsArgument, Check
 from eventhub_checkpoints.conformance.processes import in_one_line
 from eventhub_checkpoints.conformance.report import Outcome, Verdict
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreNotReadyError
@@ -38,8 +38,8 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Return the argument parser of the command."""
-    found = Parser(prog="python -m eventhub_checkpoints.conformance", description=__doc__)
-    add = found.add_argument
+    commands = Parser(prog="python -m eventhub_checkpoints.conformance", description=__doc__)
+    add = commands.add_argument
     add("url", nargs="?", help="memory:, a container's URL, ..., or package.module:factory")
     add("--aio", action="store_true", help="open the store for azure.eventhub.aio")
     add("--create", action="store_true", help="create a container, tables or keyspace first")
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="print the checks and run none")
     add("--json", action="store_true", help="print the report as JSON")
     add("--verbose", action="store_true", help="also name the checks that passed")
-    return found
+    return commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,7 +134,7 @@ def of_kind(store: Any, url: str, aio: bool) -> Any:
     return store
 
 
-def named_function(path: str) -> Given:
+def named_function(path: str) -> AccessorsArgument:
     """Return the function `MODULE:NAME`.
 
     Raises:
@@ -142,7 +142,7 @@ def named_function(path: str) -> Given:
     """
     module, _, name = path.partition(":")
     try:
-        return cast("Given", attrgetter(name)(importlib.import_module(module)))
+        return cast("AccessorsArgument", attrgetter(name)(importlib.import_module(module)))
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
             f"--accessors {quoted(path)} does not name a function ({masked(str(error))}); "

@@ -10,8 +10,8 @@ from eventhub_checkpoints.conformance.contract import (
     BASE,
     ONE_PROCESS,
     PROCESSES,
+    AccessorsArgument,
     Check,
-    Given,
     NotRaced,
     NotShown,
 )
@@ -39,7 +39,7 @@ class Certifier:
             the main module calls this when it is imported.
     """
 
-    def __init__(self, make_store: MakeStore, accessors: Given = None) -> None:
+    def __init__(self, make_store: MakeStore, accessors: AccessorsArgument = None) -> None:
         if not __debug__:
             raise ConfigurationError(
                 "the checks are assertions, which this Python leaves out; "
@@ -111,7 +111,7 @@ def why_not_shown(check: Check, subject: Subject) -> str:
 
 def certify(
     make_store: MakeStore,
-    accessors: Given = None,
+    accessors: AccessorsArgument = None,
     *,
     name: str = "the store",
     checks: Iterable[Check] = CHECKS,

@@ -117,6 +117,10 @@ class Client:
         row: Row = {**self.scope.as_dict(), "partition_id": partition_id, "owner_id": owner_id}
         return row if etag is None else {**row, "etag": etag}
 
+    def proposals(self, partition_ids: Iterable[object], owner_id: str) -> list[Row]:
+        """Return first claims of several partitions."""
+        return [self.proposal(str(partition_id), owner_id) for partition_id in partition_ids]
+
     def claim(self, partition_id: str, owner_id: str, etag: str | None = None) -> Row | None:
         """Claim one partition; return None if the claim was lost."""
         won = list(self.claim_ownership([self.proposal(partition_id, owner_id, etag)]))
@@ -193,6 +197,6 @@ class Client:
 
 def one_of(rows: Iterable[Row], partition_id: str) -> Row | None:
     """Return the row of a partition, which is listed at most once."""
-    found = [row for row in rows if row["partition_id"] == partition_id]
-    assert len(found) <= 1, f"partition {partition_id} is listed {len(found)} times"
-    return found[0] if found else None
+    matches = [row for row in rows if row["partition_id"] == partition_id]
+    assert len(matches) <= 1, f"partition {partition_id} is listed {len(matches)} times"
+    return matches[0] if matches else None

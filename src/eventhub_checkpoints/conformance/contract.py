@@ -143,16 +143,16 @@ class Accessors:
         return frozenset(each.name for each in fields(self) if getattr(self, each.name) is not None)
 
 
-Given = Accessors | Callable[[Any], Accessors] | None
+AccessorsArgument = Accessors | Callable[[Any], Accessors] | None
 """Accessors, or a function that takes a store and returns them."""
 
 
-def accessors_for(store: Any, given: Given) -> Accessors:
+def accessors_for(store: Any, argument: AccessorsArgument) -> Accessors:
     """Return the accessors for a store: those that are passed, or the store's own."""
-    if isinstance(given, Accessors):
-        return given
-    if given is not None:
-        return given(store)
+    if isinstance(argument, Accessors):
+        return argument
+    if argument is not None:
+        return argument(store)
     if isinstance(store, (MemoryCheckpointStore, AioMemoryCheckpointStore)):
         return accessors_of_memory(store.rows)
     own = getattr(store, "conformance_accessors", None)

@@ -57,7 +57,7 @@ class Report:
     @property
     def failed(self) -> list[Outcome]:
         """Return the checks that failed."""
-        return [one for one in self.outcomes if one.verdict is Verdict.FAILED]
+        return [outcome for outcome in self.outcomes if outcome.verdict is Verdict.FAILED]
 
     @property
     def why_not_raced(self) -> str:
@@ -66,9 +66,9 @@ class Report:
         `""` if they could, or if no check that races them was run.
         """
         reasons = {
-            one.reason
-            for one in self.outcomes
-            if contract.PROCESSES in one.check.needs and one.verdict is Verdict.NOT_SHOWN
+            outcome.reason
+            for outcome in self.outcomes
+            if contract.PROCESSES in outcome.check.needs and outcome.verdict is Verdict.NOT_SHOWN
         }
         return next(iter(reasons - {contract.ONE_PROCESS}), "")
 
@@ -76,7 +76,7 @@ class Report:
     def why_not_certified(self) -> str:
         """Return why the store is not certified; `""` if it is, even within one process."""
         if self.failed:
-            names = ", ".join(one.check.name for one in self.failed[:3])
+            names = ", ".join(outcome.check.name for outcome in self.failed[:3])
             more = ", ..." if len(self.failed) > 3 else ""
             return f"{len(self.failed)} of {len(self.outcomes)} checks failed: {names}{more}"
         if self.why_not_raced:
@@ -90,7 +90,7 @@ class Report:
         """Return whether the store is certified, and whether for several processes."""
         if self.why_not_certified:
             return Certificate.NOT_CERTIFIED
-        if any(one.reason == contract.ONE_PROCESS for one in self.outcomes):
+        if any(outcome.reason == contract.ONE_PROCESS for outcome in self.outcomes):
             return Certificate.WITHIN_ONE_PROCESS
         return Certificate.CERTIFIED
 
@@ -102,11 +102,11 @@ class Report:
         """
         lines = [f"conformance of {self.store}"]
         for level, title in contract.LEVELS.items():
-            here = [one for one in self.outcomes if one.check.level == level]
+            here = [outcome for outcome in self.outcomes if outcome.check.level == level]
             if here:
                 lines += ["", f"level {level}, {title}: {totals(here)}"]
                 lines += self._by_guarantee(here, every_check)
-        seconds = sum(one.seconds for one in self.outcomes)
+        seconds = sum(outcome.seconds for outcome in self.outcomes)
         why = f": {self.why_not_certified}" if self.why_not_certified else ""
         ending = [f"{totals(self.outcomes)} in {seconds:.1f} s", f"{self.certificate.value}{why}"]
         return "\n".join([*lines, "", *ending])
@@ -114,39 +114,39 @@ class Report:
     @staticmethod
     def _by_guarantee(outcomes: Sequence[Outcome], every_check: bool) -> Iterator[str]:
         for number, title in contract.GUARANTEES.items():
-            here = [one for one in outcomes if one.check.guarantees[0] == number]
+            here = [outcome for outcome in outcomes if outcome.check.guarantees[0] == number]
             if not here:
                 continue
             yield f"  {number:<4} {title:<28} {totals(here)}"
-            for one in here:
-                if every_check or one.verdict is Verdict.FAILED:
-                    yield f"         {one.verdict.value:<10} {one.check.name}"
-                if one.verdict is Verdict.FAILED:
-                    yield f"                    {one.check.sentence}"
-                    yield f"                    but: {one.reason}"
+            for outcome in here:
+                if every_check or outcome.verdict is Verdict.FAILED:
+                    yield f"         {outcome.verdict.value:<10} {outcome.check.name}"
+                if outcome.verdict is Verdict.FAILED:
+                    yield f"                    {outcome.check.sentence}"
+                    yield f"                    but: {outcome.reason}"
             yield from not_shown(here)
 
     def json(self) -> str:
         """Return the report as JSON: store, certificate, totals, and the verdict of every check."""
-        counts = Counter(one.verdict for one in self.outcomes)
+        counts = Counter(outcome.verdict for outcome in self.outcomes)
         return json.dumps(
             {
                 "store": self.store,
                 "certificate": self.certificate.value,
                 "why_not_certified": self.why_not_certified,
-                "totals": {one.value.lower(): counts[one] for one in Verdict},
+                "totals": {verdict.value.lower(): counts[verdict] for verdict in Verdict},
                 "checks": [
                     {
-                        "name": one.check.name,
-                        "level": one.check.level,
-                        "guarantees": one.check.guarantees,
-                        "habits": one.check.habits,
-                        "sentence": one.check.sentence,
-                        "verdict": one.verdict.value.lower(),
-                        "reason": one.reason,
-                        "seconds": round(one.seconds, 3),
+                        "name": outcome.check.name,
+                        "level": outcome.check.level,
+                        "guarantees": outcome.check.guarantees,
+                        "habits": outcome.check.habits,
+                        "sentence": outcome.check.sentence,
+                        "verdict": outcome.verdict.value.lower(),
+                        "reason": outcome.reason,
+                        "seconds": round(outcome.seconds, 3),
                     }
-                    for one in self.outcomes
+                    for outcome in self.outcomes
                 ],
             },
             indent=2,
@@ -155,13 +155,14 @@ class Report:
 
 def totals(outcomes: Sequence[Outcome]) -> str:
     """Return the number of checks by verdict, without the zeros."""
-    counts = Counter(one.verdict for one in outcomes)
-    return ", ".join(f"{counts[one]} {one.value}" for one in Verdict if counts[one]) or "no check"
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    shown = (f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+    return ", ".join(shown) or "no check"
 
 
 def not_shown(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield a line for each reason, with the checks that could not be shown."""
-    silent = [one for one in outcomes if one.verdict is Verdict.NOT_SHOWN]
-    for reason in dict.fromkeys(one.reason for one in silent):
-        names = ", ".join(one.check.name for one in silent if one.reason == reason)
+    silent = [outcome for outcome in outcomes if outcome.verdict is Verdict.NOT_SHOWN]
+    for reason in dict.fromkeys(outcome.reason for outcome in silent):
+        names = ", ".join(outcome.check.name for outcome in silent if outcome.reason == reason)
         yield f"         not shown ({reason}): {names}"

@@ -96,11 +96,12 @@ def check_requirements(store: str | None, consumer: str) -> None:
 
 def missing_packages(store: str | None, consumer: str) -> dict[str, list[str]]:
     """Return the missing packages by the extra that installs them."""
+    is_aio = consumer == "aio"
     modules = {"spark": ["pyspark", "pyarrow"]}
     if store is None:
-        modules["sql"] = ["sqlalchemy", "aiosqlite"][: 2 if consumer == "aio" else 1]
+        modules["sql"] = ["sqlalchemy", *(["aiosqlite"] if is_aio else [])]
     elif store == AZURITE:
-        modules["blob"] = ["azure.storage.blob", "aiohttp"][: 2 if consumer == "aio" else 1]
+        modules["blob"] = ["azure.storage.blob", *(["aiohttp"] if is_aio else [])]
     missing = {
         extra: [name.replace(".", "-") for name in names if not _is_installed(name)]
         for extra, names in modules.items()
@@ -130,7 +131,7 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
@@ -154,7 +155,7 @@ class Signals:
 
         A second Ctrl-C must not interrupt the cleanup.
         """
-        before = {number: signal.signal(number, self._on_signal) for number in NUMBERS}
+        before = {number: signal.signal(number, self._on_signal) for number in STOP_SIGNALS}
         try:
             yield
         finally:
@@ -181,7 +182,7 @@ class Signals:
             raise Stopped(self._came)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        for each in NUMBERS:
+        for each in STOP_SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         self._came = number
         if not self._held:

@@ -72,28 +72,18 @@ def broken_promises(outcomes: Iterable[PartitionOutcome]) -> list[str]:
     return [
         f"partition {outcome.partition}: {sentence}"
         for outcome in outcomes
-        for promise in PROMISES
-        for sentence in promise(outcome)
+        for sentence in (*_broken_by_consumers(outcome), *_broken_by_spark(outcome))
     ]
 
 
-def _counted(outcome: PartitionOutcome) -> Iterator[str]:
+def _broken_by_consumers(outcome: PartitionOutcome) -> Iterator[str]:
     if len(outcome.published) != outcome.sent:
         yield f"the hub has {len(outcome.published)} events, and {outcome.sent} were sent"
-
-
-def _none_lost(outcome: PartitionOutcome) -> Iterator[str]:
     if outcome.lost:
         yield f"lost: {_few(outcome.lost)}"
-
-
-def _none_invented(outcome: PartitionOutcome) -> Iterator[str]:
-    strange = sorted({*outcome.processed, *outcome.read_by_spark} - {*outcome.published})
-    if strange:
-        yield f"processed, but never published: {_few(strange)}"
-
-
-def _checkpoint_kept(outcome: PartitionOutcome) -> Iterator[str]:
+    invented = sorted({*outcome.processed, *outcome.read_by_spark} - {*outcome.published})
+    if invented:
+        yield f"processed, but never published: {_few(invented)}"
     if outcome.checkpoint is None:
         if outcome.processed:
             yield "its events were processed, but it has no checkpoint"
@@ -103,24 +93,21 @@ def _checkpoint_kept(outcome: PartitionOutcome) -> Iterator[str]:
         yield f"the checkpoint is {outcome.checkpoint}, an event that no consumer processed"
 
 
-def _spark_goes_on(outcome: PartitionOutcome) -> Iterator[str]:
-    expected = outcome.rest.start if outcome.rest else None
+def _broken_by_spark(outcome: PartitionOutcome) -> Iterator[str]:
+    read, rest = outcome.read_by_spark, outcome.rest
+    expected = rest.start if rest else None
     if outcome.first_of_spark != expected:
         yield (
             f"Spark's first event is {_or_none(outcome.first_of_spark)}, "
             f"and the one after the checkpoint is {_or_none(expected)}"
         )
-    if sorted(outcome.read_by_spark) != list(outcome.rest):
-        missed = sorted(set(outcome.rest) - set(outcome.read_by_spark))
-        again = [number for number, times in Counter(outcome.read_by_spark).items() if times > 1]
-        before = sorted(set(outcome.read_by_spark) - set(outcome.rest))
+    if sorted(read) != list(rest):
+        missed, others = sorted(set(rest) - set(read)), sorted(set(read) - set(rest))
+        twice = [number for number, times in Counter(read).items() if times > 1]
         yield (
-            f"Spark read {len(outcome.read_by_spark)} events, and {len(outcome.rest)} follow the "
-            f"checkpoint (missed: {_few(missed)}; twice: {_few(again)}; others: {_few(before)})"
+            f"Spark read {len(read)} events, and {len(rest)} follow the checkpoint "
+            f"(missed: {_few(missed)}; twice: {_few(twice)}; others: {_few(others)})"
         )
-
-
-def _progress_is_back(outcome: PartitionOutcome) -> Iterator[str]:
     last = outcome.published.stop - 1 if outcome.published else outcome.checkpoint
     if outcome.checkpoint_of_spark != last:
         yield (
@@ -129,16 +116,6 @@ def _progress_is_back(outcome: PartitionOutcome) -> Iterator[str]:
         )
     if outcome.read_after_spark:
         yield f"a consumer after Spark received: {_few(outcome.read_after_spark)}"
-
-
-PROMISES = (
-    _counted,
-    _none_lost,
-    _none_invented,
-    _checkpoint_kept,
-    _spark_goes_on,
-    _progress_is_back,
-)
 
 
 def _or_none(number: int | None) -> str:

@@ -56,7 +56,7 @@ def a_hung_batch_ends(s: Subject) -> None:
     s.client.set(operation_timeout=BOUND)
     s.faults().plan("try_claim", HANGS, times=ALWAYS)
     won: list[Row] = []
-    batch = [s.client.proposal(one, "a") for one in "012"]
+    batch = s.client.proposals("012", "a")
     ends_in_time(lambda: won.extend(s.client.claim_ownership(batch)))
     assert won == [], "claims without an answer were returned as won"
 
@@ -68,7 +68,7 @@ def a_hung_claim_spares_the_others(s: Subject) -> None:
     faults = s.faults()
     faults.must_claim_singly()
     faults.plan("try_claim", HANGS, times=ALWAYS, partition_id="1")
-    batch = [s.client.proposal(one, "a") for one in "012"]
+    batch = s.client.proposals("012", "a")
     won = [row["partition_id"] for row in s.client.claim_ownership(batch)]
     assert won == ["0", "2"], f"1 was hung; of 0 and 2, {won} was won"
 
@@ -97,7 +97,7 @@ def claims_of_a_batch_run_side_by_side(s: Subject) -> None:
     faults = s.faults()
     faults.must_claim_singly()
     faults.plan("try_claim", Fault(seconds=0.2), times=ALWAYS)
-    batch = [s.client.proposal(str(one), "a") for one in range(8)]
+    batch = s.client.proposals(range(8), "a")
     won = s.client.claim_ownership(batch)
     assert len(won) == 8, f"of 8 slow claims {len(won)} were won"
     assert faults.peak("try_claim") == 8, f"at most {faults.peak('try_claim')} were under way"
@@ -110,7 +110,7 @@ def no_more_claims_at_once_than_allowed(s: Subject) -> None:
     faults.must_claim_singly()
     s.client.set(max_concurrency=3)
     faults.plan("try_claim", Fault(seconds=0.02), times=ALWAYS)
-    s.client.claim_ownership([s.client.proposal(str(one), "a") for one in range(12)])
+    s.client.claim_ownership(s.client.proposals(range(12), "a"))
     assert faults.peak("try_claim") <= 3, f"{faults.peak('try_claim')} of at most 3 at once"
 
 

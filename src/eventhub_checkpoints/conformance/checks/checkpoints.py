@@ -161,7 +161,7 @@ def a_claim_that_was_lost_forgives_nothing(s: Subject) -> None:
 def a_claim_no_longer_proposed_forgives_nothing(s: Subject) -> None:
     """An owner that no longer proposes a partition has given it up, and may not go back."""
     s.client.list_checkpoints()
-    kept, left = s.client.claim_ownership([s.client.proposal(one, "a") for one in ("0", "1")])
+    kept, left = s.client.claim_ownership(s.client.proposals("01", "a"))
     s.client.take("0", "a", kept["etag"])
     other = s.another()
     other.take("1", "b", left["etag"])
@@ -350,7 +350,7 @@ def an_unknown_checkpoint_raises(s: Subject) -> None:
 def an_unusable_checkpoint_names_its_field(s: Subject) -> None:
     """A checkpoint that could not be read back raises an error that names field and value."""
     good = s.client.checkpoint("0", 7, "4711")
-    bad: list[tuple[str, Any]] = [("sequence_number", one) for one in (None, "abc", 2**63, 1.5)]
+    bad: list[tuple[str, Any]] = [("sequence_number", each) for each in (None, "abc", 2**63, 1.5)]
     bad += [("partition_id", ""), ("partition_id", "1/2"), ("consumer_group", "a\nb")]
     for field, value in bad:
         error = raising(

@@ -89,7 +89,8 @@ def a_group_without_offsets_resumes_exactly(s: Subject) -> None:
     for partition_id, number in numbers.items():
         s.put_raw("checkpoint", partition_id, {"sequencenumber": str(number)})
     rows = {row["partition_id"]: row for row in s.client.list_checkpoints()}
-    assert {one: row["offset"] for one, row in rows.items()} == numbers, f"listed: {rows}"
+    offsets = {partition_id: row["offset"] for partition_id, row in rows.items()}
+    assert offsets == numbers, f"listed: {rows}"
     assert all(row["offset"] for row in rows.values()), "an offset is not true"
     assert all(isinstance(row["offset"], int) for row in rows.values()), "an offset is not an int"
 

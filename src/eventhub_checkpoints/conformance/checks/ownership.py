@@ -126,7 +126,7 @@ def the_old_owner_loses_after_a_take_over(s: Subject) -> None:
 def a_lost_claim_is_left_out_of_its_batch(s: Subject) -> None:
     """Of a batch, the claims that lost are left out of the result, and nothing is raised."""
     s.another().take("1", "b")
-    batch = [s.client.proposal(one, "a") for one in ("0", "1", "2")]
+    batch = s.client.proposals("012", "a")
     won = [row["partition_id"] for row in s.client.claim_ownership(batch)]
     assert won == ["0", "2"], f"of 0, 1 (taken) and 2 the result has {won}"
     assert s.client.owner("1") == "b", "a claim that was left out changed the owner"
@@ -137,7 +137,7 @@ def every_winner_of_a_batch_is_returned(s: Subject) -> None:
     """A batch of first claims and renewals returns every one that won, and stores it."""
     first = s.client.take("0", "a")
     batch = [s.client.proposal("0", "a", first["etag"])]
-    batch += [s.client.proposal(str(one), "a") for one in range(1, 40)]
+    batch += s.client.proposals(range(1, 40), "a")
     won = s.client.claim_ownership(batch)
     assert len(won) == 40, f"of 40 claims that win, the result has {len(won)}"
     listed = {row["partition_id"] for row in s.client.list_ownership()}
@@ -262,7 +262,7 @@ def a_refused_claim_raises_after_the_others(s: Subject) -> None:
     """A batch that the backend refuses in part raises once, after its other claims were made."""
     faults = s.faults()
     faults.plan("try_claim", REFUSED, times=ALWAYS, partition_id="1")
-    batch = [s.client.proposal(one, "a") for one in "012"]
+    batch = s.client.proposals("012", "a")
     raising(StoreAccessError, s.client.claim_ownership, batch)
     stored = sorted(row["partition_id"] for row in s.client.list_ownership())
     assert stored == ["0", "2"], f"0 and 2 could be claimed, and {stored} are stored"
@@ -272,7 +272,7 @@ def a_refused_claim_raises_after_the_others(s: Subject) -> None:
 @check("G2", needs=(BASE,))
 def winners_of_a_batch_that_raises_are_remembered(s: Subject) -> None:
     """What a batch won before it raised is known to the store, so it can be released."""
-    won = s.client.claim_ownership([s.client.proposal(one, "a") for one in "01"])
+    won = s.client.claim_ownership(s.client.proposals("01", "a"))
     faults = s.faults()
     faults.plan("try_claim", REFUSED, partition_id="1")
     raising(StoreAccessError, s.client.claim_ownership, won)

@@ -80,9 +80,8 @@ def racing_checkpoints_keep_the_highest(s: Subject) -> None:
     """Of checkpoints that several writers store at the same moment, the highest stays."""
     racers = s.others(4)
     for partition_id in ROUNDS:
-        race(
-            [partial(one.save_or_be_refused, partition_id, 10 + n) for n, one in enumerate(racers)]
-        )
+        writes = enumerate(racers, 10)
+        race([partial(racer.save_or_be_refused, partition_id, n) for n, racer in writes])
         last = s.client.position(partition_id)
         assert last == 13, f"checkpoints 10 to 13 were stored at once, and {last} stayed"
 
@@ -105,7 +104,7 @@ def races() -> Iterator[list[str]]:
     """
     end, first, size = time.monotonic() + SECONDS, 0, LEAST
     for number in count():
-        yield [str(one) for one in range(first, first + size)]
+        yield [str(partition_id) for partition_id in range(first, first + size)]
         first += size
         if number % 2:
             size = min(2 * size, MOST)
@@ -115,7 +114,7 @@ def races() -> Iterator[list[str]]:
 
 def claim_together(owner_id: str, etags: Etags, client: Client, start: float) -> list[Row]:
     """Claim all partitions in one batch; the rows that were won."""
-    batch = [client.proposal(one, owner_id, etag) for one, etag in etags.items()]
+    batch = [client.proposal(partition_id, owner_id, etag) for partition_id, etag in etags.items()]
     for _ in in_step(start, [None]):
         won: list[Row] = list(client.claim_ownership(batch))
     return won
@@ -123,7 +122,8 @@ def claim_together(owner_id: str, etags: Etags, client: Client, start: float) ->
 
 def claim_singly(owner_id: str, etags: Etags, client: Client, start: float) -> list[Row]:
     """Claim one partition after another; the rows that were won."""
-    won = [client.claim(one, owner_id, etags[one]) for one in in_step(start, list(etags))]
+    claims = in_step(start, list(etags.items()))
+    won = [client.claim(partition_id, owner_id, etag) for partition_id, etag in claims]
     return [row for row in won if row is not None]
 
 
@@ -139,8 +139,8 @@ def winning_processes(s: Subject, claim: Claim, etags: Etags, kind: str) -> Etag
     owners: dict[str, list[str]] = {partition_id: [] for partition_id in etags}
     for row in chain.from_iterable(won):
         owners[row["partition_id"]].append(row["owner_id"])
-    several = sum(len(one) > 1 for one in owners.values())
-    none = sum(not one for one in owners.values())
+    several = sum(len(names) > 1 for names in owners.values())
+    none = sum(not names for names in owners.values())
     assert not several, f"of {len(owners)} {kind}, {several} were won by more than one process"
     assert not none, f"of {len(owners)} {kind}, {none} were won by none of {RACERS} processes"
     listed = {row["partition_id"]: [row["owner_id"]] for row in s.client.list_ownership()}
@@ -163,5 +163,5 @@ def racing_processes_keep_the_highest_checkpoint(s: Subject) -> None:
     for partition_ids in races():
         s.race_processes([partial(save_all, number, partition_ids) for number in range(RACERS)])
         saved = {row["partition_id"]: row["sequence_number"] for row in s.client.list_checkpoints()}
-        lower = [one for one in partition_ids if saved.get(one) != highest]
+        lower = [each for each in partition_ids if saved.get(each) != highest]
         assert not lower, f"of {len(partition_ids)} races, {len(lower)} did not keep the highest"

@@ -133,7 +133,7 @@ def lists_can_be_walked_twice(s: Subject) -> None:
 @check("G9", "P3", "P20")
 def a_won_claim_has_an_etag_and_a_time(s: Subject) -> None:
     """Every claim that was won carries an etag and a last_modified_time: a release needs both."""
-    for row in s.client.claim_ownership([s.client.proposal(one, "a") for one in "012"]):
+    for row in s.client.claim_ownership(s.client.proposals("012", "a")):
         assert isinstance(row.get("etag"), str), f"the etag is {row.get('etag')!r}"
         assert row["etag"], "the etag is empty"
         assert "last_modified_time" in row, "there is no last_modified_time"
@@ -221,7 +221,7 @@ def results_are_in_the_order_asked(s: Subject) -> None:
     order = ["3", "10", "1", "2", "0"]
     for owner_id in ("a", "a", ""):
         known = {row["partition_id"]: row["etag"] for row in s.client.list_ownership()}
-        batch = [s.client.proposal(one, owner_id, known.get(one)) for one in order]
+        batch = [s.client.proposal(each, owner_id, known.get(each)) for each in order]
         won = [row["partition_id"] for row in s.client.claim_ownership(batch)]
         assert won == order, f"claimed {order}, and {won} was returned"
 
@@ -329,8 +329,8 @@ def partitions_with_similar_ids_are_apart(s: Subject) -> None:
         s.client.save(partition_id, number)
     owners = {row["partition_id"]: row["owner_id"] for row in s.client.list_ownership()}
     saved = {row["partition_id"]: row["sequence_number"] for row in s.client.list_checkpoints()}
-    assert owners == {one: f"owner-{n}" for n, one in enumerate(ids)}, f"owners are {owners}"
-    assert saved == {one: n for n, one in enumerate(ids)}, f"checkpoints are {saved}"
+    assert owners == {each: f"owner-{n}" for n, each in enumerate(ids)}, f"owners are {owners}"
+    assert saved == {each: n for n, each in enumerate(ids)}, f"checkpoints are {saved}"
 
 
 @check("G9")
