@@ -1,4 +1,4 @@
-"""Where Azurite comes from, and what is said when it cannot come."""
+"""Where Azurite comes from, and the message when it cannot be had."""
 
 import sys
 import threading
@@ -72,7 +72,7 @@ def test_an_address_where_nothing_answers_is_named(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("bare_machine")
-def test_a_bare_machine_is_told_the_three_ways() -> None:
+def test_the_error_on_a_bare_machine_names_the_three_ways() -> None:
     with pytest.raises(AzuriteMissingError, match=r"AZURITE_BLOB_ENDPOINT.*Docker.*Node"):
         Azurite()
 
@@ -110,7 +110,7 @@ def test_an_installation_happens_once(cache: Path, tmp_path: Path) -> None:
     assert count.read_text() == "once\n"
 
 
-def test_a_node_without_npm_is_no_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_npm_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "node").touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -133,7 +133,7 @@ def installed(program: str) -> AzuritePackage:
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_program_that_dies_is_told_with_its_log_and_leaves_nothing(temporary: Path) -> None:
+def test_a_program_that_dies_is_reported_with_its_log_and_leaves_nothing(temporary: Path) -> None:
     with pytest.raises(ChildError, match=r"Azurite ended with status 1(.|\n)*no memory"):
         installed("raise SystemExit('no memory')").start()
     assert not list(temporary.iterdir())

@@ -53,7 +53,7 @@ def test_ready_gives_back_what_the_predicate_found(log: Path) -> None:
         assert child.wait_ready(child.tail, 10) == "up"
 
 
-def test_early_death_is_told_with_the_end_of_the_log(log: Path) -> None:
+def test_early_death_is_reported_with_the_end_of_the_log(log: Path) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('port is taken')"]
     with (
         Child(command, log=log, name="the hub") as child,
@@ -62,7 +62,7 @@ def test_early_death_is_told_with_the_end_of_the_log(log: Path) -> None:
         child.wait_ready(lambda: False, 10)
 
 
-def test_never_ready_is_told_with_the_end_of_the_log(log: Path) -> None:
+def test_never_ready_is_reported_with_the_end_of_the_log(log: Path) -> None:
     with Child(SLEEPS, log=log, name="sleeper") as child:
         child.wait_ready(child.tail, 10)
         with pytest.raises(ChildError, match=r"sleeper not ready after 0.05 s.*\nup"):

@@ -72,7 +72,7 @@ class Demo:
             self.text += line
             if words in line:
                 return
-        raise AssertionError(f"it never said {words!r}:\n{self.text}")
+        raise AssertionError(f"it never printed {words!r}:\n{self.text}")
 
     def end(self) -> int:
         """Read to the end; the exit status."""
@@ -212,7 +212,7 @@ def assert_kept(found: dict[str, str], look: str) -> None:
 
 
 def assert_more_can_be_sent(found: dict[str, str], text: str) -> None:
-    """What was sent is there for whoever goes on from the checkpoints."""
+    """The events that were sent follow the checkpoints."""
     (offered,) = re.findall(r"(\S+ -m \S+\.publisher) ", text)
     subprocess.run([*offered.split(), "40"], env=os.environ | found, check=True, timeout=60)
     held = ask_properties(found["EVENTHUB_CONNECTION_STRING"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventhub_checkpoints.cli.demo.journal import JournalReader, JournalWriter
+from eventhub_checkpoints.cli.demo.programs import JournalReader, JournalWriter
 
 
 @pytest.fixture

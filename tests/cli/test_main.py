@@ -83,7 +83,7 @@ def test_conform_takes_the_options_of_the_suite() -> None:
     assert {"--aio", "--create"} <= set(ran.stdout.replace("[", " ").replace("]", " ").split())
 
 
-def test_conform_of_a_store_that_is_none_is_one_sentence() -> None:
+def test_conform_of_an_unknown_store_is_one_sentence() -> None:
     ran = run("conform", "nope:")
     assert ran.returncode == 2
     assert ran.stderr.startswith("'nope:' names no store")
@@ -96,7 +96,7 @@ def test_an_unknown_command_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--events", "10"], "--events: 10 is below 400, which is 50 for each of 8 partitions"),
         (["--events", "many"], "--events"),
@@ -105,10 +105,10 @@ def test_an_unknown_command_is_refused() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_the_demo_refuses(words: list[str], said: str) -> None:
+def test_the_demo_refuses(words: list[str], message: str) -> None:
     ran = run("demo", *words)
     assert ran.returncode == 2
-    assert said in ran.stderr
+    assert message in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
@@ -166,7 +166,7 @@ def test_the_demo_on_azurite_says_that_node_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("store", "said"),
+    ("store", "message"),
     [
         ("nope:", "cannot go to 'nope:': 'nope:' names no store; known are "),
         ("sqlite:///nowhere/a.db", "the file cannot be opened; does its folder exist"),
@@ -178,12 +178,12 @@ def test_the_demo_on_azurite_says_that_node_is_missing(tmp_path: Path) -> None:
     ids=["unknown scheme", "no such folder", "no driver"],
 )
 def test_the_demo_says_in_a_sentence_why_a_store_cannot_be_used(
-    store: str, said: str, tmp_path: Path
+    store: str, message: str, tmp_path: Path
 ) -> None:
     java = fake_java(tmp_path, "17.0.2")
     ran = run("demo", "--store", store, without="psycopg", JAVA_HOME=java)
     assert ran.returncode == 2
-    assert said in ran.stderr
+    assert message in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
     assert "hushhush" not in ran.stdout + ran.stderr
     assert "hub" not in ran.stdout  # nothing was started

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.cli.demo.screen import Screen
-from eventhub_checkpoints.cli.demo.story import report
-from eventhub_checkpoints.cli.demo.verdict import PartitionOutcome, broken_promises
+from eventhub_checkpoints.cli.demo.report import PartitionOutcome, Screen, broken_promises
+from eventhub_checkpoints.cli.demo.story import result
 
 KEPT = PartitionOutcome(
     partition="3",
@@ -57,7 +56,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "the checkpoint went back": (
         {"saved": 5, "checkpoint": 4, "read_by_spark": [5, 6, 7, 8, 9]},
-        "the checkpoint is 4, after 5 had been saved",
+        "the checkpoint is 4, although 5 was saved before",
     ),
     "the checkpoint passed what was processed": (
         {"checkpoint": 6, "read_by_spark": [7, 8, 9]},
@@ -73,7 +72,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a consumer after Spark had something to read": (
         {"read_after_spark": [9]},
-        "a consumer after Spark was given: 9",
+        "a consumer after Spark received: 9",
     ),
     "an event was made up": (
         {"read_by_spark": [6, 7, 8, 9, 10]},
@@ -112,14 +111,14 @@ def test_what_was_processed_and_not_saved_is_read_again_and_counts_as_twice() ->
 
 
 @pytest.mark.parametrize(("change", "sentence"), BROKEN.values(), ids=BROKEN.keys())
-def test_it_is_told_when(change: dict[str, Any], sentence: str) -> None:
+def test_a_broken_promise_is_reported(change: dict[str, Any], sentence: str) -> None:
     broken = broken_promises([KEPT, replace(KEPT, **change)])
     assert [one for one in broken if sentence in one]
     assert all(one.startswith("partition 3: ") for one in broken)
 
 
 def test_a_broken_promise_makes_the_exit_status_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report(Screen(), [KEPT]) == 0
-    assert report(Screen(), [replace(KEPT, read_by_spark=[6, 7, 8])]) == 1
+    assert result(Screen(), [KEPT]) == 0
+    assert result(Screen(), [replace(KEPT, read_by_spark=[6, 7, 8])]) == 1
     shown = capsys.readouterr()
     assert shown.err.splitlines()[:2] == ["The demo has FAILED:", "partition 3: lost: 9"]

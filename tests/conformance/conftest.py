@@ -1,4 +1,4 @@
-"""Stores to certify; the modules beside this one are found by their names."""
+"""Stores to certify; the modules next to this one are imported by their names."""
 
 import sys
 from pathlib import Path

@@ -38,7 +38,7 @@ BY_NAME = {check.name: check for check in CHECKS}
 
 
 def tried(kind: type[Sound], checks: list[Check]) -> Report:
-    """What the checks say about a store; each is given rows of its own."""
+    """The report of a store; each check has separate rows."""
     return Report(kind.__name__, [outcome(kind, check) for check in checks])
 
 

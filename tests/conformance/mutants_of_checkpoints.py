@@ -1,4 +1,4 @@
-"""Stores that keep checkpoints wrongly: what is stored, and what is given back."""
+"""Stores that keep checkpoints wrongly: what is stored, and what is returned."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,12 +10,12 @@ from eventhub_checkpoints.stores.hook_results import Written
 
 
 class Lists(Sound):
-    """Gives every listed checkpoint as `given` makes it."""
+    """Gives every listed checkpoint as `changed` makes it."""
 
     def list_checkpoints(self, *names: Any, **kwargs: Any) -> Any:
-        return [self.given(row) for row in super().list_checkpoints(*names)]
+        return [self.changed(row) for row in super().list_checkpoints(*names)]
 
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         return row
 
 
@@ -62,7 +62,7 @@ class KeepsTheFirst(Sound):
 
 @mutant("sequence_number_zero_is_kept")
 class TakesZeroForNothing(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         return {**row, "sequence_number": row["sequence_number"] or None}
 
 
@@ -76,20 +76,20 @@ class TakesOffsetsForNumbers(Takes):
 
 @mutant("a_large_sequence_number_is_exact")
 class KeepsNumbersAsFloats(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         return {**row, "sequence_number": int(float(row["sequence_number"]))}
 
 
 @mutant("an_unknown_offset_resumes_by_number")
 class GivesTheWordNone(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         unknown = isinstance(row["offset"], int)
         return {**row, "offset": "None"} if unknown else row
 
 
 @mutant("an_unknown_offset_resumes_after_event_zero", "a_number_of_zero_without_an_offset_resumes")
 class GivesAPlainInt(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         offset = row["offset"]
         return {**row, "offset": int(offset) if isinstance(offset, SequenceOffset) else offset}
 

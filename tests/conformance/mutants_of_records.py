@@ -14,12 +14,12 @@ NAMES = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
 
 
 class Lists(Sound):
-    """Gives every listed ownership as `given` makes it."""
+    """Gives every listed ownership as `changed` makes it."""
 
     def list_ownership(self, *names: Any, **kwargs: Any) -> Any:
-        return [self.given(row) for row in super().list_ownership(*names)]
+        return [self.changed(row) for row in super().list_ownership(*names)]
 
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         return row
 
 
@@ -57,26 +57,26 @@ class ForgetsTheTime(Sound):
 
 @mutant("times_are_float_epoch_seconds")
 class GivesIntegerTimes(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         return {**row, "last_modified_time": int(row["last_modified_time"])}
 
 
 @mutant("times_are_float_epoch_seconds")
 class GivesDatetimes(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         moment = datetime.fromtimestamp(row["last_modified_time"], UTC)
         return {**row, "last_modified_time": moment}
 
 
 @mutant("times_are_float_epoch_seconds")
 class GivesMilliseconds(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         return {**row, "last_modified_time": row["last_modified_time"] * 1000}
 
 
 @mutant("a_listed_ownership_is_as_it_was_won")
 class GivesOldTimes(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         return {**row, "last_modified_time": row["last_modified_time"] - 60}
 
 
@@ -116,9 +116,9 @@ class KeepsProposals(Keeps):
     def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
         proposals = list(ownership_list)
         won = super().claim_ownership(proposals)
-        given = {row.get("partition_id"): row for row in proposals}
+        proposed = {row.get("partition_id"): row for row in proposals}
         for row in won:
-            self.kept[row["etag"]] = given[row["partition_id"]]
+            self.kept[row["etag"]] = proposed[row["partition_id"]]
         return won
 
     def list_ownership(self, *names: Any, **kwargs: Any) -> Any:
@@ -208,7 +208,7 @@ class JoinsNames(Sound):
 
 
 class PrefixRows(StallingRows):
-    """A list gives all that begins like the group that was asked for."""
+    """A list gives all that begins like the requested group."""
 
     def _table(self, kind: Any, scope: Any) -> Any:
         own = super()._table(kind, scope)
@@ -258,7 +258,7 @@ class ComparesLetters(Sound):
 
 @mutant("names_come_back_as_the_caller_spelled_them")
 class GivesLowerCase(Lists):
-    def given(self, row: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
         return {**row, **{name: row[name].lower() for name in NAMES}}
 
 

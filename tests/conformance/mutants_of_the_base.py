@@ -201,7 +201,7 @@ class TakesALateReleaseForALoss(Sound):
     "a_stalled_checkpoint_ends",
 )
 class WaitsForEver(Sound):
-    """Its driver is never told how much time is left."""
+    """Its driver never learns how much time is left."""
 
     def _attempt(self, seconds: float, function: Any, *args: Any) -> Any:
         if function == self._try_all:

@@ -16,10 +16,10 @@ FAULTS = [check for check in CHECKS if check.name == "a_claim_is_asked_again"]
 class Offering(InMemoryCheckpointStore):
     """A store from elsewhere that knows how its rows can be removed."""
 
-    asked = 0
+    calls = 0
 
     def conformance_accessors(self) -> Accessors:
-        Offering.asked += 1
+        Offering.calls += 1
         return Accessors(put_raw=lambda kind, scope, partition_id, fields: None)
 
 
@@ -28,9 +28,9 @@ def verdict(make_store: Any, accessors: Any, checks: Any) -> tuple[Verdict, str]
     return outcome.verdict, outcome.reason
 
 
-def test_a_store_is_asked_for_accessors_of_its_own() -> None:
+def test_a_stores_own_accessors_are_used() -> None:
     assert verdict(Offering, None, RAW)[0] is not Verdict.NOT_SHOWN
-    assert Offering.asked == 1
+    assert Offering.calls == 1
 
 
 def test_accessors_can_be_made_for_a_store() -> None:
@@ -38,7 +38,7 @@ def test_accessors_can_be_made_for_a_store() -> None:
     assert made[0] is not Verdict.NOT_SHOWN
 
 
-def test_accessors_that_were_given_are_all_there_is() -> None:
+def test_accessors_that_were_passed_replace_the_stores_own() -> None:
     rows = MemoryRows()
     found = verdict(lambda: MemoryCheckpointStore(rows), Accessors(), RAW)
     assert found == (Verdict.NOT_SHOWN, "needs put_raw")

@@ -56,22 +56,22 @@ def test_a_store_that_keeps_the_contract_ends_with_0(
     colour: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["memory:", *colour, "--only", "G9"]) == 0
-    said = capsys.readouterr().out
-    assert "level 1, black box" in said
-    assert "level 2, our base class" in said
-    assert "FAILED" not in said
+    output = capsys.readouterr().out
+    assert "level 1, black box" in output
+    assert "level 2, our base class" in output
+    assert "FAILED" not in output
 
 
 def test_a_store_that_does_not_ends_with_1_and_says_what_is_wrong(
     broken: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([broken, "--only", "a_checkpoint_is_listed_as_stored"]) == 1
-    said = capsys.readouterr().out
-    assert "FAILED     a_checkpoint_is_listed_as_stored" in said
-    assert "but: the stored checkpoint is not listed" in said
+    output = capsys.readouterr().out
+    assert "FAILED     a_checkpoint_is_listed_as_stored" in output
+    assert "but: the stored checkpoint is not listed" in output
 
 
-def test_what_could_not_be_shown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_could_not_be_shown_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory:", "--only", "a_stalled_list_ends"]) == 0
     assert "not shown (needs stall): a_stalled_list_ends" in capsys.readouterr().out
 
@@ -95,17 +95,17 @@ def test_the_list_has_every_sentence(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nonsense://x"], "known are cassandra:, http:, https:, memory:"),
         (["no_such_module:factory"], "cannot be imported"),
-        (["memory:", "--only", "G99"], "'G99' is no check and no guarantee"),
+        (["memory:", "--only", "G99"], "'G99' is neither a check nor a guarantee"),
         (["memory:", "--accessors", "nothing"], "expected package.module:function"),
         ([], "give a store URL"),
         (["os:getcwd"], "os:getcwd returned str; expected a checkpoint store"),
         ([f"{SDK_STORE}:InMemoryCheckpointStore", "--create"], "leave --create out"),
         (["os.path:join"], "could not be called without arguments"),
-        (["stores_of_a_test:fails"], "fails could not be asked: RuntimeError: no, and no"),
+        (["stores_of_a_test:fails"], "fails could not be read: RuntimeError: no, and no"),
         (["stores_of_a_test:Sync", "--aio"], "Sync makes a sync store; leave --aio out"),
         (["stores_of_a_test:Async"], "Async makes an async store; give --aio"),
         (["stores_of_a_test:opened"], "opened makes an async store; give --aio"),
@@ -113,15 +113,15 @@ def test_the_list_has_every_sentence(capsys: pytest.CaptureFixture[str]) -> None
 )
 @pytest.mark.usefixtures("stores")
 def test_what_cannot_be_tried_ends_with_2_and_one_sentence(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert len(error.splitlines()) == 1
 
 
-def test_a_missing_container_is_said_once_and_created_on_request(
+def test_a_missing_container_is_reported_once_and_created_on_request(
     azurite: Any, blob_container: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with blob_container.client() as client:
@@ -178,13 +178,15 @@ def test_it_runs_without_pytest() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_factory_whose_stores_share_no_rows_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_factory_whose_stores_share_no_rows_is_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     own_rows = "eventhub_checkpoints.memory:MemoryCheckpointStore"
     assert main([own_rows, "--only", "a_claim_without_an_etag_loses_to_a_stored_row"]) == 1
     assert "each must open the same backend" in capsys.readouterr().err
 
 
-def test_a_store_with_another_defect_is_not_told_of_its_rows(
+def test_a_store_with_another_defect_gets_no_note_about_its_rows(
     broken: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([f"{broken}", "--only", "a_checkpoint_is_listed_as_stored"]) == 1

@@ -179,9 +179,9 @@ def test_the_command_ends_with_3_where_processes_cannot_import_the_factory(
     module: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([module(condition=NOT_ELSEWHERE), "--only", RACES[0].name]) == 3
-    said = capsys.readouterr().out.splitlines()[-1]
-    assert said.startswith(f"{NOT_CERTIFIED}another process could not open the store")
-    assert "only here" in said
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"{NOT_CERTIFIED}another process could not open the store")
+    assert "only here" in last
 
 
 def test_the_command_ends_with_0_where_they_can(
@@ -199,8 +199,8 @@ def test_the_command_ends_with_1_where_more_than_one_wins(
 ) -> None:
     url = module("LocksInMemoryOnly", "RowsLockedInMemory")
     assert main([url, "--only", RACES[0].name]) == 1
-    said = capsys.readouterr().out.splitlines()[-1]
-    assert said == f"not certified: 1 of 1 checks failed: {RACES[0].name}"
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"not certified: 1 of 1 checks failed: {RACES[0].name}"
 
 
 def python(text: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -245,7 +245,7 @@ def test_a_program_races_a_factory_of_its_main_module(tmp_path: Path) -> None:
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_program_that_certifies_on_import_is_told_so(tmp_path: Path) -> None:
+def test_a_program_that_certifies_on_import_gets_an_error(tmp_path: Path) -> None:
     done = python(CERTIFYING.format(folder=str(tmp_path)) + "tried()\n", tmp_path)
     assert NOT_CERTIFIED in done.stdout, done.stdout + done.stderr
     assert "put the call under `if __name__ == '__main__':`" in done.stderr

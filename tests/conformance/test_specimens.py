@@ -35,14 +35,14 @@ def rows() -> Iterator[list[str]]:
             yield cells
 
 
-def said(column: str, *words: str) -> set[str]:
-    """The checks that the page says one of these words about."""
+def named_by_the_page(column: str, *words: str) -> set[str]:
+    """The checks that have one of these words on the page."""
     place = 2 + COLUMNS.index(column)
     return {cells[1].strip("`") for cells in rows() if cells[place] in words}
 
 
 def failed(store_for_a_check: Callable[[], Any], accessors: Accessors | None = None) -> set[str]:
-    """The checks that a specimen fails; each check is given a specimen of its own."""
+    """The checks that a specimen fails; each check has a new specimen."""
     outcomes = [
         certify(store_for_a_check(), accessors, checks=[check]).outcomes[0] for check in TRIED
     ]
@@ -50,7 +50,7 @@ def failed(store_for_a_check: Callable[[], Any], accessors: Accessors | None = N
 
 
 def is_as_the_page_says(column: str, found: set[str]) -> None:
-    always, sometimes = said(column, "fails"), said(column, "sometimes")
+    always, sometimes = named_by_the_page(column, "fails"), named_by_the_page(column, "sometimes")
     assert always, f"the page has no column {column!r}"
     assert found - sometimes == always, f"{column}: the page no longer says what is true"
 

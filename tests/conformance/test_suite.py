@@ -63,7 +63,7 @@ def test_what_cannot_be_shown_is_a_skip_with_its_reason(ran: str) -> None:
 
 
 @pytest.mark.parametrize("ran", [(("stall",), "", "stalled or lacking")], indirect=True)
-def test_what_is_declared_to_be_lacking_is_no_test(ran: str) -> None:
+def test_what_is_declared_to_be_lacking_is_not_a_test(ran: str) -> None:
     assert "1 passed" in ran
     assert "skipped" not in ran
 

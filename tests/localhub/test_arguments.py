@@ -16,7 +16,7 @@ def test_hubs_that_are_no_names_and_numbers_are_refused(hubs):
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", None, 3, b"orders"])
 def test_an_impossible_name_is_refused(name):
-    with pytest.raises(ValueError, match="is no name of an event hub"):
+    with pytest.raises(ValueError, match="is not a valid name of an event hub"):
         LocalHub({name: 1})
 
 
@@ -57,7 +57,7 @@ def test_one_body_in_place_of_a_list_is_refused(hub, events):
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
-        (lambda hub: hub.publish("orders", "0", ["x", 3]), "bytes or text, not int"),
+        (lambda hub: hub.publish("orders", "0", ["x", 3]), "bytes or a string, not int"),
         *[
             (
                 lambda hub, t=t: hub.publish("orders", "0", ["x"], enqueued_time=t),

@@ -37,10 +37,13 @@ def test_it_prints_connection_strings_that_work_and_stops_on_sigterm():
         "--hub", "orders=3", "--hub", "other=1", "--json", "--group", "audit", "--events", "7"
     )
     try:
-        told = [json.loads(process.stdout.readline()) for _ in range(2)]
-        assert [(hub["hub"], hub["partitions"]) for hub in told] == [("orders", 3), ("other", 1)]
+        described = [json.loads(process.stdout.readline()) for _ in range(2)]
+        assert [(hub["hub"], hub["partitions"]) for hub in described] == [
+            ("orders", 3),
+            ("other", 1),
+        ]
         client = EventHubProducerClient.from_connection_string(
-            told[0]["connection_string"], retry_total=0
+            described[0]["connection_string"], retry_total=0
         )
         with client:
             client.send_event(EventData("x"), partition_id="2")
@@ -54,16 +57,16 @@ def test_it_prints_connection_strings_that_work_and_stops_on_sigterm():
 def test_with_tls_it_prints_what_a_client_needs():
     process = start("--hub", "orders=1", "--tls", "--json", "--namespace", "mine.example.com")
     try:
-        told = json.loads(process.stdout.readline())
-        assert told["connection_string"] is None
-        assert Path(told["connection_verify"]).is_file()
+        described = json.loads(process.stdout.readline())
+        assert described["connection_string"] is None
+        assert Path(described["connection_verify"]).is_file()
         client = EventHubConsumerClient(
-            told["fully_qualified_namespace"],
-            told["hub"],
+            described["fully_qualified_namespace"],
+            described["hub"],
             "$Default",
             AzureNamedKeyCredential("any", "key"),
-            custom_endpoint_address=told["custom_endpoint_address"],
-            connection_verify=told["connection_verify"],
+            custom_endpoint_address=described["custom_endpoint_address"],
+            connection_verify=described["connection_verify"],
             transport_type=TransportType.Amqp,
             retry_total=0,
         )
@@ -72,7 +75,7 @@ def test_with_tls_it_prints_what_a_client_needs():
     finally:
         status, _, _ = stop(process, signal.SIGTERM)
     assert status == 0
-    assert not Path(told["connection_verify"]).exists()
+    assert not Path(described["connection_verify"]).exists()
 
 
 def test_it_tells_people_what_it_is_and_stops_on_ctrl_c():
@@ -93,7 +96,7 @@ def test_it_tells_people_what_it_is_and_stops_on_ctrl_c():
         (["--hub", "orders=x"], "'orders=x' is not NAME=PARTITIONS"),
         (["--hub", "orders=0"], "orders=0: expected 1 to 2048 partitions"),
         (["--hub", "orders=2", "--hub", "Orders=3"], "--hub names 'Orders' twice"),
-        (["--hub", "a/b=1"], "no name of an event hub"),
+        (["--hub", "a/b=1"], "not a valid name of an event hub"),
         (["--hub", "orders=1", "--port", "99999"], "port is 99999: expected 1 to 65535"),
         (["--hub", "orders=1", "--host", "192.0.2.1"], "192.0.2.1"),
     ],

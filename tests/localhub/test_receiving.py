@@ -211,6 +211,6 @@ def test_a_message_of_another_producer_arrives_as_it_was_written(hub, read):
 
 
 def test_what_is_no_message_is_not_appended(hub):
-    with pytest.raises(ValueError, match="no AMQP message"):
+    with pytest.raises(ValueError, match="an invalid AMQP message"):
         hub.publish_messages("orders", "0", [b"\x00"])
     assert hub.partition_properties("orders", "0").is_empty

@@ -1,6 +1,6 @@
 """The command `eventhub-checkpoints`, short alias `ehcp`; needs the extra `cli`.
 
-- `app`: the subcommands; `conform` and `demo` are two.
+- `app`: the application, with `ehcp conform`. `demo`: the other subcommand.
 - `azurite`, `container`, `children`: servers and processes that the demo starts.
 """
 

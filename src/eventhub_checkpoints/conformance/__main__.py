@@ -6,6 +6,7 @@ import inspect
 import logging
 import sys
 import uuid
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from operator import attrgetter
@@ -15,8 +16,8 @@ from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
 from eventhub_checkpoints.conformance.certify import Certifier, certify
 from eventhub_checkpoints.conformance.checks import CHECKS
-from eventhub_checkpoints.conformance.clients import Client
-from eventhub_checkpoints.conformance.contract import Check, Given
+from eventhub_checkpoints.conformance.contract import AccessorsArgument, Check
+from eventhub_checkpoints.conformance.processes import in_one_line
 from eventhub_checkpoints.conformance.report import Outcome, Verdict
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreNotReadyError
 from eventhub_checkpoints.registry import GROUP, is_async_store, opened, shown
@@ -37,17 +38,26 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Return the argument parser of the command."""
-    found = Parser(prog="python -m eventhub_checkpoints.conformance", description=__doc__)
-    add = found.add_argument
-    add("url", nargs="?", help="memory:, a container's URL, .. or package.module:factory")
+    commands = Parser(prog="python -m eventhub_checkpoints.conformance", description=__doc__)
+    add = commands.add_argument
+    add("url", nargs="?", help="memory:, a container's URL, ..., or package.module:factory")
     add("--aio", action="store_true", help="open the store for azure.eventhub.aio")
     add("--create", action="store_true", help="create a container, tables or keyspace first")
-    add("--accessors", metavar="MODULE:NAME", help="called with a store, gives its Accessors")
-    add("--only", metavar="NAME", action="append", help="a check or a guarantee; repeatable")
-    add("--list", action="store_true", help="print the checks, and try none")
+    add(
+        "--accessors",
+        metavar="MODULE:NAME",
+        help="a function that takes a store and returns its Accessors",
+    )
+    add(
+        "--only",
+        metavar="NAME",
+        action="append",
+        help="run only this check or guarantee; repeatable",
+    )
+    add("--list", action="store_true", help="print the checks and run none")
     add("--json", action="store_true", help="print the report as JSON")
-    add("--verbose", action="store_true", help="name the checks that passed, too")
-    return found
+    add("--verbose", action="store_true", help="also name the checks that passed")
+    return commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,20 +72,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         checks = chosen(options.only or [])
         if options.list:
-            print("\n".join(listed(checks)))
+            for check in checks:
+                tags = " ".join((*check.guarantees, *check.habits))
+                print(f"{check.level}  {tags:<14} {check.name}\n   {check.sentence}")
             return 0
-        return tried(options, checks)
+        return run(options, checks)
     except CheckpointStoreError as error:
-        print(f"{error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         return 2
 
 
-def tried(options: argparse.Namespace, checks: Sequence[Check]) -> int:
+def run(options: argparse.Namespace, checks: Sequence[Check]) -> int:
     """Run the checks and print the report; return the exit status."""
     if options.url is None:
         raise ConfigurationError("give a store URL, or --list to see the checks")
-    make_store = factory(options.url, options.aio)
-    accessors = given_accessors(options.accessors)
+    # Each store of `memory:` has separate rows, so a name is added, which nothing else uses.
+    is_unnamed = options.url == "memory:"
+    url = f"memory:conformance-{uuid.uuid4().hex}" if is_unnamed else options.url
+    make_store = partial(opened_store, url, options.aio)
+    accessors = None if options.accessors is None else named_function(options.accessors)
     look(make_store, shown(options.url), options.create)
     report = certify(
         make_store,
@@ -94,34 +109,23 @@ def tried(options: argparse.Namespace, checks: Sequence[Check]) -> int:
     return 3 if report.why_not_raced else 0
 
 
-def factory(url: str, aio: bool) -> Callable[[], Any]:
-    """Return a function that opens one more store over the backend of a URL.
-
-    Each store of `memory:` has separate rows, so it is replaced by a named one with an unused name.
-    """
-    if url == "memory:":
-        url = f"memory:conformance-{uuid.uuid4().hex}"
-
-    return partial(opened_store, url, aio)
-
-
 def opened_store(url: str, aio: bool) -> Any:
-    """Open one more store, or return the coroutine that opens it."""
-    made = opened(AIO_GROUP if aio else GROUP, url, None, {})
-    return awaited(made, url, aio) if inspect.isawaitable(made) else of_colour(made, url, aio)
-
-
-async def awaited(made: Awaitable[Any], url: str, aio: bool) -> Any:
-    """Return the store that a coroutine function makes."""
-    return of_colour(await made, url, aio)
-
-
-def of_colour(store: Any, url: str, aio: bool) -> Any:
-    """Return the store if it is sync or async as specified on the command line.
+    """Open one more store over the backend of a URL, or return the coroutine that opens it.
 
     Raises:
-        ConfigurationError: it is of the other kind, or not a store.
+        ConfigurationError: it is not a store, or not of the kind that the command line names.
     """
+    store = opened(AIO_GROUP if aio else GROUP, url, None, {})
+    return awaited(store, url, aio) if inspect.isawaitable(store) else of_kind(store, url, aio)
+
+
+async def awaited(store: Awaitable[Any], url: str, aio: bool) -> Any:
+    """Return the store that a coroutine function opens."""
+    return of_kind(await store, url, aio)
+
+
+def of_kind(store: Any, url: str, aio: bool) -> Any:
+    """Return the store if it is async or sync as the command line says."""
     is_async = is_async_store(store, url)
     if is_async and not aio:
         raise ConfigurationError(f"{shown(url)} makes an async store; give --aio")
@@ -130,23 +134,20 @@ def of_colour(store: Any, url: str, aio: bool) -> Any:
     return store
 
 
-def given_accessors(place: str | None) -> Given:
-    """Return the function `MODULE:NAME`; None if the option is not set.
+def named_function(path: str) -> AccessorsArgument:
+    """Return the function `MODULE:NAME`.
 
     Raises:
         ConfigurationError: the module or the function does not exist.
     """
-    if place is None:
-        return None
-    module, _, name = place.partition(":")
+    module, _, name = path.partition(":")
     try:
-        found = attrgetter(name)(importlib.import_module(module))
+        return cast("AccessorsArgument", attrgetter(name)(importlib.import_module(module)))
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
-            f"--accessors {quoted(place)} names no function ({masked(str(error))}); "
+            f"--accessors {quoted(path)} does not name a function ({masked(str(error))}); "
             "expected package.module:function"
         ) from error
-    return cast("Given", found)
 
 
 def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
@@ -158,17 +159,19 @@ def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
     """
     try:
         with Certifier(make_store) as certifier, certifier.subject() as subject:
+            if create and not hasattr(subject.client.store, "create"):
+                raise ConfigurationError("the store cannot create anything; leave --create out")
             if create:
-                created(subject.client)
+                subject.client.call("create")
             subject.client.list_ownership()
     except StoreNotReadyError as error:
-        way_out = "" if create else ", or give --create"
-        raise StoreNotReadyError(f"{error}{way_out}") from error
+        raise StoreNotReadyError(f"{error}{'' if create else ', or give --create'}") from error
     except CheckpointStoreError:
         raise
     except Exception as error:
-        said = masked(" ".join(f"{type(error).__name__}: {error}".split()))
-        raise ConfigurationError(f"{name} could not be asked: {said}") from error
+        raise ConfigurationError(
+            f"{name} could not be read: {masked(in_one_line(error))}"
+        ) from error
 
 
 def shares_rows(make_store: Callable[[], Any]) -> bool:
@@ -181,39 +184,23 @@ def shares_rows(make_store: Callable[[], Any]) -> bool:
         return True
 
 
-def created(client: Client) -> None:
-    """Create the tables or containers that the store needs.
-
-    Raises:
-        ConfigurationError: the store cannot create them.
-    """
-    if not hasattr(client.store, "create"):
-        raise ConfigurationError("the store has nothing that it could create; leave --create out")
-    client.call("create")
-
-
 def chosen(names: Sequence[str]) -> Sequence[Check]:
     """Return the checks of these names or guarantees; all of them if no name is passed.
 
     Raises:
         ConfigurationError: a name is neither.
     """
-    known = {name for one in CHECKS for name in (one.name, *one.guarantees, *one.habits)}
+    by_name: dict[str, list[Check]] = defaultdict(list)
+    for check in CHECKS:
+        for name in (check.name, *check.guarantees, *check.habits):
+            by_name[name].append(check)
     for name in names:
-        if name not in known:
+        if name not in by_name:
             raise ConfigurationError(
-                f"{quoted(name)} is no check and no guarantee; --list shows them"
+                f"{quoted(name)} is neither a check nor a guarantee; --list shows them"
             )
-    wanted = set(names)
-    return [one for one in CHECKS if not names or wanted & {one.name, *one.guarantees, *one.habits}]
-
-
-def listed(checks: Sequence[Check]) -> list[str]:
-    """Return the checks as text, each with its level, guarantees, habits and sentence."""
-    return [
-        f"{one.level}  {' '.join((*one.guarantees, *one.habits)):<14} {one.name}\n   {one.sentence}"
-        for one in checks
-    ]
+    chosen_checks = [check for name in names for check in by_name[name]]
+    return [check for check in CHECKS if not names or check in chosen_checks]
 
 
 def progress(outcome: Outcome) -> None:

@@ -1,8 +1,8 @@
-"""Runner of the conformance checks."""
+"""Run the conformance checks, as a function or as a pytest class; does not import pytest."""
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.clients import Loop
@@ -10,8 +10,8 @@ from eventhub_checkpoints.conformance.contract import (
     BASE,
     ONE_PROCESS,
     PROCESSES,
+    AccessorsArgument,
     Check,
-    Given,
     NotRaced,
     NotShown,
 )
@@ -39,7 +39,7 @@ class Certifier:
             the main module calls this when it is imported.
     """
 
-    def __init__(self, make_store: MakeStore, accessors: Given = None) -> None:
+    def __init__(self, make_store: MakeStore, accessors: AccessorsArgument = None) -> None:
         if not __debug__:
             raise ConfigurationError(
                 "the checks are assertions, which this Python leaves out; "
@@ -85,12 +85,10 @@ class Certifier:
         verdict, reason = Verdict.PASSED, ""
         try:
             self.run(check)
-        except NotShown as why:
-            verdict, reason = Verdict.NOT_SHOWN, str(why)
-        except AssertionError as error:
-            verdict, reason = Verdict.FAILED, str(error)
         except Exception as error:
-            verdict, reason = Verdict.FAILED, f"{type(error).__name__}: {error}"
+            verdict = Verdict.NOT_SHOWN if isinstance(error, NotShown) else Verdict.FAILED
+            has_message = isinstance(error, NotShown | AssertionError)
+            reason = str(error) if has_message else f"{type(error).__name__}: {error}"
         return Outcome(check, verdict, reason, time.monotonic() - start)
 
 
@@ -99,25 +97,21 @@ def why_not_shown(check: Check, subject: Subject) -> str:
     if BASE in check.needs and not subject.client.is_on_base:
         return "the store is not on our base class"
     if PROCESSES in check.needs:
-        return why_not_raced(subject)
-    missing = [one for one in check.needs if one != BASE and one not in subject.accessors.given]
+        if getattr(subject.client.store, "for_one_process", False) is True:
+            return ONE_PROCESS
+        try:
+            subject.racers.start()
+        except NotRaced as why:
+            return str(why)
+    missing = [
+        need for need in check.needs if need not in (BASE, PROCESSES, *subject.accessors.given)
+    ]
     return f"needs {' and '.join(missing)}" if missing else ""
-
-
-def why_not_raced(subject: Subject) -> str:
-    """Return why processes cannot race a store; `""` if they can, and are now started."""
-    if subject.client.is_for_one_process:
-        return ONE_PROCESS
-    try:
-        subject.racers.start()
-    except NotRaced as why:
-        return str(why)
-    return ""
 
 
 def certify(
     make_store: MakeStore,
-    accessors: Given = None,
+    accessors: AccessorsArgument = None,
     *,
     name: str = "the store",
     checks: Iterable[Check] = CHECKS,
@@ -139,3 +133,62 @@ def certify(
             if progress is not None:
                 progress(outcomes[-1])
     return Report(name, outcomes)
+
+
+class CheckpointStoreConformance:
+    """Base class of tests that certify a store: one test for each check of the contract.
+
+    ```python
+    class TestMyStore(CheckpointStoreConformance):
+        lacks = ("put_raw", "stall", "shift_clock")
+
+        @pytest.fixture
+        def make_store(self):
+            return MyCheckpointStore
+    ```
+
+    `make_store` is a fixture that returns a factory without arguments, of sync or async stores
+    over one backend. Spawned processes call it too, so it has to be picklable: a function of a
+    module, a class, or a `functools.partial` of one; a lambda is not, and fails the checks that
+    race processes. A store for one process only declares it by `for_one_process = True`.
+
+    A fixture `accessors` of the class may return `Accessors`; without one the store's own method
+    `conformance_accessors` is called.
+
+    A check whose needs are not met does not count as passed: it is skipped with the name of the
+    need. If the class declares the need in `lacks`, there is no test for the check. A declared need
+    that is in fact met is a failure.
+
+    Attributes:
+        lacks: names of accessors, `"base"`, or `"processes"` (it is not certified then), that this
+            store is known to do without.
+    """
+
+    lacks: ClassVar[tuple[str, ...]] = ()
+
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """Generate one test for each check."""
+        if "check" in metafunc.fixturenames:
+            checks = [check for check in CHECKS if not set(check.needs) & set(self.lacks)]
+            metafunc.parametrize("check", checks, ids=[check.name for check in checks])
+
+    def test_contract(self, check: Check, make_store: MakeStore, request: Any) -> None:
+        """Check one sentence of the contract."""
+        with self._certifier(make_store, request) as certifier:
+            try:
+                certifier.run(check)
+            except NotRaced as why:
+                raise AssertionError(f"the store is not certified: {why}") from None
+
+    def test_what_is_declared_as_lacking_is_lacking(
+        self, make_store: MakeStore, request: Any
+    ) -> None:
+        """Check that `lacks` leaves out no check that could be run."""
+        with self._certifier(make_store, request) as certifier, certifier.subject() as subject:
+            left_out = [check for check in CHECKS if set(check.needs) & set(self.lacks)]
+            wrongly = [check.name for check in left_out if not why_not_shown(check, subject)]
+        assert not wrongly, f"`lacks` leaves out what could be shown: {wrongly}"
+
+    def _certifier(self, make_store: MakeStore, request: Any) -> Certifier:
+        accessors = request.getfixturevalue("accessors") if hasattr(self, "accessors") else None
+        return Certifier(make_store, accessors)

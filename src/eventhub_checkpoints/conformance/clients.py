@@ -71,11 +71,6 @@ class Client:
         """Return whether the store implements the hooks of this package's base class."""
         return isinstance(self.store, (BaseCheckpointStore, AioBaseCheckpointStore))
 
-    @property
-    def is_for_one_process(self) -> bool:
-        """Return whether the store declares that no other process can reach its rows."""
-        return getattr(self.store, "for_one_process", False) is True
-
     def within(self, scope: Scope) -> "Client":
         """Return a client of the same store object for another scope."""
         return Client(self.store, scope, self._loop, self._settle)
@@ -122,6 +117,10 @@ class Client:
         row: Row = {**self.scope.as_dict(), "partition_id": partition_id, "owner_id": owner_id}
         return row if etag is None else {**row, "etag": etag}
 
+    def proposals(self, partition_ids: Iterable[object], owner_id: str) -> list[Row]:
+        """Return first claims of several partitions."""
+        return [self.proposal(str(partition_id), owner_id) for partition_id in partition_ids]
+
     def claim(self, partition_id: str, owner_id: str, etag: str | None = None) -> Row | None:
         """Claim one partition; return None if the claim was lost."""
         won = list(self.claim_ownership([self.proposal(partition_id, owner_id, etag)]))
@@ -147,6 +146,12 @@ class Client:
     def row(self, partition_id: str) -> Row | None:
         """Return the listed ownership of one partition."""
         return one_of(self.list_ownership(), partition_id)
+
+    def ownership_of(self, partition_id: str) -> Row:
+        """Return the listed ownership of a partition that was claimed."""
+        row = self.row(partition_id)
+        assert row is not None, f"the ownership of partition {partition_id} is not listed"
+        return row
 
     def owner(self, partition_id: str) -> Any:
         """Return the listed owner of a partition; None if it is not listed."""
@@ -178,6 +183,12 @@ class Client:
         """Return the listed checkpoint of one partition."""
         return one_of(self.list_checkpoints(), partition_id)
 
+    def checkpoint_of(self, partition_id: str) -> Row:
+        """Return the listed checkpoint of a partition that has one."""
+        row = self.saved(partition_id)
+        assert row is not None, "the stored checkpoint is not listed"
+        return row
+
     def position(self, partition_id: str) -> Any:
         """Return the sequence number of a listed checkpoint; None if there is none."""
         row = self.saved(partition_id)
@@ -186,6 +197,6 @@ class Client:
 
 def one_of(rows: Iterable[Row], partition_id: str) -> Row | None:
     """Return the row of a partition, which is listed at most once."""
-    found = [row for row in rows if row["partition_id"] == partition_id]
-    assert len(found) <= 1, f"partition {partition_id} is listed {len(found)} times"
-    return found[0] if found else None
+    matches = [row for row in rows if row["partition_id"] == partition_id]
+    assert len(matches) <= 1, f"partition {partition_id} is listed {len(matches)} times"
+    return matches[0] if matches else None

@@ -140,31 +140,26 @@ class Accessors:
     @property
     def given(self) -> frozenset[str]:
         """Names of the accessors that are set."""
-        return frozenset(one.name for one in fields(self) if getattr(self, one.name) is not None)
+        return frozenset(each.name for each in fields(self) if getattr(self, each.name) is not None)
 
 
-NOTHING = Accessors()
-
-Given = Accessors | Callable[[Any], Accessors] | None
+AccessorsArgument = Accessors | Callable[[Any], Accessors] | None
 """Accessors, or a function that takes a store and returns them."""
 
 
-def made(given: Given, store: Any) -> Accessors:
+def accessors_for(store: Any, argument: AccessorsArgument) -> Accessors:
     """Return the accessors for a store: those that are passed, or the store's own."""
-    if given is None:
-        return accessors_of(store)
-    return given if isinstance(given, Accessors) else given(store)
-
-
-def accessors_of(store: Any) -> Accessors:
-    """Return the accessors from a store's method `conformance_accessors`, if it has one."""
+    if isinstance(argument, Accessors):
+        return argument
+    if argument is not None:
+        return argument(store)
     if isinstance(store, (MemoryCheckpointStore, AioMemoryCheckpointStore)):
-        return of_memory(store.rows)
-    offered = getattr(store, "conformance_accessors", None)
-    return offered() if callable(offered) else NOTHING
+        return accessors_of_memory(store.rows)
+    own = getattr(store, "conformance_accessors", None)
+    return own() if callable(own) else Accessors()
 
 
-def of_memory(rows: MemoryRows) -> Accessors:
+def accessors_of_memory(rows: MemoryRows) -> Accessors:
     """Return accessors that write the rows of memory stores and move their clock."""
 
     def shift_clock(seconds: float) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,78 +15,13 @@ from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.aio.base import BaseCheckpointStore as AioBaseCheckpointStore
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.conformance.contract import NotShown
-from eventhub_checkpoints.errors import (
-    StoreAccessError,
-    StoreNotReadyError,
-    StoreUnavailableError,
-)
+from eventhub_checkpoints.errors import StoreAccessError, StoreNotReadyError, StoreUnavailableError
+
+Hook = Callable[..., Awaitable[Any]]
 
 in_a_batch: ContextVar[bool] = ContextVar("eventhub_checkpoints_in_a_batch", default=False)
 """Whether the current claim is part of a batch that is claimed singly, so that its fault has been
 injected already."""
-
-
-def singly(inner: Callable[..., Any], between: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a batch hook so that each claim is made singly, with its own fault."""
-
-    def alone(proposal: Any) -> Any:
-        token = in_a_batch.set(True)
-        try:
-            return raised(inner([proposal])[0])
-        finally:
-            in_a_batch.reset(token)
-
-    claim = between("try_claim", alone)
-
-    def call(proposals: Sequence[Any]) -> list[Any]:
-        answers: list[Any] = []
-        for proposal in proposals:
-            try:
-                answers.append(claim(proposal))
-            except Exception as error:
-                answers.append(in_place_of_an_answer(error))
-        return answers
-
-    return call
-
-
-def singly_aio(
-    inner: Callable[..., Awaitable[Any]], between: Callable[..., Any]
-) -> Callable[..., Awaitable[Any]]:
-    """Wrap an asynchronous batch hook in the same way as `singly`."""
-
-    async def alone(proposal: Any) -> Any:
-        token = in_a_batch.set(True)
-        try:
-            return raised((await inner([proposal]))[0])
-        finally:
-            in_a_batch.reset(token)
-
-    claim = between("try_claim", alone)
-
-    async def call(proposals: Sequence[Any]) -> list[Any]:
-        answers: list[Any] = []
-        for proposal in proposals:
-            try:
-                answers.append(await claim(proposal))
-            except Exception as error:
-                answers.append(in_place_of_an_answer(error))
-        return answers
-
-    return call
-
-
-def raised(answer: Any) -> Any:
-    """Return the answer; raise it if it is an error."""
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-def in_place_of_an_answer(error: Exception) -> Exception:
-    """Return the error of one claim of a batch, converted as a store must do it."""
-    return StoreUnavailableError(str(error)) if isinstance(error, TimeoutError) else error
-
 
 HOOKS = ("read_ownerships", "try_claim", "read_checkpoints", "write_checkpoint")
 ALWAYS = 10**9
@@ -144,6 +79,8 @@ class Plan:
 class Faults:
     """Fault injector between the base class and the hooks of one store object.
 
+    The faults are written once, as coroutines; those of a sync store never suspend.
+
     Attributes:
         in_one_trip: whether the store claims a batch in one round trip; its claims are then made
             one by one, so that each can fail separately.
@@ -157,14 +94,21 @@ class Faults:
         self._guard = threading.Lock()
         self._plans: list[Plan] = []
         self._calls: list[tuple[str, str | None]] = []
-        self._under_way: Counter[tuple[str, str | None]] = Counter()
+        self._running: Counter[tuple[str, str | None]] = Counter()
         self._peaks: Counter[tuple[str, str | None]] = Counter()
-        between = self._around_aio if isinstance(store, AioBaseCheckpointStore) else self._around
+        self._is_aio = isinstance(store, AioBaseCheckpointStore)
+        self._sleep: Hook = asyncio.sleep if self._is_aio else as_coroutine(time.sleep)
         for hook in HOOKS:
-            setattr(store, hook, between(hook, getattr(store, hook)))
+            self._replace(store, hook, partial(self._faulty, hook))
         if self.in_one_trip:
-            one_by_one = singly_aio if between == self._around_aio else singly
-            store.try_claims = one_by_one(store.try_claims, between)
+            self._replace(store, "try_claims", self._singly)
+
+    def _replace(self, store: Any, name: str, wrapped: Callable[[Hook], Any]) -> None:
+        hook = getattr(store, name)
+        if self._is_aio:
+            setattr(store, name, wrapped(hook))
+        else:
+            setattr(store, name, as_function(wrapped(as_coroutine(hook))))
 
     def plan(
         self, hook: str, fault: Fault, *, times: int = 1, partition_id: str | None = None
@@ -196,57 +140,69 @@ class Faults:
         if self.in_one_trip:
             raise NotShown("the store claims a batch in one trip")
 
-    def _around(self, hook: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
+    def _faulty(self, name: str, hook: Hook) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def call(*args: Any) -> Any:
             if in_a_batch.get():
-                return inner(*args)
-            with self._counted(hook, args) as fault:
-                time.sleep(fault.seconds)
+                return await hook(*args)
+            with self._counted(name, args) as fault:
+                await self._sleep(fault.seconds)
                 if fault.hangs:
-                    # A driver gets the remaining time as its timeout, and gives up by itself.
-                    time.sleep(min(seconds_left(), LONGEST_HANG))
+                    # A sync driver gets the remaining time as its timeout, and gives up by itself.
+                    left = LONGEST_HANG if self._is_aio else min(seconds_left(), LONGEST_HANG)
+                    await self._sleep(left)
                     raise TimeoutError("no answer (injected)")
                 if fault.refused_by is not None:
                     raise fault.refused_by()
-                return fault.answer(inner(*args))
+                answer = await hook(*args)
+                if self._is_aio and fault.meanwhile is not None:
+                    # In a thread, because `meanwhile` may call a store of this same loop.
+                    return await asyncio.to_thread(fault.answer, answer)
+                return fault.answer(answer)
 
         return call
 
-    def _around_aio(
-        self, hook: str, inner: Callable[..., Awaitable[Any]]
-    ) -> Callable[..., Awaitable[Any]]:
-        async def call(*args: Any) -> Any:
-            if in_a_batch.get():
-                return await inner(*args)
-            with self._counted(hook, args) as fault:
-                await asyncio.sleep(LONGEST_HANG if fault.hangs else fault.seconds)
-                if fault.hangs:
-                    raise TimeoutError("no answer (injected)")
-                if fault.refused_by is not None:
-                    raise fault.refused_by()
-                answer = await inner(*args)
-                if fault.meanwhile is None:
-                    return fault.answer(answer)
-                # In a thread, because `meanwhile` may call a store of this same loop.
-                return await asyncio.to_thread(fault.answer, answer)
+    def _singly(self, hook: Hook) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """Wrap a batch hook so that each claim is made singly, with its own fault."""
+
+        async def claim_alone(proposal: Any) -> Any:
+            token = in_a_batch.set(True)
+            try:
+                [answer] = await hook([proposal])
+            finally:
+                in_a_batch.reset(token)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        claim = self._faulty("try_claim", claim_alone)
+
+        async def call(proposals: Sequence[Any]) -> list[Any]:
+            answers: list[Any] = []
+            for proposal in proposals:
+                try:
+                    answers.append(await claim(proposal))
+                except TimeoutError as error:
+                    answers.append(StoreUnavailableError(str(error)))
+                except Exception as error:
+                    answers.append(error)
+            return answers
 
         return call
 
     @contextmanager
     def _counted(self, hook: str, args: Sequence[Any]) -> Iterator[Fault]:
         partition_id = getattr(args[0], "partition_id", None)
-        places = {(hook, None), (hook, partition_id)}
+        keys = {(hook, None), (hook, partition_id)}
         with self._guard:
             fault = self._next(hook, partition_id)
             self._calls.append((hook, partition_id))
-            self._under_way.update(places)
-            for place in places:
-                self._peaks[place] = max(self._peaks[place], self._under_way[place])
+            self._running.update(keys)
+            self._peaks |= self._running
         try:
             yield fault
         finally:
             with self._guard:
-                self._under_way.subtract(places)
+                self._running.subtract(keys)
 
     def _next(self, hook: str, partition_id: str | None) -> Fault:
         for plan in self._plans:
@@ -254,3 +210,25 @@ class Faults:
                 plan.times -= 1
                 return plan.fault
         return NONE
+
+
+def as_coroutine(function: Callable[..., Any]) -> Hook:
+    """Return a coroutine function that calls a function."""
+
+    async def call(*args: Any) -> Any:
+        return function(*args)
+
+    return call
+
+
+def as_function(coroutine_function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+    """Return a function that runs a coroutine which never suspends."""
+
+    def call(*args: Any) -> Any:
+        try:
+            coroutine_function(*args).send(None)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("a fault of a sync store has suspended")
+
+    return call

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, Self, TypeVar
 
 from eventhub_checkpoints.conformance.clients import Client, Loop
-from eventhub_checkpoints.conformance.contract import Given, NotShown, made
+from eventhub_checkpoints.conformance.contract import AccessorsArgument, NotShown, accessors_for
 from eventhub_checkpoints.conformance.faults import Faults
 from eventhub_checkpoints.conformance.processes import Racers, Racing
 from eventhub_checkpoints.records import Scope
@@ -60,13 +60,17 @@ class Subject:
     Args:
         make_store: returns a sync or async store object; with each call one more over the same
             backend.
-        given: the accessors of the store's author; by default those of the store itself.
+        accessors: the accessors of the store's author; by default those of the store itself.
         loop: the event loop of aio stores.
         racers: the processes that race for the backend.
     """
 
     def __init__(
-        self, make_store: Callable[[], Any], given: Given, loop: Loop, racers: Racers
+        self,
+        make_store: Callable[[], Any],
+        accessors: AccessorsArgument,
+        loop: Loop,
+        racers: Racers,
     ) -> None:
         self.scope = fresh_scope()
         self._make_store = make_store
@@ -74,7 +78,7 @@ class Subject:
         self.racers = racers
         self._opened = ExitStack()
         store = self._opened_store()
-        self.accessors = made(given, store)
+        self.accessors = accessors_for(store, accessors)
         self.client = self._client(store)
 
     def __enter__(self) -> Self:

@@ -77,16 +77,14 @@ class Racers:
         Raises:
             NotRaced: they cannot open a store; the message has the reason.
         """
+        if self._failure is None and not self._racers:
+            try:
+                self._start()
+            except NotRaced as failure:
+                self.stop()
+                self._failure = failure
         if self._failure is not None:
             raise self._failure
-        if self._racers:
-            return
-        try:
-            self._start()
-        except NotRaced as failure:
-            self.stop()
-            self._failure = failure
-            raise
 
     def _start(self) -> None:
         try:
@@ -180,17 +178,14 @@ def serve(pickled: bytes, pipe: Connection) -> None:
             pipe.send((None, None))
             while True:
                 part, scope, start = pipe.recv()
-                pipe.send(answered(part, client.within(scope), start))
+                answer: tuple[str | None, Any]
+                try:
+                    answer = None, part(client.within(scope), start)
+                except Exception as error:
+                    answer = in_one_line(error), None
+                pipe.send(answer)
         finally:
             client.close()
-
-
-def answered(part: Racing[Any], client: Client, start: float) -> tuple[str | None, Any]:
-    """Return the error of a part of a race, or its result."""
-    try:
-        return None, part(client, start)
-    except Exception as error:
-        return in_one_line(error), None
 
 
 def end_with_parent() -> None:

@@ -6,14 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from eventhub_checkpoints.conformance.contract import (
-    CHECKS,
-    GUARANTEES,
-    LEVELS,
-    ONE_PROCESS,
-    PROCESSES,
-    Check,
-)
+from eventhub_checkpoints.conformance import contract
 
 
 class Verdict(Enum):
@@ -43,7 +36,7 @@ class Outcome:
         seconds: duration.
     """
 
-    check: Check
+    check: contract.Check
     verdict: Verdict
     reason: str
     seconds: float
@@ -64,7 +57,7 @@ class Report:
     @property
     def failed(self) -> list[Outcome]:
         """Return the checks that failed."""
-        return [one for one in self.outcomes if one.verdict is Verdict.FAILED]
+        return [outcome for outcome in self.outcomes if outcome.verdict is Verdict.FAILED]
 
     @property
     def why_not_raced(self) -> str:
@@ -73,23 +66,23 @@ class Report:
         `""` if they could, or if no check that races them was run.
         """
         reasons = {
-            one.reason
-            for one in self.outcomes
-            if PROCESSES in one.check.needs and one.verdict is Verdict.NOT_SHOWN
+            outcome.reason
+            for outcome in self.outcomes
+            if contract.PROCESSES in outcome.check.needs and outcome.verdict is Verdict.NOT_SHOWN
         }
-        return next(iter(reasons - {ONE_PROCESS}), "")
+        return next(iter(reasons - {contract.ONE_PROCESS}), "")
 
     @property
     def why_not_certified(self) -> str:
         """Return why the store is not certified; `""` if it is, even within one process."""
         if self.failed:
-            names = ", ".join(one.check.name for one in self.failed[:3])
+            names = ", ".join(outcome.check.name for outcome in self.failed[:3])
             more = ", ..." if len(self.failed) > 3 else ""
             return f"{len(self.failed)} of {len(self.outcomes)} checks failed: {names}{more}"
         if self.why_not_raced:
             return f"processes could not race the store: {self.why_not_raced}"
-        if len(self.outcomes) < len(CHECKS):
-            return f"only {len(self.outcomes)} of {len(CHECKS)} checks were tried"
+        if len(self.outcomes) < len(contract.CHECKS):
+            return f"only {len(self.outcomes)} of {len(contract.CHECKS)} checks were tried"
         return ""
 
     @property
@@ -97,7 +90,7 @@ class Report:
         """Return whether the store is certified, and whether for several processes."""
         if self.why_not_certified:
             return Certificate.NOT_CERTIFIED
-        if any(one.reason == ONE_PROCESS for one in self.outcomes):
+        if any(outcome.reason == contract.ONE_PROCESS for outcome in self.outcomes):
             return Certificate.WITHIN_ONE_PROCESS
         return Certificate.CERTIFIED
 
@@ -108,52 +101,52 @@ class Report:
             every_check: also name the checks that passed.
         """
         lines = [f"conformance of {self.store}"]
-        for level, title in LEVELS.items():
-            here = [one for one in self.outcomes if one.check.level == level]
+        for level, title in contract.LEVELS.items():
+            here = [outcome for outcome in self.outcomes if outcome.check.level == level]
             if here:
                 lines += ["", f"level {level}, {title}: {totals(here)}"]
                 lines += self._by_guarantee(here, every_check)
-        seconds = sum(one.seconds for one in self.outcomes)
+        seconds = sum(outcome.seconds for outcome in self.outcomes)
         why = f": {self.why_not_certified}" if self.why_not_certified else ""
         ending = [f"{totals(self.outcomes)} in {seconds:.1f} s", f"{self.certificate.value}{why}"]
         return "\n".join([*lines, "", *ending])
 
     @staticmethod
     def _by_guarantee(outcomes: Sequence[Outcome], every_check: bool) -> Iterator[str]:
-        for number, title in GUARANTEES.items():
-            here = [one for one in outcomes if one.check.guarantees[0] == number]
+        for number, title in contract.GUARANTEES.items():
+            here = [outcome for outcome in outcomes if outcome.check.guarantees[0] == number]
             if not here:
                 continue
             yield f"  {number:<4} {title:<28} {totals(here)}"
-            for one in here:
-                if every_check or one.verdict is Verdict.FAILED:
-                    yield f"         {one.verdict.value:<10} {one.check.name}"
-                if one.verdict is Verdict.FAILED:
-                    yield f"                    {one.check.sentence}"
-                    yield f"                    but: {one.reason}"
+            for outcome in here:
+                if every_check or outcome.verdict is Verdict.FAILED:
+                    yield f"         {outcome.verdict.value:<10} {outcome.check.name}"
+                if outcome.verdict is Verdict.FAILED:
+                    yield f"                    {outcome.check.sentence}"
+                    yield f"                    but: {outcome.reason}"
             yield from not_shown(here)
 
     def json(self) -> str:
         """Return the report as JSON: store, certificate, totals, and the verdict of every check."""
-        counts = Counter(one.verdict for one in self.outcomes)
+        counts = Counter(outcome.verdict for outcome in self.outcomes)
         return json.dumps(
             {
                 "store": self.store,
                 "certificate": self.certificate.value,
                 "why_not_certified": self.why_not_certified,
-                "totals": {one.value.lower(): counts[one] for one in Verdict},
+                "totals": {verdict.value.lower(): counts[verdict] for verdict in Verdict},
                 "checks": [
                     {
-                        "name": one.check.name,
-                        "level": one.check.level,
-                        "guarantees": one.check.guarantees,
-                        "habits": one.check.habits,
-                        "sentence": one.check.sentence,
-                        "verdict": one.verdict.value.lower(),
-                        "reason": one.reason,
-                        "seconds": round(one.seconds, 3),
+                        "name": outcome.check.name,
+                        "level": outcome.check.level,
+                        "guarantees": outcome.check.guarantees,
+                        "habits": outcome.check.habits,
+                        "sentence": outcome.check.sentence,
+                        "verdict": outcome.verdict.value.lower(),
+                        "reason": outcome.reason,
+                        "seconds": round(outcome.seconds, 3),
                     }
-                    for one in self.outcomes
+                    for outcome in self.outcomes
                 ],
             },
             indent=2,
@@ -162,13 +155,14 @@ class Report:
 
 def totals(outcomes: Sequence[Outcome]) -> str:
     """Return the number of checks by verdict, without the zeros."""
-    counts = Counter(one.verdict for one in outcomes)
-    return ", ".join(f"{counts[one]} {one.value}" for one in Verdict if counts[one]) or "no check"
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    shown = (f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+    return ", ".join(shown) or "no check"
 
 
 def not_shown(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield a line for each reason, with the checks that could not be shown."""
-    silent = [one for one in outcomes if one.verdict is Verdict.NOT_SHOWN]
-    for reason in dict.fromkeys(one.reason for one in silent):
-        names = ", ".join(one.check.name for one in silent if one.reason == reason)
+    silent = [outcome for outcome in outcomes if outcome.verdict is Verdict.NOT_SHOWN]
+    for reason in dict.fromkeys(outcome.reason for outcome in silent):
+        names = ", ".join(outcome.check.name for outcome in silent if outcome.reason == reason)
         yield f"         not shown ({reason}): {names}"

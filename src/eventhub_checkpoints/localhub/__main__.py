@@ -19,17 +19,31 @@ def main(arguments: list[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    _check_names(parser, [name for name, _ in options.hub])
+    hubs: dict[str, int] = {}
+    for name, partitions in options.hub:
+        if name.lower() in map(str.lower, hubs):
+            parser.error(f"--hub names {quoted(name)} twice")
+        hubs[name] = partitions
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        hub = _make(options).start()
-        _fill(hub, dict(options.hub), options.events)
+        hub = LocalHub(
+            hubs,
+            host=options.host,
+            port=options.port,
+            consumer_groups=options.group,
+            tls=options.tls,
+            namespace=options.namespace,
+        ).start()
+        bodies = [f"event {number}" for number in range(options.events)]
+        for name in hubs if bodies else ():
+            for partition in hub.partition_ids(name):
+                hub.publish(name, partition, bodies)
     except (ValueError, OSError, RuntimeError) as error:
         parser.error(str(error))
     try:
-        _announce(hub, dict(options.hub), options.json)
+        _announce(hub, hubs, options.json)
         stop.wait()
     finally:
         hub.stop()
@@ -53,20 +67,20 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         type=_hub,
         metavar="NAME=PARTITIONS",
-        help="a hub to serve; may be given several times",
+        help="a hub to serve; repeatable",
     )
-    add("--events", type=int, default=0, metavar="N", help="sent to each partition at the start")
-    add("--port", type=int, default=0, help="0, the default, takes a free one")
+    add("--events", type=int, default=0, metavar="N", help="events to publish to each partition")
+    add("--port", type=int, default=0, help="the port to listen on (default: any free one)")
     add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     add(
         "--group",
         action="append",
         metavar="NAME",
-        help="a consumer group besides $Default; without any, every name is admitted",
+        help="a consumer group in addition to $Default; by default every name is admitted",
     )
-    add("--namespace", default=NAMESPACE, help="the name for clients (default: %(default)s)")
-    add("--tls", action="store_true", help="listen with a certificate made for this run")
-    add("--json", action="store_true", help="print one JSON object a hub and nothing else")
+    add("--namespace", default=NAMESPACE, help="the namespace for clients (default: %(default)s)")
+    add("--tls", action="store_true", help="use TLS, with a certificate created for this run")
+    add("--json", action="store_true", help="print only one JSON object per hub")
     return parser
 
 
@@ -75,31 +89,6 @@ def _hub(text: str) -> tuple[str, int]:
     if not name or not count.isdecimal():
         raise argparse.ArgumentTypeError(f"{quoted(text)} is not NAME=PARTITIONS, such as orders=8")
     return name, int(count)
-
-
-def _check_names(parser: argparse.ArgumentParser, names: list[str]) -> None:
-    folded = [name.lower() for name in names]
-    for at, name in enumerate(names):
-        if folded[at] in folded[:at]:
-            parser.error(f"--hub names {quoted(name)} twice")
-
-
-def _make(options: argparse.Namespace) -> LocalHub:
-    return LocalHub(
-        dict(options.hub),
-        host=options.host,
-        port=options.port,
-        consumer_groups=options.group,
-        tls=options.tls,
-        namespace=options.namespace,
-    )
-
-
-def _fill(hub: LocalHub, hubs: dict[str, int], events: int) -> None:
-    texts = [f"event {number}" for number in range(events)]
-    for name in hubs if texts else ():
-        for partition in hub.partition_ids(name):
-            hub.publish(name, partition, texts)
 
 
 def _describe(hub: LocalHub, name: str, partitions: int) -> dict[str, Any]:
@@ -134,9 +123,9 @@ def _text(described: dict[str, Any]) -> str:
     lines = [f"hub {described['hub']}, {described['partitions']} partitions"]
     if described["connection_string"] is not None:
         lines.append(f"  {described['connection_string']}")
-        lines.append("or, for a namespace that stays the same, transport_type=TransportType.Amqp,")
-    names = ["fully_qualified_namespace", "custom_endpoint_address"]
-    names.append("connection_verify" if described["use_tls"] else "use_tls")
+        lines.append("or, for a constant namespace, transport_type=TransportType.Amqp,")
+    last = "connection_verify" if described["use_tls"] else "use_tls"
+    names = ["fully_qualified_namespace", "custom_endpoint_address", last]
     lines.append("  " + ", ".join(f"{name}={described[name]!r}" for name in names))
     return "\n".join(lines)
 

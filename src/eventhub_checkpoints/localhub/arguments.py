@@ -31,7 +31,7 @@ def check_hubs(hubs: object) -> None:
 def check_hub(name: object, partitions: object) -> None:
     """Refuse an invalid name or number of partitions of a new hub."""
     if not isinstance(name, str) or not name or set(name) & _NOT_IN_A_NAME:
-        raise ValueError(f"{quoted(name)} is no name of an event hub")
+        raise ValueError(f"{quoted(name)} is not a valid name of an event hub")
     if not _is_whole(partitions) or not 1 <= partitions <= MAX_PARTITIONS:
         raise ValueError(f"{name}={quoted(partitions)}: expected 1 to {MAX_PARTITIONS} partitions")
 
@@ -39,7 +39,7 @@ def check_hub(name: object, partitions: object) -> None:
 def check_address(host: object, port: object) -> None:
     """Refuse an invalid address."""
     if not isinstance(host, str):
-        raise ValueError(f"host is {quoted(host)}: expected text, such as '127.0.0.1'")
+        raise ValueError(f"host is {quoted(host)}: expected a string, such as '127.0.0.1'")
     if not _is_whole(port) or not 0 <= port <= 65535:
         raise ValueError(f"port is {quoted(port)}: expected 1 to 65535, or 0 for any free one")
 
@@ -47,7 +47,7 @@ def check_address(host: object, port: object) -> None:
 def check_text(what: str, value: object) -> None:
     """Refuse anything but a non-empty string."""
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{what} is {quoted(value)}: expected text that is not empty")
+        raise ValueError(f"{what} is {quoted(value)}: expected a non-empty string")
 
 
 def read_groups(groups: object) -> list[str] | None:
@@ -76,14 +76,14 @@ def check_delay(seconds: object) -> None:
     """Refuse an invalid delay."""
     if not _is_number(seconds) or not 0 <= seconds < math.inf:
         raise ValueError(
-            f"cannot delay by {quoted(seconds)} seconds: expected a number, 0 is the least"
+            f"cannot delay by {quoted(seconds)} seconds: expected a number of at least 0"
         )
 
 
 def check_count(what: str, count: object, least: int) -> None:
     """Refuse anything but an integer of at least `least`."""
     if not _is_whole(count) or count < least:
-        raise ValueError(f"{what} is {quoted(count)}: expected a whole number, at least {least}")
+        raise ValueError(f"{what} is {quoted(count)}: expected a whole number of at least {least}")
 
 
 def read_bodies(events: object) -> list[bytes]:
@@ -99,7 +99,7 @@ def _body(event: object) -> bytes:
         return event.encode()
     if isinstance(event, _BODY_TYPES):
         return bytes(event)
-    raise ValueError(f"a body is bytes or text, not {type(event).__name__}")
+    raise ValueError(f"a body is bytes or a string, not {type(event).__name__}")
 
 
 def read_time(time: object) -> Timestamp:

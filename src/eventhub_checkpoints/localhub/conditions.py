@@ -71,7 +71,7 @@ def bad_filter(text: str) -> Error:
     """Return the error for a filter that is not a starting position."""
     return Error(
         condition="amqp:invalid-field",
-        description=f"The filter '{text}' is no starting position of an event hub's receiver.",
+        description=f"The filter '{text}' is not a starting position of an event hub's receiver.",
     )
 
 

@@ -1,45 +1,82 @@
-"""TCP connection to a client: headers, SASL, open and close, frames in and bytes out."""
+"""Connection to a client: headers, SASL, open and close; frames in, and bytes out."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, cast
 
-from eventhub_checkpoints.amqp.frames import (
-    AMQP_HEADER,
-    EMPTY_FRAME,
-    MIN_MAX_FRAME_SIZE,
-    SASL_FRAME,
-    SASL_HEADER,
-    Frame,
-    decode_body,
-    encode_frame,
-    split_frame,
-)
-from eventhub_checkpoints.amqp.performatives import (
-    Attach,
-    Begin,
-    Close,
-    Open,
-    SaslInit,
-    SaslMechanisms,
-    SaslOutcome,
-)
+from eventhub_checkpoints.amqp import frames
+from eventhub_checkpoints.amqp import performatives as amqp
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub.conditions import idle, invalid
 from eventhub_checkpoints.localhub.session import Session
-from eventhub_checkpoints.localhub.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eventhub_checkpoints.amqp.composites import Composite
-    from eventhub_checkpoints.amqp.performatives import Error
-    from eventhub_checkpoints.localhub.server import Server
+    from eventhub_checkpoints.localhub.server import Faults, Server
 
 MAX_FRAME_SIZE = 1024 * 1024 + 1024
 CHANNEL_MAX = 4999
 MECHANISMS = ("ANONYMOUS", "PLAIN", "MSSBCBS", "EXTERNAL")
+
+
+class Wire:
+    """Writer to a transport, immediate or delayed, always in order.
+
+    A delay adds latency and does not limit throughput: any number of writes may be pending.
+    """
+
+    def __init__(self, transport: asyncio.Transport, faults: Faults) -> None:
+        self._transport = transport
+        self._faults = faults
+        self._loop = asyncio.get_running_loop()
+        self._held: deque[tuple[float, bytes | None]] = deque()
+        self._closed = False
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        if self._faults.delay or self._held:
+            self._hold(data)
+        elif not self._transport.is_closing():
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the transport after everything written so far."""
+        self._closed = True
+        if self._held:
+            self._hold(None)
+        else:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the transport at once and discard pending writes."""
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        """Return whether nothing can be sent any more."""
+        return self._closed or self._transport.is_closing()
+
+    def _hold(self, data: bytes | None) -> None:
+        last = self._held[-1][0] if self._held else 0.0
+        due = max(last, self._loop.time() + self._faults.delay)
+        self._held.append((due, data))
+        if len(self._held) == 1:
+            self._loop.call_at(due, self._release)
+
+    def _release(self) -> None:
+        # The clock may be slightly behind the timer that called.
+        now = max(self._loop.time(), self._held[0][0])
+        while self._held and self._held[0][0] <= now:
+            _, data = self._held.popleft()
+            if data is None:
+                self._transport.close()
+            elif not self._transport.is_closing():
+                self._transport.write(data)
+        if self._held:
+            self._loop.call_at(self._held[0][0], self._release)
 
 
 class Connection(asyncio.Protocol):
@@ -50,7 +87,7 @@ class Connection(asyncio.Protocol):
         self.hubs = server.hubs
         self.faults = server.faults
         self.container_id = ""
-        self.remote_max_frame_size = MIN_MAX_FRAME_SIZE
+        self.remote_max_frame_size = frames.MIN_MAX_FRAME_SIZE
         self.paused = False
         self._sessions: dict[int, Session] = {}
         self._buffer = bytearray()
@@ -106,7 +143,7 @@ class Connection(asyncio.Protocol):
                     self._on_header(bytes(self._buffer[at : at + 8]))
                     at += 8
                     continue
-                frame = split_frame(self._buffer, at, MAX_FRAME_SIZE)
+                frame = frames.split_frame(self._buffer, at, MAX_FRAME_SIZE)
                 if frame is None:
                     return
                 at = frame.end
@@ -116,34 +153,34 @@ class Connection(asyncio.Protocol):
 
     def _on_header(self, header: bytes) -> None:
         self._expects_header = False
-        if header == SASL_HEADER:
-            offer = SaslMechanisms(sasl_server_mechanisms=MECHANISMS)
-            self.write(SASL_HEADER + encode_frame(offer, kind=SASL_FRAME))
-        elif header == AMQP_HEADER:
-            self.write(AMQP_HEADER)
+        if header == frames.SASL_HEADER:
+            offer = amqp.SaslMechanisms(sasl_server_mechanisms=MECHANISMS)
+            self.write(frames.SASL_HEADER + frames.encode_frame(offer, kind=frames.SASL_FRAME))
+        elif header == frames.AMQP_HEADER:
+            self.write(frames.AMQP_HEADER)
         else:
             # As specified for an unknown protocol: send the header of the supported one.
-            self.write(SASL_HEADER)
+            self.write(frames.SASL_HEADER)
             self._wire.close()
 
-    def _on_frame(self, frame: Frame) -> None:
-        body = decode_body(self._buffer, frame)
+    def _on_frame(self, frame: frames.Frame) -> None:
+        body = frames.decode_body(self._buffer, frame)
         match body.performative:
             case None:
                 pass
-            case SaslInit():
-                self.write(encode_frame(SaslOutcome(), kind=SASL_FRAME))
+            case amqp.SaslInit():
+                self.write(frames.encode_frame(amqp.SaslOutcome(), kind=frames.SASL_FRAME))
                 self._expects_header = True
-            case Open():
+            case amqp.Open():
                 self._on_open(body.performative)
-            case Begin():
+            case amqp.Begin():
                 self._on_begin(frame.channel, body.performative)
-            case Close():
+            case amqp.Close():
                 self.close()
             case performative:
                 self._on_session_frame(frame.channel, performative, body.payload)
 
-    def _on_begin(self, channel: int, begin: Begin) -> None:
+    def _on_begin(self, channel: int, begin: amqp.Begin) -> None:
         if not self._opened or channel in self._sessions or channel > CHANNEL_MAX:
             raise CodecError(f"no session can begin on channel {channel} now")
         self._sessions[channel] = Session(self, channel, begin)
@@ -156,15 +193,17 @@ class Connection(asyncio.Protocol):
             )
         session.on_frame(performative, payload)
 
-    def _on_open(self, peer: Open) -> None:
-        if peer.max_frame_size < MIN_MAX_FRAME_SIZE:
-            raise CodecError(f"max-frame-size {peer.max_frame_size} is below {MIN_MAX_FRAME_SIZE}")
+    def _on_open(self, peer: amqp.Open) -> None:
+        if peer.max_frame_size < frames.MIN_MAX_FRAME_SIZE:
+            raise CodecError(
+                f"max-frame-size {peer.max_frame_size} is below {frames.MIN_MAX_FRAME_SIZE}"
+            )
         self._opened = True
         self.container_id = peer.container_id
         self.remote_max_frame_size = min(peer.max_frame_size, MAX_FRAME_SIZE)
         self.write(
-            encode_frame(
-                Open(
+            frames.encode_frame(
+                amqp.Open(
                     container_id=self.server.container_id,
                     max_frame_size=MAX_FRAME_SIZE,
                     channel_max=CHANNEL_MAX,
@@ -174,7 +213,7 @@ class Connection(asyncio.Protocol):
             )
         )
         if peer.idle_time_out:
-            self._every(peer.idle_time_out / 2000, lambda: self.write(EMPTY_FRAME))
+            self._every(peer.idle_time_out / 2000, lambda: self.write(frames.EMPTY_FRAME))
         self._every(self.server.idle_timeout / 2, self._check_idle)
 
     def _every(self, seconds: float, function: Callable[[], None]) -> None:
@@ -202,18 +241,18 @@ class Connection(asyncio.Protocol):
         """Forget a session that has ended."""
         self._sessions.pop(session.channel, None)
 
-    def close(self, error: Error | None = None) -> None:
+    def close(self, error: amqp.Error | None = None) -> None:
         """Close the connection in good order, with an error if there is one."""
         if self._wire.is_closing():
             return
         if self._opened:
-            self.write(encode_frame(Close(error=error)))
+            self.write(frames.encode_frame(amqp.Close(error=error)))
         self._wire.close()
 
     def abort(self) -> None:
         """Drop the connection as a broken network does."""
         self._wire.abort()
 
-    def note_refused(self, attach: Attach, error: Error) -> None:
+    def note_refused(self, attach: amqp.Attach, error: amqp.Error) -> None:
         """Record a refused link in the journal."""
         self.server.note_refused(self.container_id, attach, error)

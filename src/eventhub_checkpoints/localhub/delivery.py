@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eventhub_checkpoints.amqp.constructors import skip
 from eventhub_checkpoints.amqp.messages import DELIVERY_ANNOTATIONS, HEADER, section
 from eventhub_checkpoints.amqp.types import Symbol, Timestamp
-from eventhub_checkpoints.localhub.clock import now
+from eventhub_checkpoints.localhub.events import now
 from eventhub_checkpoints.localhub.links import OutLink
 
 if TYPE_CHECKING:

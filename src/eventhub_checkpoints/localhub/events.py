@@ -6,23 +6,14 @@ An event is encoded once, when it is stored; a delivery is then a frame head and
 from __future__ import annotations
 
 import struct
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eventhub_checkpoints.amqp import messages
 from eventhub_checkpoints.amqp.decode import decode
 from eventhub_checkpoints.amqp.encode import encode, encode_described
-from eventhub_checkpoints.amqp.messages import (
-    APPLICATION_PROPERTIES,
-    BATCH_FORMAT,
-    DATA,
-    DELIVERY_ANNOTATIONS,
-    HEADER,
-    MESSAGE_ANNOTATIONS,
-    section,
-    sections,
-    split_batch,
-)
-from eventhub_checkpoints.amqp.types import CodecError, Symbol
+from eventhub_checkpoints.amqp.types import CodecError, Symbol, Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +26,11 @@ _OFFSET = encode(Symbol("x-opt-offset")) + b"\xa1"
 _ENQUEUED_TIME = encode(Symbol("x-opt-enqueued-time")) + b"\x83"
 _KEY = encode(Symbol(PARTITION_KEY))
 _long = struct.Struct(">q").pack
+
+
+def now() -> Timestamp:
+    """Return the host's time."""
+    return Timestamp(time.time_ns() // 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +70,19 @@ def _annotations(count: int, pairs: bytes) -> bytes:
         body = bytes((0xC1, len(pairs) + 1, count)) + pairs
     else:
         body = struct.pack(">BII", 0xD1, len(pairs) + 4, count) + pairs
-    return encode_described(MESSAGE_ANNOTATIONS, body)
+    return encode_described(messages.MESSAGE_ANNOTATIONS, body)
 
 
 def make_events(
     bodies: list[bytes], properties: Mapping[str, Any] | None, key: str | None
 ) -> list[Event]:
     """Build events from plain bodies with common properties and partition key."""
-    head = section(APPLICATION_PROPERTIES, dict(properties)) if properties else b""
-    return [Event(key, b"", b"", 0, head + section(DATA, body)) for body in bodies]
+    head = (
+        messages.section(messages.APPLICATION_PROPERTIES, dict(properties)) if properties else b""
+    )
+    return [
+        Event(key, b"", b"", 0, head + messages.section(messages.DATA, body)) for body in bodies
+    ]
 
 
 def read_events(payload: bytes, message_format: int) -> list[Event]:
@@ -91,21 +91,21 @@ def read_events(payload: bytes, message_format: int) -> list[Event]:
     Raises:
         CodecError: the payload is not a message, or not a batch where the format says so.
     """
-    if message_format != BATCH_FORMAT:
+    if message_format != messages.BATCH_FORMAT:
         return [_read(payload, None)]
     key = _read(payload, None).key
-    return [_read(message, key) for message in split_batch(payload)]
+    return [_read(message, key) for message in messages.split_batch(payload)]
 
 
 def _read(payload: bytes, key: str | None) -> Event:
     header, extra, count, start = b"", b"", 0, len(payload)
-    for part in sections(payload):
-        if part.code == HEADER:
-            header = encode_described(HEADER, payload[part.start : part.end])
-        elif part.code == MESSAGE_ANNOTATIONS:
+    for part in messages.sections(payload):
+        if part.code == messages.HEADER:
+            header = encode_described(messages.HEADER, payload[part.start : part.end])
+        elif part.code == messages.MESSAGE_ANNOTATIONS:
             own_key, extra, count = _read_annotations(payload, part.start)
             key = own_key or key
-        elif part.code != DELIVERY_ANNOTATIONS:
+        elif part.code != messages.DELIVERY_ANNOTATIONS:
             start = min(start, part.offset)
     return Event(key, header, extra, count, payload[start:])
 
@@ -113,7 +113,7 @@ def _read(payload: bytes, key: str | None) -> Event:
 def _read_annotations(payload: bytes, start: int) -> tuple[str | None, bytes, int]:
     pairs, _ = decode(payload, start)
     if not isinstance(pairs, dict):
-        raise CodecError("message annotations are no map")
+        raise CodecError("message annotations are not a map")
     key = pairs.get(PARTITION_KEY)
     if isinstance(key, bytes):
         key = key.decode("utf-8", "replace")

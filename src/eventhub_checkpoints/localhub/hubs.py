@@ -1,48 +1,142 @@
-"""Hubs of a namespace: partitions, consumer groups, routing and runtime information."""
+"""Hubs of a namespace: partitions and their events, consumer groups, and routing."""
 
 from __future__ import annotations
 
 import itertools
 import zlib
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints.localhub.arguments import (
-    MAX_PARTITIONS,
-    check_count,
-    check_hub,
-    check_hubs,
-    read_groups,
-)
-from eventhub_checkpoints.localhub.clock import now
+from eventhub_checkpoints.localhub import arguments
 from eventhub_checkpoints.localhub.conditions import RefusedError, bad_partition, not_found
-from eventhub_checkpoints.localhub.log import PartitionLog
-from eventhub_checkpoints.localhub.readers import Reader
+from eventhub_checkpoints.localhub.events import now, read_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from eventhub_checkpoints.amqp.performatives import Error
+    from eventhub_checkpoints.localhub.delivery import EventLink
     from eventhub_checkpoints.localhub.events import Event
+    from eventhub_checkpoints.localhub.links import PublishLink
+
+REPLICA = "1:"
+"""Prefix of the offsets of a geo-replicated hub here; the service's own form is opaque."""
+_OVERHEAD = 24
+"""Bytes added to the size of an event, so that offsets never look like sequence numbers."""
+
+
+class PartitionLog:
+    """Events of a partition, to be appended, trimmed and located.
+
+    Offsets are byte positions: the first is 0, each next one is larger by the event's size.
+
+    Args:
+        is_replicated: see below.
+
+    Attributes:
+        first: sequence number of the first retained event.
+        payloads: the retained events in the form in which they are delivered.
+        listeners: called after each append.
+        is_replicated: whether offsets are those of a hub with geo-replication.
+    """
+
+    def __init__(self, is_replicated: bool) -> None:
+        self.first = 0
+        self.payloads: list[bytes] = []
+        self.listeners: set[Callable[[], None]] = set()
+        self._offsets = array("q")
+        self._times = array("q")
+        self._next_offset = 0
+        self._last_offset = -1
+        self.last_time = 0
+        self.is_replicated = is_replicated
+
+    @property
+    def end(self) -> int:
+        """Sequence number of the next event."""
+        return self.first + len(self.payloads)
+
+    @property
+    def last_offset(self) -> str:
+        """Offset of the newest event; "-1" where it is not known."""
+        return "-1" if self._last_offset < 0 else self._spelled(self._last_offset)
+
+    def _spelled(self, offset: int) -> str:
+        return f"{REPLICA}{offset}" if self.is_replicated else str(offset)
+
+    def read_offset(self, text: str) -> int | None:
+        """Parse an offset that a client sends; return None if it lies past the end.
+
+        Raises:
+            ValueError: the string is not an offset of this hub.
+        """
+        if self.is_replicated and text != "-1":
+            if not text.startswith(REPLICA):
+                raise ValueError(f"{text!r} is not an offset of a hub with geo-replication")
+            text = text.removeprefix(REPLICA)
+        offset = int(text)
+        return None if offset > self._last_offset else offset
+
+    def replicate(self) -> None:
+        """Change all offsets to those of a hub with geo-replication."""
+        self.is_replicated = True
+        for at, (offset, time) in enumerate(zip(self._offsets, self._times, strict=True)):
+            (event,) = read_events(self.payloads[at], 0)
+            self.payloads[at] = event.stored(self.first + at, self._spelled(offset), time)
+
+    def append(self, events: Iterable[Event], now: int) -> range:
+        """Store events and notify the listeners.
+
+        Args:
+            events: in the order in which they get their numbers.
+            now: their enqueued time in milliseconds; raised to the previous event's if earlier.
+
+        Returns:
+            The sequence numbers.
+        """
+        start = number = self.end
+        time = max(now, self.last_time)
+        for event in events:
+            offset = self._next_offset
+            self.payloads.append(event.stored(number, self._spelled(offset), time))
+            self._offsets.append(offset)
+            self._times.append(time)
+            self._next_offset = offset + len(event.rest) + _OVERHEAD
+            self._last_offset, self.last_time = offset, time
+            number += 1
+        for listener in tuple(self.listeners):
+            listener()
+        return range(start, number)
+
+    def trim(self, before: int, forget_offset: bool) -> int:
+        """Drop the events whose sequence number is below `before`; return how many.
+
+        Args:
+            before: sequence number of the first event to keep.
+            forget_offset: if no event is left, `last_offset` becomes "-1".
+        """
+        count = max(0, min(before, self.end) - self.first)
+        del self.payloads[:count], self._offsets[:count], self._times[:count]
+        self.first += count
+        if forget_offset and not self.payloads:
+            self._last_offset = -1
+        return count
+
+    def at_offset(self, offset: int, inclusive: bool) -> int:
+        """Return the number of the first event after an offset, or from it on if `inclusive`."""
+        find = bisect_left if inclusive else bisect_right
+        return self.first + find(self._offsets, offset)
+
+    def at_time(self, time: int, inclusive: bool) -> int:
+        """Return the number of the first event after a time, or from it on if `inclusive`."""
+        find = bisect_left if inclusive else bisect_right
+        return self.first + find(self._times, time)
+
 
 DEFAULT_GROUP = "$Default"
-
-
-class Publisher(Protocol):
-    """Link of a producer, which can be detached."""
-
-    def detach(self, error: Error | None) -> None:
-        """End the link with a condition."""
-
-
-class ConnectedReader(Reader, Publisher, Protocol):
-    """Reader that can be detached."""
-
-    partition_id: str
-    group: str
-    container_id: str
-    cursor: int
 
 
 class Hub:
@@ -58,8 +152,8 @@ class Hub:
         self.name = name
         self.created_at = now()
         self.partitions: list[PartitionLog] = []
-        self.readers: dict[tuple[str, str], list[ConnectedReader]] = defaultdict(list)
-        self.publishers: set[Publisher] = set()
+        self.readers: dict[tuple[str, str], list[EventLink]] = defaultdict(list)
+        self.publishers: set[PublishLink] = set()
         self._groups = None if groups is None else {g.lower() for g in (*groups, DEFAULT_GROUP)}
         self._turn = itertools.count()
         self._is_replicated = False
@@ -72,12 +166,12 @@ class Hub:
 
     def add_partitions(self, count: int) -> list[str]:
         """Add empty partitions and return their ids."""
-        check_count("the count of new partitions", count, least=1)
+        arguments.check_count("the count of new partitions", count, least=1)
         before = len(self.partitions)
-        if before + count > MAX_PARTITIONS:
+        if before + count > arguments.MAX_PARTITIONS:
             raise ValueError(
                 f"hub {quoted(self.name)} has {before} partitions and cannot get {count} more: "
-                f"it holds at most {MAX_PARTITIONS}"
+                f"it holds at most {arguments.MAX_PARTITIONS}"
             )
         self.partitions.extend(PartitionLog(self._is_replicated) for _ in range(count))
         return self.partition_ids[before:]
@@ -142,8 +236,8 @@ class Hubs:
     """Hubs of a namespace by name."""
 
     def __init__(self, hubs: Mapping[str, int], groups: Iterable[str] | None) -> None:
-        check_hubs(hubs)
-        self._groups = read_groups(groups)
+        arguments.check_hubs(hubs)
+        self._groups = arguments.read_groups(groups)
         self._hubs: dict[str, Hub] = {}
         for name, partitions in hubs.items():
             self.create(name, partitions)
@@ -170,14 +264,14 @@ class Hubs:
         Raises:
             ValueError: its name or number of partitions is invalid, or the name is taken.
         """
-        check_hub(name, partitions)
+        arguments.check_hub(name, partitions)
         if name.lower() in self._hubs:
             raise ValueError(f"hub {quoted(name)} exists; `recreate` empties it")
         self._hubs[name.lower()] = Hub(name, partitions, self._groups)
 
     def recreate(self, name: str, partitions: int) -> None:
         """Replace the hub with the same name by a new one; its sequence numbers start at 0."""
-        check_hub(name, partitions)
+        arguments.check_hub(name, partitions)
         self.delete(name)
         self.create(name, partitions)
 

@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from eventhub_checkpoints.amqp import performatives as amqp
 from eventhub_checkpoints.amqp.messages import Message, decode_message
-from eventhub_checkpoints.amqp.performatives import (
-    Accepted,
-    Attach,
-    Detach,
-    Error,
-    Flow,
-    Rejected,
-    Transfer,
-)
 from eventhub_checkpoints.amqp.types import CodecError
-from eventhub_checkpoints.localhub.clock import now
-from eventhub_checkpoints.localhub.conditions import RefusedError, too_large
-from eventhub_checkpoints.localhub.events import read_events
+from eventhub_checkpoints.localhub.conditions import RefusedError, invalid, too_large
+from eventhub_checkpoints.localhub.events import now, read_events
 from eventhub_checkpoints.localhub.management import CBS, answer, refuse_token
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.composites import Composite
-    from eventhub_checkpoints.localhub.hubs import Hub
-    from eventhub_checkpoints.localhub.log import PartitionLog
+    from eventhub_checkpoints.localhub.hubs import Hub, PartitionLog
     from eventhub_checkpoints.localhub.session import Session
 
 MAX_MESSAGE_SIZE = 1024 * 1024
@@ -34,20 +24,20 @@ CREDIT = 1000
 class Link:
     """Local end of a link; the handle is the peer's, used in both directions."""
 
-    def __init__(self, session: Session, attach: Attach) -> None:
+    def __init__(self, session: Session, attach: amqp.Attach) -> None:
         self.session = session
         self.name = attach.name
         self.handle = attach.handle
 
-    def detach(self, error: Error | None) -> None:
+    def detach(self, error: amqp.Error | None) -> None:
         """Detach the link and forget it."""
         self.session.drop(self)
-        self.session.send(Detach(handle=self.handle, closed=True, error=error))
+        self.session.send(amqp.Detach(handle=self.handle, closed=True, error=error))
 
-    def on_flow(self, flow: Flow) -> None:
+    def on_flow(self, flow: amqp.Flow) -> None:
         """Update the peer's credit."""
 
-    def on_transfer(self, transfer: Transfer, payload: bytes) -> None:
+    def on_transfer(self, transfer: amqp.Transfer, payload: bytes) -> None:
         """Process a frame of a delivery."""
 
     def on_closed(self) -> None:
@@ -57,12 +47,12 @@ class Link:
 class OutLink(Link):
     """Link on which the hub sends; it counts the peer's credit."""
 
-    def __init__(self, session: Session, attach: Attach) -> None:
+    def __init__(self, session: Session, attach: amqp.Attach) -> None:
         super().__init__(session, attach)
         self.credit = 0
         self.delivery_count = 0
 
-    def on_flow(self, flow: Flow) -> None:
+    def on_flow(self, flow: amqp.Flow) -> None:
         """Set the credit and send what it allows."""
         if flow.link_credit is not None:
             # Serial numbers of 32 bits: the sum may wrap around.
@@ -90,7 +80,7 @@ class OutLink(Link):
 class ReplyLink(OutLink):
     """Link for the responses of `$management` or `$cbs`."""
 
-    def __init__(self, session: Session, attach: Attach, node: str, address: object) -> None:
+    def __init__(self, session: Session, attach: amqp.Attach, node: str, address: object) -> None:
         super().__init__(session, attach)
         self.node, self.address = node, address
         self._waiting: deque[bytes] = deque()
@@ -113,11 +103,11 @@ class ReplyLink(OutLink):
 class InLink(Link):
     """Link on which the hub receives; it assembles deliveries and grants credit."""
 
-    def __init__(self, session: Session, attach: Attach) -> None:
+    def __init__(self, session: Session, attach: amqp.Attach) -> None:
         super().__init__(session, attach)
         self._delivery_count = attach.initial_delivery_count or 0
         self._credit = 0
-        self._first: Transfer | None = None
+        self._first: amqp.Transfer | None = None
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -127,12 +117,12 @@ class InLink(Link):
             self._credit = CREDIT
             self.session.send_flow(self.handle, self._delivery_count, CREDIT)
 
-    def on_flow(self, flow: Flow) -> None:
+    def on_flow(self, flow: amqp.Flow) -> None:
         """Answer a sender that requests its credit."""
         if flow.echo:
             self.session.send_flow(self.handle, self._delivery_count, self._credit)
 
-    def on_transfer(self, transfer: Transfer, payload: bytes) -> None:
+    def on_transfer(self, transfer: amqp.Transfer, payload: bytes) -> None:
         """Collect the frames of a delivery and process it when it is complete."""
         if self._first is None:
             self._first = transfer
@@ -143,7 +133,7 @@ class InLink(Link):
         elif transfer.aborted or not transfer.more:
             self._finish(self._first, transfer)
 
-    def _finish(self, first: Transfer, last: Transfer) -> None:
+    def _finish(self, first: amqp.Transfer, last: amqp.Transfer) -> None:
         payload = b"".join(self._parts)
         self._first, self._parts, self._size = None, [], 0
         self._delivery_count = (self._delivery_count + 1) & 0xFFFF_FFFF
@@ -158,10 +148,10 @@ class InLink(Link):
         try:
             self.take(payload, message_format)
         except CodecError as error:
-            return Rejected(error=Error(condition="amqp:decode-error", description=str(error)))
+            return amqp.Rejected(error=invalid(str(error)))
         except RefusedError as refusal:
-            return Rejected(error=refusal.error)
-        return Accepted()
+            return amqp.Rejected(error=refusal.error)
+        return amqp.Accepted()
 
     def take(self, payload: bytes, message_format: int) -> None:
         """Process a delivery."""
@@ -170,15 +160,15 @@ class InLink(Link):
 class RequestLink(InLink):
     """Link for the requests to `$management` or `$cbs`."""
 
-    def __init__(self, session: Session, attach: Attach, node: str) -> None:
+    def __init__(self, session: Session, attach: amqp.Attach, node: str) -> None:
         super().__init__(session, attach)
         self._node = node
 
     def take(self, payload: bytes, message_format: int) -> None:
         """Answer a request on the reply link that it names, or on the latest of its session."""
         request = decode_message(payload)
-        wanted = None if request.properties is None else request.properties.reply_to
-        link = self.session.reply_link(self._node, wanted)
+        address = None if request.properties is None else request.properties.reply_to
+        link = self.session.reply_link(self._node, address)
         if self._node == CBS and self.session.connection.faults.refusing_tokens:
             link.reply(refuse_token(request))
         else:
@@ -189,7 +179,7 @@ class PublishLink(InLink):
     """Link that stores events in a hub, or in the one partition that the target names."""
 
     def __init__(
-        self, session: Session, attach: Attach, hub: Hub, log: PartitionLog | None
+        self, session: Session, attach: amqp.Attach, hub: Hub, log: PartitionLog | None
     ) -> None:
         super().__init__(session, attach)
         self._hub, self._log = hub, log

@@ -1,18 +1,22 @@
-"""`LocalHub`: a server in a thread, with start, stop and addresses for clients."""
+"""`LocalHub`: a server in a thread, its addresses, operations on its hubs, and faults."""
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from eventhub_checkpoints.localhub.arguments import check_address, check_idle_timeout, check_text
-from eventhub_checkpoints.localhub.disturbances import Disturbances
+from eventhub_checkpoints.amqp.performatives import Error
+from eventhub_checkpoints.amqp.types import CodecError
+from eventhub_checkpoints.localhub import arguments
+from eventhub_checkpoints.localhub.events import Event, make_events, now, read_events
 from eventhub_checkpoints.localhub.hubs import Hubs
-from eventhub_checkpoints.localhub.operations import Operations
-from eventhub_checkpoints.localhub.server import BackgroundLoop, Server
+from eventhub_checkpoints.localhub.server import BackgroundLoop, RefusedLink, Server
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
 
 T = TypeVar("T")
 
@@ -23,11 +27,56 @@ _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 _AMQPS_PORT = 5671
 
 
-class LocalHub(Operations, Disturbances):
+@dataclass(frozen=True, slots=True)
+class PartitionProperties:
+    """Properties of a partition.
+
+    Attributes:
+        partition_id: which partition.
+        first_sequence_number: of the oldest retained event; of the next one if there is none.
+        last_sequence_number: of the newest event ever, -1 before the first.
+        last_offset: of the same event, "-1" before the first and where it is not known.
+        last_enqueued_time: of the same event, in float seconds since the epoch; 0 before the first.
+        is_empty: whether no event is retained.
+    """
+
+    partition_id: str
+    first_sequence_number: int
+    last_sequence_number: int
+    last_offset: str
+    last_enqueued_time: float
+    is_empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Receiver that is attached now.
+
+    Attributes:
+        consumer_group: as spelled by the receiver.
+        partition_id: which partition it reads.
+        name: its link's name.
+        container_id: its connection's identifier; azure-eventhub puts its consumer's name here.
+        epoch: its owner level, None without one.
+        next_sequence_number: of the next event that it gets.
+    """
+
+    consumer_group: str
+    partition_id: str
+    name: str
+    container_id: str
+    epoch: int | None
+    next_sequence_number: int
+
+
+class LocalHub:
     """Local Event Hubs namespace for experiments and tests; never for production.
 
     It keeps events in memory and admits every client, whatever its key. Use it as a context
-    manager, or call `start` and `stop`.
+    manager, or call `start` and `stop`. Every other method may be called from any thread.
+
+    A hub or partition that does not exist raises `LookupError`, an invalid argument `ValueError`,
+    and a hub that is not running `RuntimeError`.
 
     Args:
         hubs: names of the hubs, each with its number of partitions; at least one.
@@ -53,9 +102,9 @@ class LocalHub(Operations, Disturbances):
         namespace: str = NAMESPACE,
         idle_timeout: float = IDLE_TIMEOUT,
     ) -> None:
-        check_address(host, port)
-        check_text("namespace", namespace)
-        check_idle_timeout(idle_timeout)
+        arguments.check_address(host, port)
+        arguments.check_text("namespace", namespace)
+        arguments.check_idle_timeout(idle_timeout)
         self.namespace = namespace
         self._bind = (host, port)
         self.tls = tls
@@ -179,7 +228,7 @@ class LocalHub(Operations, Disturbances):
         from azure.core.credentials import AzureNamedKeyCredential
         from azure.eventhub import TransportType
 
-        arguments: dict[str, Any] = {
+        options: dict[str, Any] = {
             "fully_qualified_namespace": namespace or self.namespace,
             "eventhub_name": hub,
             "credential": AzureNamedKeyCredential(KEY_NAME, KEY),
@@ -187,5 +236,233 @@ class LocalHub(Operations, Disturbances):
             "transport_type": TransportType.Amqp,
         }
         if self.tls:
-            return arguments | {"connection_verify": self.ca_file}
-        return arguments | {"use_tls": False}
+            return options | {"connection_verify": self.ca_file}
+        return options | {"use_tls": False}
+
+    def publish(
+        self,
+        hub: str,
+        partition_id: str,
+        events: Iterable[bytes | str],
+        *,
+        properties: Mapping[str, Any] | None = None,
+        partition_key: str | None = None,
+        enqueued_time: float | datetime | None = None,
+    ) -> range:
+        """Append events to a partition, without a client; return their sequence numbers.
+
+        Args:
+            hub: the hub's name.
+            partition_id: for instance "0".
+            events: the bodies; strings are stored as UTF-8.
+            properties: application properties of every event.
+            partition_key: the key of every event; it does not choose the partition.
+            enqueued_time: float seconds since the epoch, or an aware datetime; now if None.
+                An event is never older than the one before it.
+        """
+        arguments.check_properties(properties)
+        if partition_key is not None:
+            arguments.check_text("partition_key", partition_key)
+        stored = make_events(arguments.read_bodies(events), properties, partition_key)
+        return self._append(hub, partition_id, stored, enqueued_time)
+
+    def publish_messages(
+        self,
+        hub: str,
+        partition_id: str,
+        messages: Iterable[bytes],
+        *,
+        enqueued_time: float | datetime | None = None,
+    ) -> range:
+        """Append messages that are already encoded in the form in which AMQP producers send them.
+
+        Args:
+            hub: the hub's name.
+            partition_id: for instance "0".
+            messages: each the payload of one transfer.
+            enqueued_time: as in `publish`.
+        """
+        try:
+            stored = [event for message in messages for event in read_events(message, 0)]
+        except CodecError as error:
+            raise ValueError(f"messages contains an invalid AMQP message: {error}") from error
+        return self._append(hub, partition_id, stored, enqueued_time)
+
+    def _append(
+        self, hub: str, partition_id: str, events: list[Event], time: float | datetime | None
+    ) -> range:
+        enqueued = now() if time is None else arguments.read_time(time)
+        return self._call(lambda server: server.log(hub, partition_id).append(events, enqueued))
+
+    def partition_ids(self, hub: str) -> list[str]:
+        """Return the partition ids of a hub, in order."""
+        return self._call(lambda server: server.find(hub).partition_ids)
+
+    def partition_properties(self, hub: str, partition_id: str) -> PartitionProperties:
+        """Return the properties of a partition."""
+
+        def work(server: Server) -> PartitionProperties:
+            log = server.log(hub, partition_id)
+            return PartitionProperties(
+                partition_id=partition_id,
+                first_sequence_number=log.first,
+                last_sequence_number=log.end - 1,
+                last_offset=log.last_offset,
+                last_enqueued_time=log.last_time / 1000,
+                is_empty=log.first == log.end,
+            )
+
+        return self._call(work)
+
+    def trim(
+        self,
+        hub: str,
+        partition_id: str | None = None,
+        before: int | None = None,
+        *,
+        forget_offset: bool = False,
+    ) -> int:
+        """Drop old events, as the service does when they are older than its retention.
+
+        Args:
+            hub: the hub's name.
+            partition_id: which partition; None for all.
+            before: sequence number of the first event to keep; None drops all.
+            forget_offset: a partition without events reports the last offset "-1", as the service
+                may; the last sequence number stays.
+
+        Returns:
+            How many events were dropped.
+        """
+        if before is not None:
+            arguments.check_count("before", before, least=0)
+
+        def work(server: Server) -> int:
+            ids = server.find(hub).partition_ids if partition_id is None else [partition_id]
+            logs = [server.log(hub, each) for each in ids]
+            return sum(
+                log.trim(log.end if before is None else before, forget_offset) for log in logs
+            )
+
+        return self._call(work)
+
+    def replicate(self, hub: str) -> None:
+        """Change a hub's offsets to those of a namespace with geo-replication, permanently.
+
+        They are opaque strings, and an earlier decimal offset is refused with
+        `com.microsoft:georeplication:invalid-offset`. Sequence numbers stay the same.
+        """
+        self._call(lambda server: server.find(hub).replicate())
+
+    def create(self, hub: str, partitions: int) -> None:
+        """Create another hub.
+
+        Raises:
+            ValueError: the name is taken, see `recreate`.
+        """
+        self._call(lambda server: server.hubs.create(hub, partitions))
+
+    def recreate(self, hub: str, partitions: int | None = None) -> None:
+        """Delete a hub and create it again: sequence numbers and offsets start at 0."""
+
+        def work(server: Server) -> None:
+            old = server.find(hub)
+            count = len(old.partitions) if partitions is None else partitions
+            server.hubs.recreate(old.name, count)
+
+        self._call(work)
+
+    def delete(self, hub: str) -> None:
+        """Delete a hub; its receivers are detached."""
+        self._call(lambda server: server.hubs.delete(server.find(hub).name))
+
+    def add_partitions(self, hub: str, count: int) -> list[str]:
+        """Add empty partitions to a hub and return their ids."""
+        return self._call(lambda server: server.find(hub).add_partitions(count))
+
+    def receivers(self, hub: str) -> list[Receiver]:
+        """Return the receivers that are attached to a hub, ordered by partition."""
+
+        def work(server: Server) -> list[Receiver]:
+            links = [link for readers in server.find(hub).readers.values() for link in readers]
+            links.sort(key=lambda link: (int(link.partition_id), link.name))
+            return [
+                Receiver(
+                    consumer_group=link.group,
+                    partition_id=link.partition_id,
+                    name=link.name,
+                    container_id=link.container_id,
+                    epoch=link.epoch,
+                    next_sequence_number=link.cursor,
+                )
+                for link in links
+            ]
+
+        return self._call(work)
+
+    def drop_connections(self) -> int:
+        """Drop all connections, as a broken network does; return how many there were."""
+        return self._call(Server.drop_connections)
+
+    def refuse_connections(self, refuse: bool = True) -> None:
+        """Drop every new connection at once, until called with False."""
+        self._set_fault("refusing", refuse)
+
+    def refuse_tokens(self, refuse: bool = True) -> None:
+        """Refuse every token, as the service refuses a wrong key, until called with False."""
+        self._set_fault("refusing_tokens", refuse)
+
+    def delay(self, seconds: float) -> None:
+        """Delay everything sent from now on; 0 ends the delay.
+
+        The order of frames and the throughput stay the same: this adds latency, not a limit.
+        """
+        arguments.check_delay(seconds)
+        self._set_fault("delay", seconds)
+
+    def detach_receivers(
+        self,
+        hub: str,
+        *,
+        partition_id: str | None = None,
+        consumer_group: str | None = None,
+        condition: str = "amqp:link:detach-forced",
+        description: str = "The link was detached on request.",
+    ) -> int:
+        """Detach receivers with a condition; return how many.
+
+        Args:
+            hub: the hub's name.
+            partition_id: only its receivers; None means all.
+            consumer_group: only its receivers; None means all.
+            condition: for instance "amqp:link:stolen" or "com.microsoft:server-busy".
+            description: the description that the client shows.
+        """
+        arguments.check_text("condition", condition)
+        error = Error(condition=condition, description=description)
+        return self._call(
+            lambda server: server.find(hub).detach_readers(error, partition_id, consumer_group)
+        )
+
+    def refuse_links(
+        self, count: int, condition: str, description: str = "The link was refused on request."
+    ) -> None:
+        """Refuse the next `count` links that any client attaches; 0 ends it."""
+        arguments.check_count("count", count, least=0)
+        arguments.check_text("condition", condition)
+        error = Error(condition=condition, description=description)
+        self._set_fault("refusals", deque([error] * count))
+
+    def _set_fault(self, name: str, value: object) -> None:
+        self._call(lambda server: setattr(server.faults, name, value))
+
+    def refused_links(self) -> list[RefusedLink]:
+        """Return the links refused by a fault or by the service's rules, oldest first.
+
+        The aio client retries silently, so this is where a test can see a refusal.
+        """
+        return self._call(lambda server: list(server.faults.journal))
+
+    def connections(self) -> int:
+        """Return the number of open connections."""
+        return self._call(lambda server: len(server.connections))

@@ -14,8 +14,7 @@ from eventhub_checkpoints.amqp.types import Array, Int, Timestamp
 from eventhub_checkpoints.localhub.conditions import RefusedError
 
 if TYPE_CHECKING:
-    from eventhub_checkpoints.localhub.hubs import Hub, Hubs
-    from eventhub_checkpoints.localhub.log import PartitionLog
+    from eventhub_checkpoints.localhub.hubs import Hub, Hubs, PartitionLog
 
 MANAGEMENT, CBS = "$management", "$cbs"
 
@@ -27,11 +26,11 @@ _NEVER = Timestamp(-62_135_596_800_000)
 
 def answer(node: str, request: Message, hubs: Hubs) -> Message:
     """Answer a request; an invalid one gets a status of 400 or above, never an exception."""
-    asked = request.application_properties or {}
+    fields = request.application_properties or {}
     try:
         if node == CBS:
-            return _put_token(request, asked)
-        return _read(request, asked, hubs)
+            return _put_token(request, fields)
+        return _read(request, fields, hubs)
     except RefusedError as refusal:
         status = 404 if refusal.error.condition == "amqp:not-found" else 400
         return _reply(request, status, str(refusal.error.description), refusal.error.condition)
@@ -41,12 +40,12 @@ def _reply(
     request: Message, status: int, text: str, condition: str | None = None, value: Any = NO_VALUE
 ) -> Message:
     message_id = None if request.properties is None else request.properties.message_id
-    told = {"status-code": Int(status), "status-description": text}
+    properties = {"status-code": Int(status), "status-description": text}
     if condition is not None:
-        told["error-condition"] = condition
+        properties["error-condition"] = condition
     return Message(
         properties=Properties(correlation_id=message_id),
-        application_properties=told,
+        application_properties=properties,
         value=value,
     )
 
@@ -57,24 +56,23 @@ def refuse_token(request: Message) -> Message:
     return _reply(request, 401, text, "amqp:unauthorized-access")
 
 
-def _put_token(request: Message, asked: dict[str, Any]) -> Message:
-    if asked.get("operation") != "put-token":
-        return _reply(request, 400, f"operation {quoted(asked.get('operation'))} is not put-token")
+def _put_token(request: Message, fields: dict[str, Any]) -> Message:
+    if fields.get("operation") != "put-token":
+        return _reply(request, 400, f"operation {quoted(fields.get('operation'))} is not put-token")
     # Any token is accepted: the hub is for experiments and tests, and has nothing to protect.
     return _reply(request, 202, "Accepted")
 
 
-def _read(request: Message, asked: dict[str, Any], hubs: Hubs) -> Message:
-    kind = asked.get("type")
-    if asked.get("operation") != "READ" or kind not in (_HUB, _PARTITION):
-        text = (
-            f"cannot {quoted(asked.get('operation'))} a {quoted(kind)}: READ {_HUB} or {_PARTITION}"
-        )
+def _read(request: Message, fields: dict[str, Any], hubs: Hubs) -> Message:
+    kind = fields.get("type")
+    if fields.get("operation") != "READ" or kind not in (_HUB, _PARTITION):
+        operation = quoted(fields.get("operation"))
+        text = f"cannot {operation} a {quoted(kind)}: READ {_HUB} or {_PARTITION}"
         return _reply(request, 400, text, "amqp:not-implemented")
-    hub = hubs.find(str(asked.get("name", "")))
+    hub = hubs.find(str(fields.get("name", "")))
     if kind == _HUB:
         return _reply(request, 200, "OK", value=_about_hub(hub))
-    partition_id = str(asked.get("partition", ""))
+    partition_id = str(fields.get("partition", ""))
     return _reply(
         request, 200, "OK", value=_about_partition(hub, partition_id, hub.partition(partition_id))
     )

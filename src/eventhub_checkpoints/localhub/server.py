@@ -1,29 +1,76 @@
-"""Listening server, and its event loop in a thread."""
+"""Listening server, its event loop in a thread, and the faults in effect."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
+import time
 import uuid
+from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.amqp.performatives import Source, Target
 from eventhub_checkpoints.localhub.conditions import RefusedError
 from eventhub_checkpoints.localhub.connection import Connection
-from eventhub_checkpoints.localhub.faults import Faults, refused_link
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Coroutine
 
     from eventhub_checkpoints.amqp.performatives import Attach, Error
-    from eventhub_checkpoints.localhub.hubs import Hub, Hubs
-    from eventhub_checkpoints.localhub.log import PartitionLog
+    from eventhub_checkpoints.localhub.hubs import Hub, Hubs, PartitionLog
 
 T = TypeVar("T")
+
+
+JOURNAL_SIZE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLink:
+    """Link that the hub refused.
+
+    Attributes:
+        time: float seconds since the epoch, UTC.
+        container_id: the client's identifier; azure-eventhub puts its consumer's name here.
+        address: the requested address.
+        condition: for instance "amqp:not-found".
+        description: its description.
+    """
+
+    time: float
+    container_id: str
+    address: str
+    condition: str
+    description: str
+
+
+@dataclass(slots=True)
+class Faults:
+    """Faults in effect.
+
+    Attributes:
+        refusing: whether new connections are dropped at once.
+        refusing_tokens: whether every token is refused, as the service refuses a wrong key.
+        delay: seconds by which everything is sent later.
+        refusals: conditions for the next links, one each.
+        journal: recently refused links, by a fault or by the rules.
+    """
+
+    refusing: bool = False
+    refusing_tokens: bool = False
+    delay: float = 0.0
+    refusals: deque[Error] = field(default_factory=deque)
+    journal: deque[RefusedLink] = field(default_factory=lambda: deque(maxlen=JOURNAL_SIZE))
+
+    def take_refusal(self) -> Error | None:
+        """Return and remove the condition for the link being attached, if there is one."""
+        return self.refusals.popleft() if self.refusals else None
 
 
 class BackgroundLoop:
@@ -104,7 +151,7 @@ class Server:
         except ValueError as error:
             # Python cannot even resolve the host: a label of its name is too long, or empty.
             raise ValueError(
-                f"host is {quoted(host)}, which is no name of a host: {error}"
+                f"host is {quoted(host)}, which is not a valid host name: {error}"
             ) from error
         return int(self._listener.sockets[0].getsockname()[1])
 
@@ -147,11 +194,11 @@ class Server:
         Raises:
             LookupError: the hub has no such partition.
         """
-        found = self.find(hub)
+        known = self.find(hub)
         try:
-            return found.partition(partition_id)
+            return known.partition(partition_id)
         except RefusedError:
-            count = len(found.partitions)
+            count = len(known.partitions)
             raise LookupError(
                 f"hub {quoted(hub)} has no partition {quoted(partition_id)}; it has '0' to "
                 f"'{count - 1}'"
@@ -172,7 +219,10 @@ class Server:
 
     def note_refused(self, container_id: str, attach: Attach, error: Error) -> None:
         """Record a refused link in the journal."""
-        self.faults.journal.append(refused_link(container_id, attach, error))
+        end = attach.source if attach.role else attach.target
+        address = str(end.address if isinstance(end, Source | Target) else None)
+        reason = (error.condition, error.description or "")
+        self.faults.journal.append(RefusedLink(time.time(), container_id, address, *reason))
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> OSError:

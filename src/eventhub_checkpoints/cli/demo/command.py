@@ -1,19 +1,21 @@
-"""`ehcp demo`: options, requirements, exit status."""
+"""`ehcp demo`: options, requirements, exit status, and signals."""
 
 import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
-from eventhub_checkpoints.cli.demo.signals import Signals, Stopped
 from eventhub_checkpoints.cli.demo.storage import AZURITE
 from eventhub_checkpoints.errors import CheckpointStoreError
 
@@ -55,14 +57,6 @@ class Plan:
         return self.events * 8 // 10
 
 
-DRIVERS = {
-    "spark": ["pyspark", "pyarrow"],
-    "sql": ["sqlalchemy"],
-    "blob": ["azure.storage.blob"],
-}
-"""Required modules by the extra that installs them."""
-
-DRIVERS_OF_AIO = {"sql": ["aiosqlite"], "blob": ["aiohttp"]}
 OLDEST_JAVA = 17
 """Source: Spark 4.0, docs/index.md, "Downloading"."""
 
@@ -83,7 +77,7 @@ def check_requirements(store: str | None, consumer: str) -> None:
             POSIX system.
     """
     if os.name != "posix":
-        raise CannotBeginError("the demo runs on Linux and macOS: it kills as they do")
+        raise CannotBeginError("the demo runs on Linux and macOS only: it sends POSIX signals")
     missing = missing_packages(store, consumer)
     if missing:
         packages = [package for of_extra in missing.values() for package in of_extra]
@@ -93,26 +87,26 @@ def check_requirements(store: str | None, consumer: str) -> None:
         )
     version = java_version()
     if version is None or version < OLDEST_JAVA:
-        found = "none was found" if version is None else f"Java {version} was found"
+        installed = "none was found" if version is None else f"Java {version} was found"
         raise CannotBeginError(
-            f"the demo needs Java {OLDEST_JAVA} or newer for Spark, and {found}: install one, "
+            f"the demo needs Java {OLDEST_JAVA} or newer for Spark, and {installed}: install one, "
             "such as the package openjdk-17-jre-headless, or set JAVA_HOME"
         )
 
 
 def missing_packages(store: str | None, consumer: str) -> dict[str, list[str]]:
     """Return the missing packages by the extra that installs them."""
-    extras = ["spark", *{None: ["sql"], AZURITE: ["blob"]}.get(store, [])]
-    of_aio = DRIVERS_OF_AIO if consumer == "aio" else {}
-    found = {
-        extra: [
-            module.replace(".", "-")
-            for module in [*DRIVERS[extra], *of_aio.get(extra, [])]
-            if not _is_there(module)
-        ]
-        for extra in extras
+    is_aio = consumer == "aio"
+    modules = {"spark": ["pyspark", "pyarrow"]}
+    if store is None:
+        modules["sql"] = ["sqlalchemy", *(["aiosqlite"] if is_aio else [])]
+    elif store == AZURITE:
+        modules["blob"] = ["azure.storage.blob", *(["aiohttp"] if is_aio else [])]
+    missing = {
+        extra: [name.replace(".", "-") for name in names if not _is_installed(name)]
+        for extra, names in modules.items()
     }
-    return {extra: packages for extra, packages in found.items() if packages}
+    return {extra: packages for extra, packages in missing.items() if packages}
 
 
 def java_version() -> int | None:
@@ -126,15 +120,73 @@ def java_version() -> int | None:
     except OSError:
         return None
     # Up to version 8 the number is written 1.8.
-    found = re.search(r'version "(?:1\.)?(\d+)', ran.stderr)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', ran.stderr)
+    return int(match[1]) if match else None
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # its parent package is missing
         return False
+
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(BaseException):
+    """Raised if the user stops the demo. Not an `Exception`, so that no library swallows it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Signals:
+    """Handlers of the two signals while the demo runs."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._came: int | None = None
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Raise `Stopped` on the first signal in this block; ignore the following ones.
+
+        A second Ctrl-C must not interrupt the cleanup.
+        """
+        before = {number: signal.signal(number, self._on_signal) for number in STOP_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Defer a signal to the end of this block.
+
+        Between the start of a process and the registration of its cleanup, an exception would leave
+        it running.
+        """
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        self.check()
+
+    def check(self) -> None:
+        """Raise `Stopped` if a signal came whose exception was deferred or swallowed."""
+        if self._came is not None:
+            raise Stopped(self._came)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        for each in STOP_SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        self._came = number
+        if not self._held:
+            raise Stopped(number)
 
 
 EVENTS_A_PARTITION = 50
@@ -143,7 +195,7 @@ EVENTS_A_PARTITION = 50
 MOST_EVENTS = 200_000
 
 
-class Colour(StrEnum):
+class Client(StrEnum):
     """Client of azure-eventhub that the consumers use."""
 
     AIO = "aio"
@@ -155,26 +207,24 @@ def demo(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where the checkpoints go: a URL as `open_store` takes it, or `azurite`, which "
-            "needs Node or Docker. By default a SQLite file of the demo's own.",
+            help="Where to store the checkpoints: a URL for `open_store`, or `azurite`, which "
+            "needs Node or Docker. By default a temporary SQLite file.",
         ),
     ] = None,
     consumer: Annotated[
-        Colour, typer.Option(help="The client that both consumers use.")
-    ] = Colour.AIO,
+        Client, typer.Option(help="The client that both consumers use.")
+    ] = Client.AIO,
     events: Annotated[
         int,
         typer.Option(
             max=MOST_EVENTS,
-            help=f"Events to publish in all, at least {EVENTS_A_PARTITION} for each partition.",
+            help=f"Total number of events, at least {EVENTS_A_PARTITION} for each partition.",
         ),
     ] = 4000,
     partitions: Annotated[int, typer.Option(min=2, max=32, help="Partitions of the hub.")] = 8,
     keep: Annotated[
         bool,
-        typer.Option(
-            "--keep", help="Keep the hub up and the checkpoints there in the end, until Ctrl-C."
-        ),
+        typer.Option("--keep", help="At the end, keep the hub and the checkpoints until Ctrl-C."),
     ] = False,
 ) -> None:
     """Kill a consumer, let another one take over and PySpark resume, and count every event.
@@ -206,13 +256,13 @@ def demo(
 
 def _run(plan: Plan, keep: bool, signals: Signals) -> int:
     # Imported here, because these need the extras that were checked just now.
-    from eventhub_checkpoints.cli.demo.screen import Screen
-    from eventhub_checkpoints.cli.demo.story import keep_up, report, tell
+    from eventhub_checkpoints.cli.demo.report import Screen
+    from eventhub_checkpoints.cli.demo.story import keep_up, result, tell
 
     with ExitStack() as stack:
         with Screen() as screen:
             servers, outcomes = tell(plan, screen, signals, stack)
-        status = report(screen, outcomes)
+        status = result(screen, outcomes)
         if keep:
             keep_up(screen, servers)
     return status

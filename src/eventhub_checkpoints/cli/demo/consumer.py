@@ -6,13 +6,20 @@ processed events are saved and its partitions are released.
 """
 
 import argparse
+import asyncio
 import logging
+import signal
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from eventhub_checkpoints.cli.demo.journal import JournalWriter
-from eventhub_checkpoints.cli.demo.place import Place
+from azure.eventhub import CloseReason, EventHubConsumerClient
+from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
+
+from eventhub_checkpoints import aio, open_store
+from eventhub_checkpoints.cli.demo import programs
 from eventhub_checkpoints.errors import CheckpointStoreError
 
 SAVE_EVERY = 20
@@ -28,11 +35,17 @@ times in whole seconds."""
 KEEP_UNCONFIRMED = 2.0
 """Seconds; must be below the expiry above."""
 
+SOCKET_TIMEOUT = 0.05
+"""Seconds. The sync client waits this long on every idle partition in turn."""
+
+RECEIVING: dict[str, Any] = {"max_batch_size": 100, "starting_position": "-1"}
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 
 class Progress:
     """Processed and unsaved events by partition; the same for both clients."""
 
-    def __init__(self, journal: JournalWriter) -> None:
+    def __init__(self, journal: programs.JournalWriter) -> None:
         self._journal = journal
         self._unsaved: dict[str, list[Any]] = {}
 
@@ -42,14 +55,14 @@ class Progress:
         self._unsaved.setdefault(partition, [])
         self._journal.took(partition)
 
-    def processed(self, partition: str, events: list[Any]) -> None:
-        """Record processed events. A real program would do its work here."""
-        self._journal.processed(partition, [event.sequence_number for event in events])
-        self._unsaved.setdefault(partition, []).extend(events)
+    def processed(self, partition: str, events: list[Any]) -> Any | None:
+        """Record processed events; return the event to save, if a checkpoint is due.
 
-    def due(self, partition: str) -> Any | None:
-        """Return the event to save, if a checkpoint is due."""
-        unsaved = self._unsaved[partition]
+        A real program would do its work here.
+        """
+        self._journal.processed(partition, [event.sequence_number for event in events])
+        unsaved = self._unsaved.setdefault(partition, [])
+        unsaved.extend(events)
         return unsaved[-1] if len(unsaved) >= SAVE_EVERY else None
 
     def saved(self, partition: str, event: Any) -> None:
@@ -57,12 +70,106 @@ class Progress:
         self._unsaved[partition] = []
         self._journal.saved(partition, event.sequence_number)
 
-    def left(self, partition: str) -> Any | None:
-        """Record that the client has closed a partition; return the last unsaved event."""
+    def left(self, partition: str, reason: CloseReason) -> Any | None:
+        """Record that the client has closed a partition; return the event to save, if any."""
         self._journal.left(partition)
         # Not the last received event: its processing may have been cancelled.
         unsaved = self._unsaved.pop(partition, None)
-        return unsaved[-1] if unsaved else None
+        # The new owner of a lost partition saves its checkpoints.
+        return unsaved[-1] if unsaved and reason is CloseReason.SHUTDOWN else None
+
+
+async def consume_aio(addresses: programs.Addresses, progress: Progress) -> None:
+    """Consume with the aio client until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+    async def on_initialize(context: Any) -> None:
+        progress.took(context.partition_id)
+
+    async def on_batch(context: Any, events: list[Any]) -> None:
+        await save(context, progress.processed(context.partition_id, events))
+
+    async def on_close(context: Any, reason: CloseReason) -> None:
+        await save(context, progress.left(context.partition_id, reason))
+
+    async def save(context: Any, event: Any | None) -> None:
+        if event is not None:
+            await context.update_checkpoint(event)
+            progress.saved(context.partition_id, event)
+
+    async with aio.open_store(addresses.store_url, keep_unconfirmed=KEEP_UNCONFIRMED) as store:
+        client = AioEventHubConsumerClient.from_connection_string(
+            addresses.connection_string,
+            programs.CONSUMER_GROUP,
+            checkpoint_store=store,
+            **BALANCING,
+        )
+        async with client:
+            receiving = asyncio.create_task(
+                client.receive_batch(
+                    on_batch,
+                    on_partition_initialize=on_initialize,
+                    on_partition_close=on_close,
+                    **RECEIVING,
+                )
+            )
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait([receiving, stopping], return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            await client.close()
+            # After `close` it only sleeps until its next load balancing.
+            receiving.cancel()
+            with suppress(asyncio.CancelledError):
+                await receiving
+
+
+def consume_sync(addresses: programs.Addresses, progress: Progress) -> None:
+    """Consume with the sync client until SIGTERM or SIGINT."""
+    stop = threading.Event()
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda *_: stop.set())
+
+    def on_initialize(context: Any) -> None:
+        progress.took(context.partition_id)
+
+    def on_batch(context: Any, events: list[Any]) -> None:
+        save(context, progress.processed(context.partition_id, events))
+
+    def on_close(context: Any, reason: CloseReason) -> None:
+        save(context, progress.left(context.partition_id, reason))
+
+    def save(context: Any, event: Any | None) -> None:
+        if event is not None:
+            context.update_checkpoint(event)
+            progress.saved(context.partition_id, event)
+
+    with open_store(addresses.store_url, keep_unconfirmed=KEEP_UNCONFIRMED) as store:
+        client = EventHubConsumerClient.from_connection_string(
+            addresses.connection_string,
+            programs.CONSUMER_GROUP,
+            checkpoint_store=store,
+            socket_timeout=SOCKET_TIMEOUT,
+            **BALANCING,
+        )
+
+        def receive() -> None:
+            try:
+                client.receive_batch(
+                    on_batch,
+                    on_partition_initialize=on_initialize,
+                    on_partition_close=on_close,
+                    **RECEIVING,
+                )
+            finally:
+                stop.set()
+
+        receiving = threading.Thread(target=receive)
+        receiving.start()
+        stop.wait()
+        client.close()
+        receiving.join()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -72,13 +179,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--journal", type=Path, help="file for what is done; default: the screen")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    progress = Progress(JournalWriter(options.journal))
+    progress = Progress(programs.JournalWriter(options.journal))
     try:
+        addresses = programs.addresses_from_environment()
         if options.consumer == "aio":
-            from eventhub_checkpoints.cli.demo.consumer_aio import consume
+            asyncio.run(consume_aio(addresses, progress))
         else:
-            from eventhub_checkpoints.cli.demo.consumer_sync import consume
-        consume(Place.from_environment(), progress)
+            consume_sync(addresses, progress)
     except CheckpointStoreError as error:
         print(error, file=sys.stderr)
         return 1

@@ -9,7 +9,7 @@ from typing import Self
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from eventhub_checkpoints.cli.demo.place import hub_from_environment
+from eventhub_checkpoints.cli.demo.programs import HUB_VARIABLE, from_environment
 
 
 class Publisher:
@@ -33,7 +33,7 @@ class Publisher:
         """
         numbers = range(self.total, self.total + count)
         for partition in self.sent:
-            mine = [one for one in numbers if one % len(self.sent) == int(partition)]
+            mine = [number for number in numbers if number % len(self.sent) == int(partition)]
             if mine:
                 self._send(partition, mine)
         self.total += count
@@ -53,8 +53,8 @@ class Publisher:
 
     def published(self, partition: str) -> range:
         """Return the sequence numbers that the hub reports."""
-        found = self._client.get_partition_properties(partition)
-        first, last = found["beginning_sequence_number"], found["last_enqueued_sequence_number"]
+        known = self._client.get_partition_properties(partition)
+        first, last = known["beginning_sequence_number"], known["last_enqueued_sequence_number"]
         # An empty partition reports -1 as its last event, and the next event as its first.
         return range(max(first, 0), last + 1)
 
@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Send more events to the demo's hub.")
     parser.add_argument("count", type=int, nargs="?", default=100, help="default: 100")
     count = parser.parse_args(arguments).count
-    hub = hub_from_environment()
+    hub = from_environment(HUB_VARIABLE)
     with EventHubProducerClient.from_connection_string(hub) as client:
         partitions = len(client.get_partition_ids())
     with Publisher(hub, partitions) as publisher:

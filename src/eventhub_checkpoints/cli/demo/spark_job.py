@@ -14,9 +14,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
 
-from eventhub_checkpoints.cli.demo.journal import JournalWriter
-from eventhub_checkpoints.cli.demo.place import CONSUMER_GROUP, HUB_VARIABLE, STORE_VARIABLE, Place
-from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.cli.demo import programs
 from eventhub_checkpoints.spark import CheckpointPublisher
 
 
@@ -24,8 +22,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Read the rest of the hub."""
     parser = argparse.ArgumentParser(description="Read what follows the checkpoints, with Spark.")
     parser.add_argument("--journal", type=Path, help="file for what is read; default: the screen")
-    journal = JournalWriter(parser.parse_args(arguments).journal)
-    place = Place.from_environment()
+    journal = programs.JournalWriter(parser.parse_args(arguments).journal)
+    addresses = programs.addresses_from_environment()
     # Spark's Python workers need this interpreter, in which this package is installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -35,30 +33,31 @@ def main(arguments: list[str] | None = None) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    stream(spark, place, journal)
+    stream(spark, addresses, journal)
     spark.stop()
 
 
-def stream(spark: SparkSession, place: Place, journal: JournalWriter) -> None:
+def stream(
+    spark: SparkSession, addresses: programs.Addresses, journal: programs.JournalWriter
+) -> None:
     """Read everything after the checkpoints once, and publish the progress to the store."""
 
     def note(batch: DataFrame, _batch_id: int) -> None:
-        found = defaultdict(list)
+        numbers_by_partition = defaultdict(list)
         for row in batch.select("partition", "sequenceNumber").collect():
-            found[row.partition].append(row.sequenceNumber)
-        for partition, numbers in found.items():
+            numbers_by_partition[row.partition].append(row.sequenceNumber)
+        for partition, numbers in numbers_by_partition.items():
             journal.processed(partition, numbers)
 
-    hub = HubAddress.from_connection_string(place.connection_string, CONSUMER_GROUP)
     events = (
         spark.readStream.format("eventhubs")
-        .option("connectionString", f"env:{HUB_VARIABLE}")
-        .option("checkpointStore", f"env:{STORE_VARIABLE}")
+        .option("connectionString", f"env:{programs.HUB_VARIABLE}")
+        .option("checkpointStore", f"env:{programs.STORE_VARIABLE}")
         .load()
     )
     with (
         TemporaryDirectory() as location,
-        CheckpointPublisher(place.store_url, hub.scope()) as publisher,
+        CheckpointPublisher(addresses.store_url, addresses.scope) as publisher,
     ):
         publisher.attach(spark)
         query = (

@@ -1,7 +1,11 @@
-"""Participants of the demo, and waiting for conditions."""
+"""Parts of the demo: hub, storage, publisher, consumers and the Spark job; and waiting for them."""
 
+import importlib.util
+import json
+import os
 import sys
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -9,15 +13,60 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eventhub_checkpoints.cli.children import Child, ChildError
-from eventhub_checkpoints.cli.demo.journal import JournalReader
+from eventhub_checkpoints.cli.demo.command import Signals
+from eventhub_checkpoints.cli.demo.programs import Addresses, JournalReader
 from eventhub_checkpoints.cli.demo.publisher import Publisher
-from eventhub_checkpoints.cli.demo.screen import PartitionRow, Screen
-from eventhub_checkpoints.cli.demo.servers import Servers
-from eventhub_checkpoints.cli.demo.signals import Signals
+from eventhub_checkpoints.cli.demo.report import PartitionRow, Screen
+from eventhub_checkpoints.cli.demo.storage import Storage
 from eventhub_checkpoints.errors import CheckpointStoreError
 
+HUB_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Hub that only this demo uses, and the storage of its checkpoints."""
+
+    addresses: Addresses
+    storage: Storage
+
+    def stored_checkpoints(self) -> dict[str, int]:
+        """Return the stored sequence number of each partition's checkpoint."""
+        return self.storage.checkpoints(self.addresses.scope)
+
+
+def start_servers(
+    stack: ExitStack, signals: Signals, storage: Storage, folder: Path, partitions: int
+) -> Servers:
+    """Start hub and storage; the stack stops them.
+
+    Raises:
+        AzuriteError: Azurite did not start.
+        ChildError: the hub did not start.
+    """
+    hub = start_hub(stack, signals, folder, partitions)
+    return Servers(Addresses(hub, storage.start(stack, Addresses(hub, "").scope)), storage)
+
+
+def start_hub(stack: ExitStack, signals: Signals, folder: Path, partitions: int) -> str:
+    """Start a local hub in a separate process; return its connection string."""
+    log = folder / "hub.log"
+    # A unique name, because the user's store may have rows of an earlier hub on the same port.
+    name = f"orders-{uuid.uuid4().hex[:12]}"
+    module = "eventhub_checkpoints.localhub"
+    command = [sys.executable, "-P", "-m", module, "--hub", f"{name}={partitions}", "--json"]
+    with signals.held_back():
+        hub = stack.enter_context(Child(command, log=log, name="the local hub"))
+
+    def announced() -> str | None:
+        lines = log.read_text().splitlines(keepends=True)
+        return next((line for line in lines if line[0] == "{" and line[-1] == "\n"), None)
+
+    return str(json.loads(hub.wait_ready(announced, HUB_SECONDS))["connection_string"])
+
+
 TICK_SECONDS = 0.1
-ASK_SECONDS = 0.5
+LIST_SECONDS = 0.5
 """Interval of reading the stored checkpoints."""
 
 PATIENCE_SECONDS = 60
@@ -70,12 +119,12 @@ class Stage:
         self.screen, self.servers, self.publisher = screen, servers, publisher
         self.consumers: list[Program] = []
         self._checkpoints: dict[str, int] = {}
-        self._asked_at = 0.0
+        self._listed_at = 0.0
         self._seen: dict[str, set[int]] = defaultdict(set)
 
-    def start_consumer(self, name: str, colour: str) -> Program:
+    def start_consumer(self, name: str, client: str) -> Program:
         """Start a consumer process."""
-        self.consumers.append(self.start("consumer", name, "--consumer", colour))
+        self.consumers.append(self.start("consumer", name, "--consumer", client))
         return self.consumers[-1]
 
     def start(
@@ -93,7 +142,7 @@ class Stage:
                 # must not import the user's files as modules.
                 env={
                     "PYTHONSAFEPATH": "1",
-                    **self.servers.place.variables,
+                    **self.servers.addresses.variables,
                     **(environment or {}),
                 },
                 name=called,
@@ -126,7 +175,7 @@ class Stage:
             elif time.monotonic() - changed_at > PATIENCE_SECONDS:
                 raise DemoError(
                     f"not reached: {what}; nothing has changed for {PATIENCE_SECONDS} s"
-                    + "".join(one.last_words() for one in self.consumers)
+                    + "".join(consumer.last_words() for consumer in self.consumers)
                 )
 
     def linger(self, seconds: float) -> None:
@@ -146,7 +195,7 @@ class Stage:
             self.publisher.publish(count)
 
     def _known(self) -> object:
-        held = [sorted(one.journal.held) for one in self.consumers]
+        held = [sorted(consumer.journal.held) for consumer in self.consumers]
         return self.publisher.total, self.processed, held, self._checkpoints
 
     def look(self) -> None:
@@ -156,18 +205,20 @@ class Stage:
             ChildError: a consumer exited unexpectedly.
         """
         self._signals.check()
-        for one in self.consumers:
-            for partition, number in one.journal.read():
+        for each in self.consumers:
+            for partition, number in each.journal.read():
                 self._seen[partition].add(number)
-            if one.runs and (status := one.child.poll()) is not None:
-                raise ChildError(f"{one.child.name} ended with status {status}{one.last_words()}")
-        if time.monotonic() - self._asked_at > ASK_SECONDS:
+            if each.runs and (status := each.child.poll()) is not None:
+                raise ChildError(f"{each.child.name} ended with status {status}{each.last_words()}")
+        if time.monotonic() - self._listed_at > LIST_SECONDS:
             self._checkpoints = self.servers.stored_checkpoints()
-            self._asked_at = time.monotonic()
+            self._listed_at = time.monotonic()
         self.screen.show([self._row(partition) for partition in self.publisher.sent])
 
     def _row(self, partition: str) -> PartitionRow:
-        holders = [one.name for one in self.consumers if one.runs and partition in one.journal.held]
+        holders = [
+            each.name for each in self.consumers if each.runs and partition in each.journal.held
+        ]
         return PartitionRow(
             partition,
             " ".join(holders),
@@ -175,3 +226,47 @@ class Stage:
             len(self._seen[partition]),
             self._checkpoints.get(partition),
         )
+
+
+SPARK_SECONDS = 240
+"""Timeout of the whole job. Java and PySpark start slowly on a busy machine."""
+
+JAVA_FOR_A_SHORT_JOB = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""No second compiler and no parallel collector: measured 9 s of CPU time instead of 16 s."""
+
+
+def read_with_spark(stage: Stage) -> dict[str, list[int]]:
+    """Run the job; return the sequence numbers that it read, by partition.
+
+    Raises:
+        ChildError: it failed, or did not finish in time; has the end of its log.
+    """
+    job = stage.start("spark_job", "", environment=spark_environment(stage.folder))
+    deadline = time.monotonic() + SPARK_SECONDS
+    while (status := job.child.poll()) is None and time.monotonic() < deadline:
+        time.sleep(TICK_SECONDS)
+        stage.look()
+    if status != 0:
+        ended = "still runs" if status is None else f"ended with status {status}"
+        raise ChildError(f"the PySpark job {ended}{job.last_words()}")
+    job.journal.read()
+    return job.journal.events
+
+
+def spark_environment(folder: Path) -> dict[str, str]:
+    """Return variables that restrict Spark to this PySpark, machine and folder."""
+    spec = importlib.util.find_spec("pyspark")
+    home = str(Path(spec.origin).parent) if spec and spec.origin else ""
+    scratch = folder / "spark-scratch"
+    scratch.mkdir()
+    java = f"{JAVA_FOR_A_SHORT_JOB} -XX:-UsePerfData -Djava.io.tmpdir={scratch}"
+    return {
+        # Another Spark on this machine may be of another version.
+        "SPARK_HOME": home,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "TMPDIR": str(scratch),
+        "JAVA_TOOL_OPTIONS": f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {java}".strip(),
+    }

@@ -4,13 +4,17 @@ import asyncio
 import sqlite3
 import sys
 import uuid
-from contextlib import ExitStack, closing
+from abc import ABC, abstractmethod
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any
+
+from azure.core.exceptions import AzureError
 
 from eventhub_checkpoints import aio, open_store
 from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.base import BaseCheckpointStore
+from eventhub_checkpoints.cli.azurite import Azurite
 from eventhub_checkpoints.errors import ConfigurationError, StoreError, StoreNotReadyError
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Scope
@@ -22,14 +26,48 @@ ANSWER_SECONDS = 15.0
 ROWS = "SELECT partition_id, sequence_number FROM eventhub_checkpoints_checkpoint"
 OF_SCOPE = "fully_qualified_namespace = ? AND eventhub_name = ? AND consumer_group = ?"
 
+API_VERSION = "2019-07-07"
+"""API version of Blob storage: a running emulator may not support a newer one."""
 
-class GivenStorage:
+AZURITE = "azurite"
+"""Value of `--store` that is not a URL."""
+
+
+class Storage(ABC):
+    """Storage of the checkpoints.
+
+    Attributes:
+        source: human-readable description, without secrets.
+        look: a command that shows the stored rows; None if there is none.
+        is_own: whether only the demo uses it, so that the user may experiment with it.
+    """
+
+    source: str
+    look: str | None = None
+    is_own = True
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Check that it can be used, before anything is started; raises `CheckpointStoreError`."""
+
+    @abstractmethod
+    def start(self, stack: ExitStack, scope: Scope) -> str:
+        """Prepare it for the rows of a scope, and return its URL.
+
+        The stack stops what is started here, and removes what the demo stores.
+        """
+
+    @abstractmethod
+    def checkpoints(self, scope: Scope) -> dict[str, int]:
+        """Return the stored sequence number of each partition's checkpoint."""
+
+
+class UserStorage(Storage):
     """Store of the user, from which the demo removes only its own rows at the end.
 
     Created containers and tables are kept: they may be in use by then.
     """
 
-    look: str | None = None
     is_own = False
     _reader: BaseCheckpointStore
 
@@ -42,7 +80,7 @@ class GivenStorage:
         rehearsal = Scope("ehcp-demo", f"rehearsal-{uuid.uuid4().hex[:12]}", "$Default")
         with self._opened() as store:
             if isinstance(store, MemoryCheckpointStore):
-                raise ConfigurationError("its rows are in one process, and the consumers are two")
+                raise ConfigurationError("its rows are in one process, but there are two consumers")
             # First, so that nothing is written without the privilege to delete it.
             self._delete_or_create(store, rehearsal)
             row = {"partition_id": "0", "offset": "", "sequence_number": 0}
@@ -51,7 +89,7 @@ class GivenStorage:
             finally:  # Ctrl-C too
                 self._remover(store).delete_scope(*rehearsal)
         if self._consumer == "aio":
-            asyncio.run(self._ask_as_the_consumers_will(rehearsal))
+            asyncio.run(self._list_as_the_consumers_will(rehearsal))
 
     def _delete_or_create(self, store: BaseCheckpointStore, scope: Scope) -> None:
         try:
@@ -61,7 +99,7 @@ class GivenStorage:
             store.create()
             self._remover(store).delete_scope(*scope)
 
-    async def _ask_as_the_consumers_will(self, scope: Scope) -> None:
+    async def _list_as_the_consumers_will(self, scope: Scope) -> None:
         # The aio store has another driver, which may be missing.
         store = aio.open_store(self._url, operation_timeout=ANSWER_SECONDS)
         async with store:
@@ -103,7 +141,7 @@ class GivenStorage:
         return {row["partition_id"]: row["sequence_number"] for row in rows}
 
 
-class SqliteFile(GivenStorage):
+class SqliteFile(UserStorage):
     """SQLite file in the demo's folder: needs no installation and no server."""
 
     is_own = True
@@ -125,56 +163,69 @@ class SqliteFile(GivenStorage):
             return dict(connection.execute(f"{ROWS} WHERE {OF_SCOPE}", tuple(scope.folded)))
 
 
-AZURITE = "azurite"
-"""Value of `--store` that is not a URL."""
+class AzuriteStorage(Storage):
+    """Azurite, started here or by the user, with a container for this demo.
 
-
-class Storage(Protocol):
-    """Storage of the checkpoints.
-
-    Attributes:
-        source: human-readable description, without secrets.
-        look: a command that shows the stored rows; None if there is none.
-        is_own: whether only the demo uses it, so that the user may experiment with it.
+    Raises:
+        AzuriteMissingError: Azurite cannot be run on this machine.
     """
 
-    source: str
-    look: str | None
-    is_own: bool
+    _container: Any
+
+    def __init__(self) -> None:
+        self._azurite = Azurite()
+        self.source = f"Azurite, {self._azurite.source}"
 
     def prepare(self) -> None:
-        """Check the requirements, before anything is started.
-
-        Raises:
-            CheckpointStoreError: it cannot be used.
-        """
+        """Download Azurite, unless it is installed."""
+        self._azurite.install()
 
     def start(self, stack: ExitStack, scope: Scope) -> str:
-        """Prepare it for the rows of a scope, and return its URL.
+        """Start Azurite and create a container in it."""
+        # Imported here: it needs the extra `blob`, which no other storage of the demo does.
+        from azure.storage.blob import ContainerClient
 
-        Args:
-            stack: stops what is started here, and removes what the demo stores.
-            scope: the hub and the consumer group of this demo.
-        """
+        # Before the start, so that no exception can come between.
+        stack.callback(self._azurite.stop)
+        self._azurite.start()
+        self._container = stack.enter_context(
+            ContainerClient.from_connection_string(
+                self._azurite.connection_string,
+                f"demo-{uuid.uuid4().hex[:8]}",
+                api_version=API_VERSION,
+                retry_total=1,
+            )
+        )
+        self._container.create_container()
+        stack.callback(self._delete)
+        return f"{self._azurite.endpoint}/{self._container.container_name}"
+
+    def _delete(self) -> None:
+        # The user's emulator keeps running. One that has died has nothing to delete.
+        with suppress(AzureError):
+            self._container.delete_container()
 
     def checkpoints(self, scope: Scope) -> dict[str, int]:
-        """Return the stored sequence number of each partition's checkpoint."""
+        """Read from the blobs.
+
+        Not through this package's store, because the demo is to verify that store.
+        """
+        stored = {}
+        for blob in self._container.list_blobs(include=["metadata"]):
+            *_, kind, partition = blob.name.split("/")
+            if kind == "checkpoint":
+                stored[partition] = int(blob.metadata["sequencenumber"])
+        return stored
 
 
-def chosen(store: str | None, consumer: str, folder: Path) -> Storage:
+def storage_of(store: str | None, consumer: str, folder: Path) -> Storage:
     """Return the storage that `--store` names.
 
     Args:
         store: `azurite` or a URL; None for a SQLite file in `folder`.
         consumer: the client that the consumers use.
         folder: the demo's folder.
-
-    Raises:
-        MissingDriverError: its driver is not installed.
     """
     if store == AZURITE:
-        # Imported here: it needs the extra `blob`, which no other storage of the demo does.
-        from eventhub_checkpoints.cli.demo.storage_azurite import AzuriteStorage
-
         return AzuriteStorage()
-    return SqliteFile(folder, consumer) if store is None else GivenStorage(store, consumer)
+    return SqliteFile(folder, consumer) if store is None else UserStorage(store, consumer)

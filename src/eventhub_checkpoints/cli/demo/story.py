@@ -9,34 +9,31 @@ from tempfile import TemporaryDirectory
 
 import typer
 
-from eventhub_checkpoints.cli.demo.command import CannotBeginError, Plan
-from eventhub_checkpoints.cli.demo.place import HUB_VARIABLE, STORE_VARIABLE
+from eventhub_checkpoints.cli.demo import stage as stages
+from eventhub_checkpoints.cli.demo.command import CannotBeginError, Plan, Signals, Stopped
+from eventhub_checkpoints.cli.demo.programs import HUB_VARIABLE, STORE_VARIABLE
 from eventhub_checkpoints.cli.demo.publisher import Publisher
-from eventhub_checkpoints.cli.demo.screen import Screen
-from eventhub_checkpoints.cli.demo.servers import Servers
-from eventhub_checkpoints.cli.demo.signals import Signals, Stopped
-from eventhub_checkpoints.cli.demo.spark_step import read_with_spark
-from eventhub_checkpoints.cli.demo.stage import DemoError, Program, Stage
-from eventhub_checkpoints.cli.demo.storage import Storage, chosen
-from eventhub_checkpoints.cli.demo.verdict import PartitionOutcome, broken_promises
+from eventhub_checkpoints.cli.demo.report import PartitionOutcome, Screen, broken_promises
+from eventhub_checkpoints.cli.demo.stage import DemoError, Program, Servers, Stage
+from eventhub_checkpoints.cli.demo.storage import Storage, storage_of
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.registry import shown
 
 
-def report(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
+def result(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
     """Show the table and whether every promise was kept; return the exit status."""
     screen.results(outcomes)
     broken = broken_promises(outcomes)
     if broken:
         typer.echo("\n".join(["The demo has FAILED:", *broken]), err=True)
         return 1
-    twice = sum(one.twice for one in outcomes)
-    read = sum(len(one.read_by_spark) for one in outcomes)
+    twice = sum(outcome.twice for outcome in outcomes)
+    read = sum(len(outcome.read_by_spark) for outcome in outcomes)
     screen.say(
         f"Nothing was lost. {twice} events were processed twice: they were not saved yet when A "
-        "was killed,\nor when a partition went from one consumer to the other.\n"
-        f"Spark read the {read} events after the checkpoints, no other one and none twice, and "
-        "left its\nown progress in the store: a consumer that came after it had nothing to read."
+        "was killed,\nor when a partition moved from one consumer to the other.\n"
+        f"Spark read exactly the {read} events after the checkpoints, each once, and stored its "
+        "progress:\na consumer that started afterwards had nothing left to read."
     )
     screen.step("done")
     return 0
@@ -44,7 +41,7 @@ def report(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
 
 def keep_up(screen: Screen, servers: Servers) -> None:
     """Print what can be tried, and wait for Ctrl-C."""
-    screen.say("The hub and the checkpoints stay until Ctrl-C. In another terminal:")
+    screen.say("The hub and the checkpoints are kept until Ctrl-C. In another terminal:")
     for line in what_to_try(servers):
         screen.say(f"  {line}")
     try:
@@ -59,15 +56,15 @@ def what_to_try(servers: Servers) -> Iterator[str]:
     """Yield shell commands, without a secret of the user."""
     # With the full path, because the other terminal may use another environment.
     program = f"{sys.executable} -m eventhub_checkpoints"
-    place, storage = servers.place, servers.storage
-    yield f"export {HUB_VARIABLE}='{place.connection_string}'"
+    addresses, storage = servers.addresses, servers.storage
+    yield f"export {HUB_VARIABLE}='{addresses.connection_string}'"
     # The masked part may be a password.
-    is_whole = shown(place.store_url) == place.store_url
-    told = f"'{place.store_url}'" if is_whole else "...  # what you gave as --store"
-    yield f"export {STORE_VARIABLE}={told}"
-    yield f"{program}.cli.demo.publisher  # sends 100 events more"
-    yield f"{program}.cli.demo.consumer   # goes on from the checkpoints, until Ctrl-C"
-    yield f"{program}.cli.demo.spark_job  # streams what follows the checkpoints"
+    is_whole = shown(addresses.store_url) == addresses.store_url
+    value = f"'{addresses.store_url}'" if is_whole else "...  # the value of --store"
+    yield f"export {STORE_VARIABLE}={value}"
+    yield f"{program}.cli.demo.publisher  # sends 100 more events"
+    yield f"{program}.cli.demo.consumer   # resumes from the checkpoints, until Ctrl-C"
+    yield f"{program}.cli.demo.spark_job  # streams the events after the checkpoints"
     if storage.is_own:
         yield f'{program}.conformance "${STORE_VARIABLE}"'
     if storage.look is not None:
@@ -101,10 +98,10 @@ def tell(
     stage = set_up(plan, screen, signals, stack)
     share_and_kill(stage, plan)
     take_over_and_stop(stage, plan)
-    found = stage.servers.stored_checkpoints()
+    checkpoints = stage.servers.stored_checkpoints()
     read = go_on_with_spark(stage, plan)
     return_to_a_consumer(stage, plan)
-    return stage.servers, outcomes(stage, found, read)
+    return stage.servers, outcomes(stage, checkpoints, read)
 
 
 def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> Stage:
@@ -114,9 +111,10 @@ def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> St
         temporary = TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(temporary))
     storage = prepared_storage(plan, folder, screen)
-    servers = Servers.start(stack, signals, storage, folder, plan.partitions)
+    servers = stages.start_servers(stack, signals, storage, folder, plan.partitions)
     screen.step(f"a local hub with {plan.partitions} partitions is up")
-    publisher = stack.enter_context(Publisher(servers.place.connection_string, plan.partitions))
+    hub = servers.addresses.connection_string
+    publisher = stack.enter_context(Publisher(hub, plan.partitions))
     return Stage(stack, signals, screen, folder, servers, publisher, plan.events // TICKS)
 
 
@@ -127,19 +125,19 @@ def prepared_storage(plan: Plan, folder: Path, screen: Screen) -> Storage:
         CannotBeginError: it cannot be used.
     """
     try:
-        storage = chosen(plan.store, plan.consumer, folder)
+        storage = storage_of(plan.store, plan.consumer, folder)
         screen.step(f"checkpoints go to {storage.source}")
         storage.prepare()
     except CheckpointStoreError as error:
-        place = "a SQLite file" if plan.store is None else repr(shown(plan.store))
-        raise CannotBeginError(f"the checkpoints cannot go to {place}: {error}") from error
+        target = "a SQLite file" if plan.store is None else repr(shown(plan.store))
+        raise CannotBeginError(f"the checkpoints cannot go to {target}: {error}") from error
     return storage
 
 
 def share_and_kill(stage: Stage, plan: Plan) -> None:
     """Let two consumers share the hub, and kill one in the middle of its work."""
     first, second = (stage.start_consumer(name, plan.consumer) for name in "AB")
-    stage.screen.step(f"consumers A and B ({plan.consumer}) are started, the publisher begins")
+    stage.screen.step(f"consumers A and B ({plan.consumer}) are started, the publisher starts")
     stage.until(
         lambda: shared_evenly(plan.partitions, first, second),
         "A and B share the partitions evenly",
@@ -149,7 +147,7 @@ def share_and_kill(stage: Stage, plan: Plan) -> None:
     stage.until(
         lambda: (
             stage.processed >= plan.processed_at_the_kill
-            and all(one.journal.count for one in stage.consumers)
+            and all(consumer.journal.count for consumer in stage.consumers)
         ),
         f"A and B have processed {plan.processed_at_the_kill} events",
         publish_to=plan.sent_at_the_kill,
@@ -177,7 +175,7 @@ def take_over_and_stop(stage: Stage, plan: Plan) -> None:
     )
     survivor.runs = False
     if (status := survivor.child.stop(STOP_SECONDS)) != 0:
-        raise DemoError(f"B was told to stop: status {status}{survivor.last_words()}")
+        raise DemoError(f"B did not stop cleanly: status {status}{survivor.last_words()}")
     stage.screen.step(f"{plan.consumed} events are published and processed; B is stopped")
 
 
@@ -187,7 +185,7 @@ def go_on_with_spark(stage: Stage, plan: Plan) -> dict[str, list[int]]:
     stage.publisher.publish(rest)
     stage.look()
     stage.screen.step(f"{rest} more events are published; PySpark starts at the checkpoints")
-    read = read_with_spark(stage)
+    read = stages.read_with_spark(stage)
     stage.screen.step(
         f"PySpark has read {sum(map(len, read.values()))} events and written its progress back"
     )
@@ -201,32 +199,33 @@ def return_to_a_consumer(stage: Stage, plan: Plan) -> None:
     stage.linger(IDLE_SECONDS)
     last.runs = False
     if (status := last.child.stop(STOP_SECONDS)) != 0:
-        raise DemoError(f"C was told to stop: status {status}{last.last_words()}")
+        raise DemoError(f"C did not stop cleanly: status {status}{last.last_words()}")
     stage.look()
     stage.screen.step(f"consumer C has found {last.journal.count} events left to read")
 
 
 def outcomes(
-    stage: Stage, found: Mapping[str, int], read: Mapping[str, list[int]]
+    stage: Stage, checkpoints: Mapping[str, int], read: Mapping[str, list[int]]
 ) -> list[PartitionOutcome]:
     """Return the outcome of each partition, with each number from its original source.
 
     Args:
-        found: the checkpoints before Spark.
+        checkpoints: those before Spark.
         read: the sequence numbers that Spark read.
     """
     left = stage.servers.stored_checkpoints()
-    *before, after = [one.journal for one in stage.consumers]
+    *before, after = [consumer.journal for consumer in stage.consumers]
     return [
         PartitionOutcome(
             partition=partition,
             sent=sent,
             published=stage.publisher.published(partition),
-            processed=[number for one in before for number in one.events[partition]],
+            processed=[number for journal in before for number in journal.events[partition]],
             saved=max(
-                (one.saved[partition] for one in before if partition in one.saved), default=None
+                (each.saved[partition] for each in before if partition in each.saved),
+                default=None,
             ),
-            checkpoint=found.get(partition),
+            checkpoint=checkpoints.get(partition),
             read_by_spark=read.get(partition, []),
             checkpoint_of_spark=left.get(partition),
             read_after_spark=after.events[partition],
@@ -237,7 +236,7 @@ def outcomes(
 
 def shared_evenly(partitions: int, *consumers: Program) -> bool:
     """Return whether each partition has one owner, and each consumer at least a fair share."""
-    held: Sequence[set[str]] = [one.journal.held for one in consumers]
+    held: Sequence[set[str]] = [consumer.journal.held for consumer in consumers]
     if sum(map(len, held)) != partitions or len(set().union(*held)) != partitions:
         return False
     return min(map(len, held)) >= partitions // len(consumers)

@@ -1,4 +1,4 @@
-"""Checks of time: timeouts of calls, concurrency, and clocks."""
+"""Checks of time: timeouts, concurrency (G10), and clocks (G6)."""
 
 import time
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from eventhub_checkpoints.conformance.clients import Row
 from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.faults import ALWAYS, HANGS, Fault
 from eventhub_checkpoints.conformance.harness import Subject, race, raising
@@ -17,16 +18,28 @@ SLACK = 1.0
 """Additional seconds that it may take on a busy machine."""
 
 
-def seconds(function: Callable[[], object]) -> float:
-    """How long a call takes."""
+LONG = 1.8
+"""Seconds for which a stalled backend does not answer: longer than a call may take."""
+STALL = ("stall", BASE)
+
+
+def ends_in_time(function: Callable[..., object], *args: object) -> None:
+    """Call the function, which must return before the bound."""
     start = time.monotonic()
-    function()
-    return time.monotonic() - start
+    function(*args)
+    took = time.monotonic() - start
+    assert took < BOUND + SLACK, f"it took {took:.1f} s, {BOUND} s were allowed"
+
+
+def is_new(row: Row, ahead: float) -> None:
+    """Check the age of an ownership that was claimed now, on a clock that is ahead."""
+    age = time.time() - row["last_modified_time"]
+    assert abs(age) < 5.0, f"{ahead:+.0f} s of the backend's clock made its age {age:.0f} s"
 
 
 @check("G10", needs=(BASE,))
 def a_hung_list_ends(s: Subject) -> None:
-    """A list that nobody answers ends after `operation_timeout`, as unavailable."""
+    """A list without an answer ends after `operation_timeout`, as unavailable."""
     s.client.set(operation_timeout=BOUND)
     faults = s.faults()
     for hook, ask in (
@@ -34,52 +47,48 @@ def a_hung_list_ends(s: Subject) -> None:
         ("read_checkpoints", s.client.list_checkpoints),
     ):
         faults.plan(hook, HANGS, times=ALWAYS)
-        took = seconds(partial(raising, StoreUnavailableError, ask))
-        assert took < BOUND + SLACK, f"{hook} took {took:.1f} s, {BOUND} s were allowed"
+        ends_in_time(raising, StoreUnavailableError, ask)
 
 
 @check("G10", "G2", needs=(BASE,))
 def a_hung_batch_ends(s: Subject) -> None:
-    """A batch of claims that nobody answers ends after `operation_timeout`, and wins nothing."""
+    """A batch of claims without an answer ends after `operation_timeout`, and wins nothing."""
     s.client.set(operation_timeout=BOUND)
     s.faults().plan("try_claim", HANGS, times=ALWAYS)
-    won: list[Any] = []
-    batch = [s.client.proposal(one, "a") for one in "012"]
-    took = seconds(lambda: won.extend(s.client.claim_ownership(batch)))
+    won: list[Row] = []
+    batch = s.client.proposals("012", "a")
+    ends_in_time(lambda: won.extend(s.client.claim_ownership(batch)))
     assert won == [], "claims without an answer were returned as won"
-    assert took < BOUND + SLACK, f"it took {took:.1f} s, {BOUND} s were allowed"
 
 
 @check("G10", "G2", needs=(BASE,))
 def a_hung_claim_spares_the_others(s: Subject) -> None:
-    """One claim that nobody answers does not cost the others of its batch."""
+    """One claim without an answer does not lose the others of its batch."""
     s.client.set(operation_timeout=2 * BOUND)
     faults = s.faults()
     faults.must_claim_singly()
     faults.plan("try_claim", HANGS, times=ALWAYS, partition_id="1")
-    batch = [s.client.proposal(one, "a") for one in "012"]
+    batch = s.client.proposals("012", "a")
     won = [row["partition_id"] for row in s.client.claim_ownership(batch)]
     assert won == ["0", "2"], f"1 was hung; of 0 and 2, {won} was won"
 
 
 @check("G10", needs=(BASE,))
 def a_hung_checkpoint_ends(s: Subject) -> None:
-    """A checkpoint that nobody answers ends after `write_timeout`, also behind another."""
+    """A checkpoint without an answer ends after `write_timeout`, even if it waits for another."""
     s.client.set(write_timeout=BOUND)
     s.faults().plan("write_checkpoint", HANGS, times=ALWAYS)
     save = partial(raising, StoreUnavailableError, s.client.save, "0", 7)
-    took = seconds(lambda: race([save, save]))
-    assert took < BOUND + SLACK, f"it took {took:.1f} s, {BOUND} s were allowed"
+    ends_in_time(race, [save, save])
 
 
 @check("G10", "G8", needs=(BASE,))
 def a_hung_release_ends(s: Subject) -> None:
-    """A release that nobody answers ends after `write_timeout`, and raises nothing."""
+    """A release without an answer ends after `write_timeout`, and raises nothing."""
     mine = s.client.take("0", "a")
     s.client.set(write_timeout=BOUND)
     s.faults().plan("try_claim", HANGS, times=ALWAYS)
-    took = seconds(lambda: s.client.release(mine))
-    assert took < BOUND + SLACK, f"it took {took:.1f} s, {BOUND} s were allowed"
+    ends_in_time(s.client.release, mine)
 
 
 @check("G10", needs=(BASE,))
@@ -88,7 +97,7 @@ def claims_of_a_batch_run_side_by_side(s: Subject) -> None:
     faults = s.faults()
     faults.must_claim_singly()
     faults.plan("try_claim", Fault(seconds=0.2), times=ALWAYS)
-    batch = [s.client.proposal(str(one), "a") for one in range(8)]
+    batch = s.client.proposals(range(8), "a")
     won = s.client.claim_ownership(batch)
     assert len(won) == 8, f"of 8 slow claims {len(won)} were won"
     assert faults.peak("try_claim") == 8, f"at most {faults.peak('try_claim')} were under way"
@@ -96,12 +105,12 @@ def claims_of_a_batch_run_side_by_side(s: Subject) -> None:
 
 @check("G10", needs=(BASE,))
 def no_more_claims_at_once_than_allowed(s: Subject) -> None:
-    """At most `max_concurrency` claims of a batch are under way at once."""
+    """At most `max_concurrency` claims of a batch run at the same time."""
     faults = s.faults()
     faults.must_claim_singly()
     s.client.set(max_concurrency=3)
     faults.plan("try_claim", Fault(seconds=0.02), times=ALWAYS)
-    s.client.claim_ownership([s.client.proposal(str(one), "a") for one in range(12)])
+    s.client.claim_ownership(s.client.proposals(range(12), "a"))
     assert faults.peak("try_claim") <= 3, f"{faults.peak('try_claim')} of at most 3 at once"
 
 
@@ -119,10 +128,7 @@ def a_clock_that_is_off_changes_no_age(s: Subject) -> None:
     faults = s.faults()
     for ahead in (3600.0, -3600.0):
         faults.plan("read_ownerships", Fault(changed=partial(on_a_clock, ahead)))
-        row = s.client.row("0")
-        assert row is not None, "the claimed partition is not listed"
-        age = time.time() - row["last_modified_time"]
-        assert abs(age) < 5.0, f"{ahead:+.0f} s of the backend's clock made its age {age:.0f} s"
+        is_new(s.client.ownership_of("0"), ahead)
 
 
 @check("G6", needs=(BASE,))
@@ -134,6 +140,62 @@ def an_age_is_never_negative(s: Subject) -> None:
         return replace(on_a_clock(3600.0, listing), server_now=listing.server_now)
 
     s.faults().plan("read_ownerships", Fault(changed=from_the_future))
-    row = s.client.row("0")
-    assert row is not None, "the claimed partition is not listed"
+    row = s.client.ownership_of("0")
     assert row["last_modified_time"] <= time.time(), "its last change lies in the future"
+
+
+@check("G6", needs=("shift_clock",))
+def a_backends_clock_that_is_off_changes_no_age(s: Subject) -> None:
+    """An ownership on a backend whose clock is off is listed as old as it is."""
+    for ahead in (3600.0, -3600.0):
+        s.shift_clock(ahead)
+        s.client.take(str(ahead), "a")
+        is_new(s.client.ownership_of(str(ahead)), ahead)
+
+
+@check("G6", needs=("shift_clock",))
+def a_claim_on_a_clock_that_is_off_is_new(s: Subject) -> None:
+    """A claim that was just won is new on the caller's clock, whatever the backend's says."""
+    for ahead in (3600.0, -3600.0):
+        s.shift_clock(ahead)
+        is_new(s.client.take(str(ahead), "a"), ahead)
+
+
+@check("G10", needs=STALL)
+def a_stalled_list_ends(s: Subject) -> None:
+    """A list from a backend that does not answer ends after `operation_timeout`."""
+    s.client.list_ownership()
+    s.client.set(operation_timeout=BOUND)
+    s.stall(LONG)
+    ends_in_time(raising, StoreUnavailableError, s.client.list_ownership)
+
+
+@check("G10", "G2", needs=STALL)
+def a_stalled_claim_ends(s: Subject) -> None:
+    """A claim on a backend that does not answer ends after `operation_timeout`, and is lost."""
+    s.client.list_ownership()
+    s.client.set(operation_timeout=BOUND)
+    s.stall(LONG)
+    won: list[Row | None] = []
+    ends_in_time(lambda: won.append(s.client.claim("0", "a")))
+    assert won == [None], "a claim without an answer was returned as won"
+
+
+@check("G10", needs=STALL)
+def a_stalled_checkpoint_ends(s: Subject) -> None:
+    """A checkpoint on a backend that does not answer ends after `write_timeout`."""
+    s.client.list_ownership()
+    s.client.set(write_timeout=BOUND)
+    s.stall(LONG)
+    ends_in_time(raising, StoreUnavailableError, s.client.save, "0", 7)
+
+
+@check("G2", "G3", needs=STALL)
+def a_short_stall_costs_nothing(s: Subject) -> None:
+    """A backend that answers late, within the timeouts, loses neither claims nor checkpoints."""
+    mine = s.client.take_listed("0", "a")
+    s.stall(0.3)
+    assert s.client.claim("0", "a", mine["etag"]), "a short silence cost the partition"
+    s.stall(0.3)
+    s.client.save("0", 7)
+    assert s.client.position("0") == 7, "a short silence cost the checkpoint"

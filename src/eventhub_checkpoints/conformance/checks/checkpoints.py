@@ -1,116 +1,361 @@
-"""Checks of checkpoints that one writer stores and any reader lists."""
+"""Checks of which checkpoint may replace which (G3): progress does not go back by accident."""
 
-from eventhub_checkpoints.conformance.contract import check
-from eventhub_checkpoints.conformance.harness import Subject
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from eventhub_checkpoints import errors
+from eventhub_checkpoints.conformance.clients import Client
+from eventhub_checkpoints.conformance.contract import BASE, check
+from eventhub_checkpoints.conformance.faults import ALWAYS, ANSWER_LOST, REFUSED, UNAVAILABLE, Fault
+from eventhub_checkpoints.conformance.harness import Subject, race, raising
+
+SHORT = 0.3
+"""Timeout of a write in these checks, in seconds."""
+WRITE = "write_checkpoint"
 
 
-@check("G9")
-def a_checkpoint_is_listed_as_stored(s: Subject) -> None:
-    """A stored checkpoint is listed, by this store and by others, with what was stored."""
-    s.client.update_checkpoint(s.client.checkpoint("0", 7, "4711"))
-    for reader in (s.client, s.another()):
-        row = reader.saved("0")
-        assert row is not None, "the stored checkpoint is not listed"
-        assert (row["sequence_number"], row["offset"]) == (7, "4711"), f"it is listed as {row}"
+@check("G3", "P11", "P24")
+def a_zombies_checkpoint_is_refused(s: Subject) -> None:
+    """An owner that lost its partition cannot set the checkpoint back behind the new owner's."""
+    old, new = s.client, s.another()
+    old.take_listed("0", "a")
+    old.save("0", 10)
+    new.take_listed("0", "b")
+    new.save("0", 20)
+    old.save_or_be_refused("0", 15)
+    assert s.client.position("0") == 20, "the old owner's checkpoint replaced the new owner's"
 
 
-@check("G9", "P23")
-def a_partition_that_nobody_claimed_has_a_checkpoint(s: Subject) -> None:
-    """A checkpoint needs no ownership: who reads one partition by name never claims it."""
+@check("G3", "P11")
+def a_zombie_of_the_first_checkpoint_is_refused(s: Subject) -> None:
+    """The same if the old owner had not seen a checkpoint."""
+    old, new = s.client, s.another()
+    old.take_listed("0", "a")
+    new.take_listed("0", "b")
+    new.save("0", 20)
+    old.save_or_be_refused("0", 15)
+    assert s.client.position("0") == 20, "a first checkpoint replaced a newer one of another owner"
+
+
+@check("G3", "P24")
+def a_checkpoint_above_a_strangers_is_stored(s: Subject) -> None:
+    """A checkpoint above what another writer has stored is stored."""
+    old, new = s.client, s.another()
+    old.take_listed("0", "a")
+    new.take_listed("0", "b")
+    new.save("0", 20)
+    old.save_or_be_refused("0", 25)
+    assert s.client.position("0") == 25, "a checkpoint above the stored one was not stored"
+
+
+@check("G3")
+def an_equal_checkpoint_is_success(s: Subject) -> None:
+    """Storing the stored sequence number again succeeds, also over another writer's row."""
+    s.client.save("0", 20)
+    s.client.save("0", 20)
+    s.another().save("0", 20)
+    assert s.client.position("0") == 20, "an equal checkpoint changed the sequence number"
+
+
+@check("G3")
+def what_nobody_else_wrote_may_go_down(s: Subject) -> None:
+    """An owner's own checkpoint is not a bound: an event hub that was re-created starts at 0."""
+    s.client.take_listed("0", "a")
+    s.client.save("0", 1000)
+    s.client.save("0", 0)
+    assert s.client.position("0") == 0, "the owner could not start again at 0"
+
+
+@check("G3")
+def a_new_owner_may_start_again_at_zero(s: Subject) -> None:
+    """What was listed after taking a partition is not a bound either."""
+    s.client.take_listed("0", "a")
+    s.client.save("0", 1000)
+    new = s.another()
+    new.take_listed("0", "b")
+    new.save("0", 0)
+    assert s.client.position("0") == 0, "the new owner could not start again at 0"
+
+
+@check("G3", "P23")
+def a_reader_by_name_starts_where_its_list_says(s: Subject) -> None:
+    """A reader that never claims may go back behind what its own latest list has shown."""
+    s.client.save("0", 10)
+    s.another().save("0", 1000)
+    s.client.save_or_be_refused("0", 11)
+    s.client.list_checkpoints()
+    s.client.save("0", 0)
+    assert s.another().position("0") == 0, "after a list, a reader by name could not start at 0"
+
+
+@check("G3", needs=(BASE,))
+def force_goes_back(s: Subject) -> None:
+    """`force=True` goes back, whatever is stored and whichever writer stored it."""
+    s.client.take_listed("0", "a")
+    s.client.save("0", 10)
+    s.another().save("0", 20)
+    s.client.save("0", 5, force=True)
+    assert s.client.position("0") == 5, "force did not go back"
+
+
+@check("G3", needs=(BASE,))
+def force_creates_the_first_checkpoint(s: Subject) -> None:
+    """`force=True` also stores where nothing is stored."""
+    s.client.save("0", 5, force=True)
+    assert s.client.position("0") == 5, "force stored nothing where nothing was stored"
+
+
+@check("G3", needs=(BASE,))
+def force_clears_the_floor(s: Subject) -> None:
+    """After going back with `force=True`, the following checkpoints are stored."""
+    s.client.take_listed("0", "a")
+    s.another().save("0", 20)
+    s.client.save_or_be_refused("0", 15)
+    s.client.save("0", 5, force=True)
+    s.client.save("0", 6)
+    assert s.client.position("0") == 6, "after force to 5, checkpoint 6 was not stored"
+
+
+@check("G3")
+def the_list_after_a_claim_clears_the_floor(s: Subject) -> None:
+    """An owner that takes a partition again, and lists, may go back behind what it saw before."""
+    other = s.another()
+    s.client.take_listed("0", "a")
+    other.take_listed("0", "b")
+    other.save("0", 20)
+    s.client.save_or_be_refused("0", 15)
+    s.client.take_listed("0", "a")
+    s.client.save("0", 3)
+    assert s.client.position("0") == 3, "the new claim could not start again below 20"
+
+
+@check("G3")
+def an_owners_later_list_forgives_nothing(s: Subject) -> None:
+    """An owner's later lists and renewals do not allow it to go behind another's checkpoint."""
+    mine = s.client.take_listed("0", "a")
+    s.client.save("0", 10)
+    s.another().save("0", 20)
+    s.client.list_checkpoints()
+    s.client.take("0", "a", mine["etag"])
+    s.client.list_checkpoints()
+    s.client.save_or_be_refused("0", 15)
+    assert s.client.position("0") == 20, "the owner's own list let it go back behind another writer"
+
+
+@check("G3")
+def a_claim_that_was_lost_forgives_nothing(s: Subject) -> None:
+    """An owner that learns from a list that it lost a partition may not go back."""
+    s.client.list_checkpoints()
+    mine = s.client.take("0", "a")
+    other = s.another()
+    other.take("0", "b", mine["etag"])
+    other.save("0", 20)
+    s.client.list_ownership()
+    s.client.list_checkpoints()
+    s.client.save_or_be_refused("0", 15)
+    assert s.client.position("0") == 20, "the list after a lost claim let a zombie go back"
+
+
+@check("G3")
+def a_claim_no_longer_proposed_forgives_nothing(s: Subject) -> None:
+    """An owner that no longer proposes a partition has given it up, and may not go back."""
+    s.client.list_checkpoints()
+    kept, left = s.client.claim_ownership(s.client.proposals("01", "a"))
+    s.client.take("0", "a", kept["etag"])
+    other = s.another()
+    other.take("1", "b", left["etag"])
+    other.save("1", 20)
+    s.client.list_checkpoints()
+    s.client.save_or_be_refused("1", 15)
+    assert s.client.position("1") == 20, "a partition given up could be set back"
+
+
+@check("G3", "G8", "P8")
+def a_claim_that_was_released_forgives_nothing(s: Subject) -> None:
+    """An owner that has released a partition may not go back because of a later list."""
+    s.client.list_checkpoints()
+    s.client.release(s.client.take("0", "a"))
+    other = s.another()
+    other.take_listed("0", "b")
+    other.save("0", 20)
+    s.client.list_checkpoints()
+    s.client.save_or_be_refused("0", 15)
+    assert s.client.position("0") == 20, "the list after a release let a zombie go back"
+
+
+@check("G3", needs=(BASE,))
+def a_checkpoint_is_tried_again(s: Subject) -> None:
+    """A checkpoint is tried again if the backend was unavailable."""
+    s.faults().plan(WRITE, UNAVAILABLE)
     s.client.save("0", 7)
-    assert s.client.list_ownership() == [], "the checkpoint made an ownership"
-    assert s.client.position("0") == 7, "a checkpoint without an ownership is not listed"
+    assert s.client.position("0") == 7, "the checkpoint was not stored"
 
 
-@check("G9")
-def a_later_checkpoint_replaces_an_earlier_one(s: Subject) -> None:
-    """A partition has one checkpoint: the later one replaces the earlier one."""
-    for number in (7, 8, 20):
+@check("G3", needs=(BASE,))
+def a_lost_answer_of_a_checkpoint_is_recognised(s: Subject) -> None:
+    """A checkpoint that was stored while its answer was lost is recognised by its next try."""
+    s.client.take_listed("0", "a")
+    faults = s.faults()
+    faults.plan(WRITE, ANSWER_LOST)
+    s.client.save("0", 10)
+    assert s.client.position("0") == 10, "the checkpoint is not stored"
+    assert faults.count(WRITE) == 2, f"it took {faults.count(WRITE)} writes, not 2"
+
+
+@check("G3", needs=(BASE,))
+def an_unanswered_own_checkpoint_is_no_bound(s: Subject) -> None:
+    """An own checkpoint whose answer was lost is not a bound, once it is seen."""
+    s.client.take_listed("0", "a")
+    s.client.set(write_timeout=SHORT)
+    faults = s.faults()
+    faults.plan(WRITE, ANSWER_LOST, times=ALWAYS)
+    raising(errors.StoreUnavailableError, s.client.save, "0", 10)
+    faults.end()
+    s.client.set(write_timeout=10.0)
+    s.client.save("0", 5)
+    assert s.client.position("0") == 5, "the store took its own checkpoint for another writer's"
+
+
+@check("G3", "P11", needs=(BASE,))
+def a_stranger_after_a_lost_answer_is_not_overwritten(s: Subject) -> None:
+    """After a lost answer, a newer checkpoint that another writer stored meanwhile stays."""
+    s.client.take_listed("0", "a")
+    other = s.another()
+    other.list_checkpoints()
+    s.faults().plan(WRITE, replace(ANSWER_LOST, meanwhile=partial(other.save, "0", 20)))
+    s.client.save_or_be_refused("0", 10)
+    assert s.client.position("0") == 20, "the repeated write replaced a newer checkpoint"
+
+
+@check("G3", needs=(BASE,))
+def a_checkpoint_costs_one_request(s: Subject) -> None:
+    """Where nobody else writes, each checkpoint after a list is one request."""
+    s.client.take_listed("0", "a")
+    faults = s.faults()
+    for number in (1, 2, 3):
         s.client.save("0", number)
-    rows = s.client.list_checkpoints()
-    assert [row["sequence_number"] for row in rows] == [20], f"after 7, 8 and 20: {rows}"
+    assert faults.count(WRITE) == 3, f"3 checkpoints took {faults.count(WRITE)} writes"
+    assert faults.count("read_checkpoints") == 0, "storing a checkpoint caused a list"
 
 
-@check("G9", "P13")
-def sequence_number_zero_is_kept(s: Subject) -> None:
-    """Sequence number 0 and the offset "0" are values like any other."""
-    s.client.update_checkpoint(s.client.checkpoint("0", 0, "0"))
-    row = s.client.saved("0")
-    assert row is not None, "the checkpoint of the first event is not listed"
-    assert row["sequence_number"] == 0, f"sequence number 0 came back as {row['sequence_number']!r}"
-    assert row["offset"] == "0", f"offset '0' came back as {row['offset']!r}"
+@check("G3", needs=(BASE,))
+def a_stale_checkpoint_costs_no_request(s: Subject) -> None:
+    """A checkpoint below a known one of another writer is refused without a request."""
+    s.client.take_listed("0", "a")
+    s.another().save("0", 20)
+    s.client.list_checkpoints()
+    faults = s.faults()
+    s.client.save_or_be_refused("0", 15)
+    assert faults.count(WRITE) == 0, "a checkpoint known to be stale was sent"
 
 
-@check("G9", "P13")
-def an_offset_is_opaque_text(s: Subject) -> None:
-    """An offset comes back as the text that was stored, whatever it looks like."""
-    offsets = {"0": "149:0:1234", "1": "0008", "2": "-1x", "3": "9007199254740993"}
-    for partition_id, offset in offsets.items():
-        s.client.update_checkpoint(s.client.checkpoint(partition_id, 1, offset))
-    seen = {row["partition_id"]: row["offset"] for row in s.client.list_checkpoints()}
-    assert seen == offsets, f"stored {offsets}, listed {seen}"
+@check("G3", needs=(BASE,))
+def a_checkpoint_always_overtaken_can_be_tried_again(s: Subject) -> None:
+    """A checkpoint whose row changes at every try fails as unavailable, not as stale."""
+    s.client.take_listed("0", "a")
+    other = s.another()
+    overtake = partial(other.save, "0", 1, force=True)
+    overtake()
+    faults = s.faults()
+    faults.plan(WRITE, Fault(meanwhile=overtake), times=ALWAYS)
+    raising(errors.StoreUnavailableError, s.client.save, "0", 10)
+    assert faults.count(WRITE) == 4, f"it was tried {faults.count(WRITE)} times, not 4"
 
 
-@check("G9")
-def a_large_sequence_number_is_exact(s: Subject) -> None:
-    """Sequence numbers are exact over the whole of int64, beyond what a float can hold."""
-    for partition_id, number in (("0", 2**53 + 1), ("1", 2**63 - 1)):
-        s.client.save(partition_id, number)
-        seen = s.client.position(partition_id)
-        assert seen == number, f"stored {number}, listed {seen}"
-        assert isinstance(seen, int), f"the sequence number is a {type(seen).__name__}"
+@check("G3", needs=(BASE,))
+def checkpoints_of_a_partition_are_written_in_turn(s: Subject) -> None:
+    """Checkpoints of one partition are written one at a time, those of several at once."""
+    faults = s.faults()
+    faults.plan(WRITE, Fault(seconds=0.1), times=ALWAYS)
+    writes = [("0", 1), ("0", 1), ("1", 1), ("2", 1)]
+    race([partial(s.client.save, *write) for write in writes])
+    assert faults.peak(WRITE, "0") == 1, "two checkpoints of one partition were under way"
+    assert faults.peak(WRITE) >= 2, "partitions waited for one another"
 
 
-@check("G9", "G7", "P13")
-def an_unknown_offset_resumes_by_number(s: Subject) -> None:
-    """A checkpoint without an offset is listed with an int that resumes after its number."""
-    for partition_id, offset in (("0", None), ("1", "")):
-        s.client.update_checkpoint(s.client.checkpoint(partition_id, 41, offset))
-        row = s.client.saved(partition_id)
-        assert row is not None, f"a checkpoint with offset {offset!r} is not listed"
-        assert row["offset"] == 41, f"offset {offset!r} of event 41 is listed as {row['offset']!r}"
+@check("G3", "P4", needs=(BASE,))
+def a_list_that_a_write_overtook_teaches_nothing(s: Subject) -> None:
+    """A list that shows the state before an own write does not become a bound."""
+    s.client.take_listed("0", "a")
+    s.client.save("0", 10)
+    meanwhile = Fault(meanwhile=partial(s.client.save, "0", 11))
+    s.faults().plan("read_checkpoints", meanwhile)
+    s.client.list_checkpoints()
+    s.client.save("0", 5)
+    assert s.client.position("0") == 5, "an own checkpoint in an old list became a bound"
 
 
-@check("G9", "P13")
-def an_unknown_offset_resumes_after_event_zero(s: Subject) -> None:
-    """The int in the place of an unknown offset is true also for sequence number 0.
-
-    The client takes an offset that is not true for none, and starts somewhere else.
-    """
-    s.client.update_checkpoint(s.client.checkpoint("0", 0, None))
-    row = s.client.saved("0")
-    assert row is not None, "the checkpoint is not listed"
-    assert row["offset"] == 0, f"the offset is {row['offset']!r}, so event 0 is not resumed from"
-    assert bool(row["offset"]), "the offset is not true, so the client would skip the checkpoint"
-
-
-@check("G9", "P13")
-def a_listed_checkpoint_can_be_stored_again(s: Subject) -> None:
-    """What a list gave can be stored again, as it is, and means the same."""
-    for partition_id, offset in (("0", "149:0:1234"), ("1", None)):
-        s.client.update_checkpoint(s.client.checkpoint(partition_id, 0, offset))
-    rows = s.client.list_checkpoints()
-    for row in rows:
-        s.client.update_checkpoint(row)
-    again = s.client.list_checkpoints()
-    assert by_partition(again) == by_partition(rows), f"listed {rows}, then stored: {again}"
+@check("G3", "P4", needs=(BASE,))
+def a_list_begun_before_the_claim_forgives_nothing(s: Subject) -> None:
+    """Only a list that began after a claim allows the new owner to go back."""
+    s.client.take_listed("0", "a")
+    other = s.another()
+    other.take_listed("0", "b")
+    other.save("0", 20)
+    row = s.client.row("0") or {}
+    take_back = partial(s.client.take, "0", "a", row.get("etag"))
+    s.faults().plan("read_checkpoints", Fault(meanwhile=take_back))
+    s.client.list_checkpoints()
+    s.client.save_or_be_refused("0", 15)
+    assert s.client.position("0") == 20, "a list from before the claim let it go back"
 
 
-@check("G7", "G9")
-def a_checkpoint_needs_a_sequence_number(s: Subject) -> None:
-    """A checkpoint without a sequence number is refused: other readers would choke on it."""
-    row = {**s.client.checkpoint("0", 0, "4711"), "sequence_number": None}
-    try:
-        s.client.update_checkpoint(row)
-    except Exception:
-        assert s.client.saved("0") is None, "it was refused, and stored all the same"
-    else:
-        raise AssertionError("a checkpoint without a sequence number was accepted")
+def stale(s: Subject) -> Client:
+    """Return a store object that knows another writer's checkpoint 20 of partition 0."""
+    s.client.take_listed("0", "a")
+    s.another().save("0", 20)
+    s.client.list_checkpoints()
+    return s.client
 
 
-def by_partition(rows: list[dict[str, object]]) -> dict[object, tuple[object, ...]]:
-    """Position and kind of offset of each partition."""
-    return {
-        row["partition_id"]: (row["sequence_number"], row["offset"], bool(row["offset"]))
-        for row in rows
-    }
+@check("G3", needs=(BASE,))
+def a_stale_checkpoint_raises_where_asked(s: Subject) -> None:
+    """With `on_stale="raise"` a refused checkpoint raises what was refused, and why."""
+    client = stale(s)
+    client.set(on_stale="raise")
+    error = raising(errors.StaleCheckpointError, client.save, "0", 15)
+    names = (error.partition_id, error.sequence_number, error.newest)
+    assert names == ("0", 15, 20), f"15 behind 20 of partition 0 was refused as {names}"
+
+
+@check("G3", "P10", needs=(BASE,))
+def a_stale_checkpoint_is_counted(s: Subject) -> None:
+    """By default a refused checkpoint raises nothing, and is counted."""
+    client = stale(s)
+    before = client.store.counters["stale_checkpoints"]
+    client.save("0", 15)
+    count = client.store.counters["stale_checkpoints"] - before
+    assert count == 1, f"one refused checkpoint was counted as {count}"
+
+
+@check("G3", needs=(BASE,))
+def a_refused_checkpoint_raises(s: Subject) -> None:
+    """A checkpoint that the backend refused raises `StoreAccessError` at once."""
+    faults = s.faults()
+    faults.plan(WRITE, REFUSED, times=ALWAYS)
+    raising(errors.StoreAccessError, s.client.save, "0", 7)
+    assert faults.count(WRITE) == 1, "a write that was refused was tried again"
+
+
+@check("G3", needs=(BASE,))
+def an_unknown_checkpoint_raises(s: Subject) -> None:
+    """A checkpoint whose outcome stays unknown raises `StoreUnavailableError`."""
+    s.client.set(write_timeout=SHORT)
+    s.faults().plan(WRITE, UNAVAILABLE, times=ALWAYS)
+    raising(errors.StoreUnavailableError, s.client.save, "0", 7)
+
+
+@check("G9", "G7", needs=(BASE,))
+def an_unusable_checkpoint_names_its_field(s: Subject) -> None:
+    """A checkpoint that could not be read back raises an error that names field and value."""
+    good = s.client.checkpoint("0", 7, "4711")
+    bad: list[tuple[str, Any]] = [("sequence_number", each) for each in (None, "abc", 2**63, 1.5)]
+    bad += [("partition_id", ""), ("partition_id", "1/2"), ("consumer_group", "a\nb")]
+    for field, value in bad:
+        error = raising(
+            errors.InvalidRecordError, s.client.update_checkpoint, {**good, field: value}
+        )
+        names = (error.field, error.value)
+        assert names == (field, value), f"the error for {field}={value!r} names {names}"
+    assert s.client.list_checkpoints() == [], "one of them was stored"

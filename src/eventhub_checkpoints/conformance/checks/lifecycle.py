@@ -1,10 +1,12 @@
-"""Checks of releases, and of the lifecycle of a store object."""
+"""Checks of releases (G8), and of the lifecycle of a store object (G11)."""
 
+import time
 from functools import partial
 from typing import Any
 
 from eventhub_checkpoints.conformance.contract import BASE, check
-from eventhub_checkpoints.conformance.harness import Subject, raised_by
+from eventhub_checkpoints.conformance.faults import ALWAYS, NOT_READY, REFUSED, UNAVAILABLE, Fault
+from eventhub_checkpoints.conformance.harness import Subject, race, raised_by
 from eventhub_checkpoints.errors import StoreError
 
 
@@ -13,8 +15,7 @@ def a_release_lets_others_in(s: Subject) -> None:
     """A released partition is listed as nobody's, with an etag by which it can be claimed."""
     s.client.release(s.client.take("0", "a"))
     other = s.another()
-    row = other.row("0")
-    assert row is not None, "a released partition is no longer listed"
+    row = other.ownership_of("0")
     assert row["owner_id"] == "", f"its owner is {row['owner_id']!r}, not ''"
     assert other.claim("0", "b", row["etag"]), "it could not be claimed by its listed etag"
 
@@ -25,21 +26,21 @@ def a_stale_release_is_calm(s: Subject) -> None:
     mine = s.client.take("0", "a")
     s.another().take("0", "b", mine["etag"])
     s.client.release(mine)
-    assert s.client.owner("0") == "b", "a late release put the new owner out"
+    assert s.client.owner("0") == "b", "a late release removed the new owner"
 
 
 @check("G8", "P2")
 def a_release_without_an_etag_is_calm(s: Subject) -> None:
-    """A release without an etag raises nothing, and puts nobody out."""
+    """A release without an etag raises nothing, and changes no owner."""
     s.client.take("0", "a")
     released = {**s.client.proposal("0", "")}
     s.another().claim_ownership([released])
-    assert s.client.owner("0") == "a", "a release without an etag put the owner out"
+    assert s.client.owner("0") == "a", "a release without an etag removed the owner"
 
 
 @check("G8", "P2")
 def releases_do_not_keep_claims_back(s: Subject) -> None:
-    """In a batch with releases that cannot be done, the claims are won all the same."""
+    """In a batch with releases that fail, the claims are still won."""
     mine = s.client.take("0", "a")
     other = s.another()
     other.take("0", "b", mine["etag"])
@@ -50,7 +51,7 @@ def releases_do_not_keep_claims_back(s: Subject) -> None:
 
 @check("G8", "P6")
 def a_release_uses_the_newest_own_etag(s: Subject) -> None:
-    """A release with the etag before the latest renewal still gives the partition up."""
+    """A release with the etag before the latest renewal still releases the partition."""
     first = s.client.take("0", "a")
     s.client.take("0", "a", first["etag"])
     s.client.release(first)
@@ -89,7 +90,7 @@ def a_checkpoint_survives_the_release(s: Subject) -> None:
 
 @check("G11", "P23")
 def what_is_stored_outlives_the_store(s: Subject) -> None:
-    """What one store object has stored is there for the next, after the first was closed."""
+    """What one store object has stored is kept after it was closed."""
     first = s.another()
     first.take("0", "a")
     first.save("0", 7)
@@ -100,7 +101,7 @@ def what_is_stored_outlives_the_store(s: Subject) -> None:
 
 @check("G11")
 def closing_twice_is_harmless(s: Subject) -> None:
-    """A store may be closed twice, also one that was never used."""
+    """A store may be closed twice, even one that was never used."""
     used, unused = s.others(2)
     used.list_ownership()
     for client in (used, used, unused, unused):
@@ -119,7 +120,7 @@ def closing_one_store_leaves_the_others(s: Subject) -> None:
 
 @check("G11", needs=(BASE,))
 def a_closed_store_stays_closed(s: Subject) -> None:
-    """A store that was closed refuses every call with a `StoreError`, but no release."""
+    """A closed store refuses every call with a `StoreError`, except releases."""
     client = s.another()
     client.list_ownership()
     client.close()
@@ -153,8 +154,60 @@ def a_release_after_closing_is_done(s: Subject) -> None:
 
 @check("G11", needs=(BASE,))
 def verify_finds_nothing_to_say(s: Subject) -> None:
-    """`verify` is silent where the store can be read and written, however often it is called."""
+    """`verify` raises nothing if the store can be read and written, however often it is called."""
     s.client.call("verify")
     s.another().call("verify")
     assert s.client.list_ownership() == [], "verify left a row in a consumer group's list"
     assert s.client.list_checkpoints() == [], "verify left a checkpoint in a consumer group's list"
+
+
+@check("G8", "P2", needs=(BASE,))
+def a_release_that_fails_is_calm(s: Subject) -> None:
+    """A release raises nothing if the backend refuses, is not ready or is unavailable."""
+    s.client.set(write_timeout=0.3)
+    faults = s.faults()
+    for partition_id, fault in (("0", REFUSED), ("1", NOT_READY), ("2", UNAVAILABLE)):
+        mine = s.client.take(partition_id, "a")
+        faults.plan("try_claim", fault, times=ALWAYS, partition_id=partition_id)
+        s.client.release(mine)
+
+
+@check("G8", "P2", needs=(BASE,))
+def an_unusable_release_is_calm(s: Subject) -> None:
+    """A release without a partition raises nothing; the rest of the batch is carried out."""
+    broken = s.client.proposal("0", "")
+    del broken["partition_id"]
+    won = s.client.claim_ownership([broken, s.client.proposal("1", "a")])
+    assert [row["partition_id"] for row in won] == ["1"], "the other claim of the batch was not won"
+
+
+@check("G8", "P8", needs=(BASE,))
+def a_release_waits_for_a_checkpoint_under_way(s: Subject) -> None:
+    """A partition is released only after a checkpoint that is being written."""
+    mine = s.client.take_listed("0", "a")
+    order: list[str] = []
+    faults = s.faults()
+    stored = Fault(seconds=0.3, meanwhile=lambda: order.append("stored"))
+    faults.plan("write_checkpoint", stored)
+    faults.plan("try_claim", Fault(meanwhile=lambda: order.append("released")))
+
+    def release() -> None:
+        time.sleep(0.1)
+        s.client.release(mine)
+
+    race([lambda: s.client.save("0", 7), release])
+    assert order == ["stored", "released"], f"the order was {order}"
+
+
+@check("G8", "G2", "P8", needs=(BASE,))
+def a_late_release_leaves_the_newer_claim_known(s: Subject) -> None:
+    """After a late release of an earlier claim, the newer one is still renewed and kept."""
+    first = s.client.take("0", "a")
+    second = s.another().take("0", "b", first["etag"])
+    s.client.list_ownership()
+    third = s.client.take("0", "a", second["etag"])
+    s.client.release(first)
+    s.client.set(operation_timeout=0.3)
+    s.faults().plan("try_claim", UNAVAILABLE, times=ALWAYS)
+    kept = s.client.claim("0", "a", third["etag"])
+    assert kept is not None, "a late release made the store forget its newer claim"

@@ -1,16 +1,29 @@
-"""Checks of concurrent claims and checkpoints, from several store objects and from one."""
+"""Checks of concurrent claims and checkpoints, of threads and of processes (G1, G3)."""
 
+import time
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain, count, cycle
 
-from eventhub_checkpoints.conformance.clients import Client
-from eventhub_checkpoints.conformance.contract import check
+from eventhub_checkpoints.conformance.clients import Client, Row
+from eventhub_checkpoints.conformance.contract import PROCESSES, check
 from eventhub_checkpoints.conformance.harness import Subject, race
+from eventhub_checkpoints.conformance.processes import RACERS, in_step
 
-RACERS = 8
+THREADS = 8
 ROUNDS = ("0", "1", "2", "3")
 
 
-def winners(clients: list[Client], partition_id: str, etag: str | None = None) -> list[str]:
+LEAST, MOST = 8, 64
+"""Number of partitions of the first race and of the largest."""
+SECONDS = 1.5
+"""Seconds in which races are started: the faster the store, the more races it takes to hit a race
+condition."""
+Etags = Mapping[str, str | None]
+Claim = Callable[[str, Etags, Client, float], list[Row]]
+
+
+def winning_threads(clients: list[Client], partition_id: str, etag: str | None = None) -> list[str]:
     """The owners that a race for one partition was won by, according to the claims' results."""
     claims = [
         partial(client.claim, partition_id, f"owner-{index}", etag)
@@ -22,30 +35,30 @@ def winners(clients: list[Client], partition_id: str, etag: str | None = None) -
 @check("G1")
 def one_of_many_first_claims_wins(s: Subject) -> None:
     """Of many first claims of one partition at the same moment, exactly one wins."""
-    racers = s.others(RACERS)
+    racers = s.others(THREADS)
     for partition_id in ROUNDS:
-        won = winners(racers, partition_id)
-        assert len(won) == 1, f"{len(won)} of {RACERS} racers won one first claim"
+        won = winning_threads(racers, partition_id)
+        assert len(won) == 1, f"{len(won)} of {THREADS} racers won one first claim"
         assert s.client.owner(partition_id) == won[0], "the winner is not the one that is listed"
 
 
 @check("G1")
 def one_of_many_claims_with_the_same_etag_wins(s: Subject) -> None:
     """Of many claims with the same stored etag at the same moment, exactly one wins."""
-    racers = s.others(RACERS)
+    racers = s.others(THREADS)
     for partition_id in ROUNDS:
         etag = s.client.take(partition_id, "a")["etag"]
-        won = winners(racers, partition_id, etag)
-        assert len(won) == 1, f"{len(won)} of {RACERS} racers won with the same etag"
+        won = winning_threads(racers, partition_id, etag)
+        assert len(won) == 1, f"{len(won)} of {THREADS} racers won with the same etag"
         assert s.client.owner(partition_id) == won[0], "the winner is not the one that is listed"
 
 
 @check("G1", "G11", "P4")
 def one_of_many_claims_through_one_store_wins(s: Subject) -> None:
-    """Exactly one claim wins also where all of them go through one store object."""
+    """Exactly one claim wins even if all of them go through one store object."""
     for partition_id in ROUNDS:
-        won = winners([s.client] * RACERS, partition_id)
-        assert len(won) == 1, f"{len(won)} of {RACERS} claims through one store won"
+        won = winning_threads([s.client] * THREADS, partition_id)
+        assert len(won) == 1, f"{len(won)} of {THREADS} claims through one store won"
 
 
 @check("G11", "P4")
@@ -58,18 +71,17 @@ def one_store_serves_many_callers(s: Subject) -> None:
         s.client.save(partition_id, int(partition_id))
         return [s.client.owner(partition_id), s.client.position(partition_id)]
 
-    seen = race([partial(work, str(number)) for number in range(RACERS)])
-    assert seen == [["a", number] for number in range(RACERS)], f"callers at once saw {seen}"
+    seen = race([partial(work, str(number)) for number in range(THREADS)])
+    assert seen == [["a", number] for number in range(THREADS)], f"callers at once saw {seen}"
 
 
 @check("G3")
 def racing_checkpoints_keep_the_highest(s: Subject) -> None:
-    """Of several writers of one checkpoint at the same moment, the highest is what stays."""
+    """Of checkpoints that several writers store at the same moment, the highest stays."""
     racers = s.others(4)
     for partition_id in ROUNDS:
-        race(
-            [partial(one.save_or_be_refused, partition_id, 10 + n) for n, one in enumerate(racers)]
-        )
+        writes = enumerate(racers, 10)
+        race([partial(racer.save_or_be_refused, partition_id, n) for n, racer in writes])
         last = s.client.position(partition_id)
         assert last == 13, f"checkpoints 10 to 13 were stored at once, and {last} stayed"
 
@@ -77,9 +89,79 @@ def racing_checkpoints_keep_the_highest(s: Subject) -> None:
 @check("G1", needs=("put_raw",))
 def one_of_many_claims_of_a_vanished_row_wins(s: Subject) -> None:
     """Of many claims with the etag of a row that has vanished, exactly one wins."""
-    racers = s.others(RACERS)
+    racers = s.others(THREADS)
     for partition_id in ROUNDS:
         etag = s.client.take(partition_id, "a")["etag"]
         s.put_raw("ownership", partition_id, None)
-        won = winners(racers, partition_id, etag)
-        assert len(won) == 1, f"{len(won)} of {RACERS} racers won a row that had vanished"
+        won = winning_threads(racers, partition_id, etag)
+        assert len(won) == 1, f"{len(won)} of {THREADS} racers won a row that had vanished"
+
+
+def races() -> Iterator[list[str]]:
+    """Yield the partitions of one race after another until the time is over; at least twice.
+
+    The first races are small, because a slow store takes long for them.
+    """
+    end, first, size = time.monotonic() + SECONDS, 0, LEAST
+    for number in count():
+        yield [str(partition_id) for partition_id in range(first, first + size)]
+        first += size
+        if number % 2:
+            size = min(2 * size, MOST)
+            if time.monotonic() >= end:
+                return
+
+
+def claim_together(owner_id: str, etags: Etags, client: Client, start: float) -> list[Row]:
+    """Claim all partitions in one batch; the rows that were won."""
+    batch = [client.proposal(partition_id, owner_id, etag) for partition_id, etag in etags.items()]
+    for _ in in_step(start, [None]):
+        won: list[Row] = list(client.claim_ownership(batch))
+    return won
+
+
+def claim_singly(owner_id: str, etags: Etags, client: Client, start: float) -> list[Row]:
+    """Claim one partition after another; the rows that were won."""
+    claims = in_step(start, list(etags.items()))
+    won = [client.claim(partition_id, owner_id, etag) for partition_id, etag in claims]
+    return [row for row in won if row is not None]
+
+
+def save_all(number: int, partition_ids: list[str], client: Client, start: float) -> None:
+    """Store one checkpoint of each partition; each process has the highest of every other one."""
+    for partition_id in in_step(start, partition_ids):
+        client.save_or_be_refused(partition_id, 10 + (number + int(partition_id)) % RACERS)
+
+
+def winning_processes(s: Subject, claim: Claim, etags: Etags, kind: str) -> Etags:
+    """Race for some partitions, each of which one process must win; return the new etags."""
+    won = s.race_processes([partial(claim, f"owner-{n}", etags) for n in range(RACERS)])
+    owners: dict[str, list[str]] = {partition_id: [] for partition_id in etags}
+    for row in chain.from_iterable(won):
+        owners[row["partition_id"]].append(row["owner_id"])
+    several = sum(len(names) > 1 for names in owners.values())
+    none = sum(not names for names in owners.values())
+    assert not several, f"of {len(owners)} {kind}, {several} were won by more than one process"
+    assert not none, f"of {len(owners)} {kind}, {none} were won by none of {RACERS} processes"
+    listed = {row["partition_id"]: [row["owner_id"]] for row in s.client.list_ownership()}
+    assert listed.items() >= owners.items(), f"of {len(owners)} {kind}, not all winners are listed"
+    return {row["partition_id"]: row["etag"] for row in chain.from_iterable(won)}
+
+
+@check("G1", needs=(PROCESSES,))
+def one_of_several_processes_wins(s: Subject) -> None:
+    """Of claims of one partition by several processes at the same moment, exactly one wins."""
+    for claim, partition_ids in zip(cycle((claim_singly, claim_together)), races(), strict=False):
+        etags = winning_processes(s, claim, dict.fromkeys(partition_ids), "first claims")
+        winning_processes(s, claim, etags, "claims with the same etag")
+
+
+@check("G3", needs=(PROCESSES,))
+def racing_processes_keep_the_highest_checkpoint(s: Subject) -> None:
+    """Of checkpoints that several processes store at the same moment, the highest stays."""
+    highest = 10 + RACERS - 1
+    for partition_ids in races():
+        s.race_processes([partial(save_all, number, partition_ids) for number in range(RACERS)])
+        saved = {row["partition_id"]: row["sequence_number"] for row in s.client.list_checkpoints()}
+        lower = [each for each in partition_ids if saved.get(each) != highest]
+        assert not lower, f"of {len(partition_ids)} races, {len(lower)} did not keep the highest"

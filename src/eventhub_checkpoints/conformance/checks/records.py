@@ -1,28 +1,139 @@
-"""Checks of the dicts of the interface, which the client iterates over and edits."""
+"""Checks of the rows that the interface takes and returns (G9): values, scopes, copies."""
 
 import time
 
-from eventhub_checkpoints.conformance.contract import check
+from eventhub_checkpoints.conformance.clients import Client
+from eventhub_checkpoints.conformance.contract import NotShown, check
 from eventhub_checkpoints.conformance.harness import Subject
+from eventhub_checkpoints.records import Scope
 
 CLOSE = 5.0
 """Tolerance of a time in seconds: a server's resolution, and a slow call."""
 
 
+@check("G9")
+def a_checkpoint_is_listed_as_stored(s: Subject) -> None:
+    """A stored checkpoint is listed, by this store and by others, with what was stored."""
+    s.client.update_checkpoint(s.client.checkpoint("0", 7, "4711"))
+    for reader in (s.client, s.another()):
+        row = reader.checkpoint_of("0")
+        assert (row["sequence_number"], row["offset"]) == (7, "4711"), f"it is listed as {row}"
+
+
+@check("G9", "P23")
+def a_partition_that_nobody_claimed_has_a_checkpoint(s: Subject) -> None:
+    """A checkpoint needs no ownership: a reader of one partition by name never claims it."""
+    s.client.save("0", 7)
+    assert s.client.list_ownership() == [], "the checkpoint made an ownership"
+    assert s.client.position("0") == 7, "a checkpoint without an ownership is not listed"
+
+
+@check("G9")
+def a_later_checkpoint_replaces_an_earlier_one(s: Subject) -> None:
+    """A partition has one checkpoint: the later one replaces the earlier one."""
+    for number in (7, 8, 20):
+        s.client.save("0", number)
+    rows = s.client.list_checkpoints()
+    assert [row["sequence_number"] for row in rows] == [20], f"after 7, 8 and 20: {rows}"
+
+
+@check("G9", "P13")
+def sequence_number_zero_is_kept(s: Subject) -> None:
+    """Sequence number 0 and the offset "0" are values like any other."""
+    s.client.update_checkpoint(s.client.checkpoint("0", 0, "0"))
+    row = s.client.checkpoint_of("0")
+    assert row["sequence_number"] == 0, f"sequence number 0 came back as {row['sequence_number']!r}"
+    assert row["offset"] == "0", f"offset '0' came back as {row['offset']!r}"
+
+
+@check("G9", "P13")
+def an_offset_is_opaque_text(s: Subject) -> None:
+    """An offset comes back as the string that was stored, whatever it looks like."""
+    offsets = {"0": "149:0:1234", "1": "0008", "2": "-1x", "3": "9007199254740993"}
+    for partition_id, offset in offsets.items():
+        s.client.update_checkpoint(s.client.checkpoint(partition_id, 1, offset))
+    seen = {row["partition_id"]: row["offset"] for row in s.client.list_checkpoints()}
+    assert seen == offsets, f"stored {offsets}, listed {seen}"
+
+
+@check("G9")
+def a_large_sequence_number_is_exact(s: Subject) -> None:
+    """Sequence numbers are exact over the whole of int64, beyond what a float can hold."""
+    for partition_id, number in (("0", 2**53 + 1), ("1", 2**63 - 1)):
+        s.client.save(partition_id, number)
+        seen = s.client.position(partition_id)
+        assert seen == number, f"stored {number}, listed {seen}"
+        assert isinstance(seen, int), f"the sequence number is a {type(seen).__name__}"
+
+
+@check("G9", "G7", "P13")
+def an_unknown_offset_resumes_by_number(s: Subject) -> None:
+    """A checkpoint without an offset is listed with an int that resumes after its number."""
+    for partition_id, offset in (("0", None), ("1", "")):
+        s.client.update_checkpoint(s.client.checkpoint(partition_id, 41, offset))
+        row = s.client.saved(partition_id)
+        assert row is not None, f"a checkpoint with offset {offset!r} is not listed"
+        assert row["offset"] == 41, f"offset {offset!r} of event 41 is listed as {row['offset']!r}"
+
+
+@check("G9", "P13")
+def an_unknown_offset_resumes_after_event_zero(s: Subject) -> None:
+    """The int that replaces an unknown offset is true even for sequence number 0.
+
+    The client takes an offset that is not true for none, and starts somewhere else.
+    """
+    s.client.update_checkpoint(s.client.checkpoint("0", 0, None))
+    row = s.client.checkpoint_of("0")
+    assert row["offset"] == 0, f"the offset is {row['offset']!r}, so event 0 is not resumed from"
+    assert bool(row["offset"]), "the offset is not true, so the client would skip the checkpoint"
+
+
+@check("G9", "P13")
+def a_listed_checkpoint_can_be_stored_again(s: Subject) -> None:
+    """A listed row can be stored again unchanged, and keeps its meaning."""
+    for partition_id, offset in (("0", "149:0:1234"), ("1", None)):
+        s.client.update_checkpoint(s.client.checkpoint(partition_id, 0, offset))
+    rows = s.client.list_checkpoints()
+    for row in rows:
+        s.client.update_checkpoint(row)
+    again = s.client.list_checkpoints()
+    assert by_partition(again) == by_partition(rows), f"listed {rows}, then stored: {again}"
+
+
+@check("G7", "G9")
+def a_checkpoint_needs_a_sequence_number(s: Subject) -> None:
+    """A checkpoint without a sequence number is refused: other readers would choke on it."""
+    row = {**s.client.checkpoint("0", 0, "4711"), "sequence_number": None}
+    try:
+        s.client.update_checkpoint(row)
+    except Exception:
+        assert s.client.saved("0") is None, "it was refused, and stored all the same"
+    else:
+        raise AssertionError("a checkpoint without a sequence number was accepted")
+
+
+def by_partition(rows: list[dict[str, object]]) -> dict[object, tuple[object, ...]]:
+    """Position and kind of offset of each partition."""
+    return {
+        row["partition_id"]: (row["sequence_number"], row["offset"], bool(row["offset"]))
+        for row in rows
+    }
+
+
 @check("G9", "P3")
 def lists_can_be_walked_twice(s: Subject) -> None:
-    """Lists and claims give lists, which can be walked more than once."""
+    """The methods return lists, which can be iterated over more than once."""
     claimed = s.client.claim_ownership([s.client.proposal("0", "a")])
     s.client.save("0", 7)
-    for given in (claimed, s.client.list_ownership(), s.client.list_checkpoints()):
-        assert isinstance(given, list), f"a {type(given).__name__} was given, not a list"
-        assert all(type(row) is dict for row in given), "a row is not a plain dict"
+    for rows in (claimed, s.client.list_ownership(), s.client.list_checkpoints()):
+        assert isinstance(rows, list), f"a {type(rows).__name__} was returned, not a list"
+        assert all(type(row) is dict for row in rows), "a row is not a plain dict"
 
 
 @check("G9", "P3", "P20")
 def a_won_claim_has_an_etag_and_a_time(s: Subject) -> None:
     """Every claim that was won carries an etag and a last_modified_time: a release needs both."""
-    for row in s.client.claim_ownership([s.client.proposal(one, "a") for one in "012"]):
+    for row in s.client.claim_ownership(s.client.proposals("012", "a")):
         assert isinstance(row.get("etag"), str), f"the etag is {row.get('etag')!r}"
         assert row["etag"], "the etag is empty"
         assert "last_modified_time" in row, "there is no last_modified_time"
@@ -30,10 +141,9 @@ def a_won_claim_has_an_etag_and_a_time(s: Subject) -> None:
 
 @check("G9", "P3")
 def a_listed_ownership_is_as_it_was_won(s: Subject) -> None:
-    """A list gives owner and time as the claim that won gave them."""
+    """A list returns owner and time as the claim returned them."""
     won = s.client.take("0", "a")
-    row = s.another().row("0")
-    assert row is not None, "the claimed partition is not listed"
+    row = s.another().ownership_of("0")
     assert row["owner_id"] == won["owner_id"], "the owner is another"
     age = abs(row["last_modified_time"] - won["last_modified_time"])
     assert age < CLOSE, f"the times differ by {age:.1f} s"
@@ -51,7 +161,7 @@ def times_are_float_epoch_seconds(s: Subject) -> None:
 
 @check("G9", "P18", "P20")
 def a_listed_ownership_is_a_copy(s: Subject) -> None:
-    """Who edits a listed ownership changes neither the store nor another list."""
+    """Editing a listed ownership changes neither the store nor another list."""
     s.client.take("0", "a")
     other = s.client.list_ownership()
     s.client.list_ownership()[0].update(owner_id="edited", etag="edited")
@@ -61,7 +171,7 @@ def a_listed_ownership_is_a_copy(s: Subject) -> None:
 
 @check("G9", "P18", "P20")
 def a_won_claim_is_a_copy(s: Subject) -> None:
-    """Who edits what a claim gave changes nothing in the store."""
+    """Editing the result of a claim changes nothing in the store."""
     won = s.client.take("0", "a")
     won.update(owner_id="edited", etag="edited")
     assert s.client.owner("0") == "a", "editing the result of a claim changed the stored row"
@@ -69,7 +179,7 @@ def a_won_claim_is_a_copy(s: Subject) -> None:
 
 @check("G9", "P18")
 def a_listed_checkpoint_is_a_copy(s: Subject) -> None:
-    """Who edits a listed checkpoint changes nothing in the store."""
+    """Editing a listed checkpoint changes nothing in the store."""
     s.client.save("0", 7)
     s.client.list_checkpoints()[0]["sequence_number"] = 99
     assert s.client.position("0") == 7, "editing a listed checkpoint changed the stored one"
@@ -87,7 +197,7 @@ def a_proposal_is_not_edited(s: Subject) -> None:
 
 @check("G9", "P20")
 def a_proposal_is_not_kept(s: Subject) -> None:
-    """Who edits a dict after claiming with it changes nothing in the store."""
+    """Editing a dict after claiming with it changes nothing in the store."""
     proposal = s.client.proposal("0", "a")
     s.client.claim_ownership([proposal])
     proposal["owner_id"] = "edited"
@@ -96,7 +206,7 @@ def a_proposal_is_not_kept(s: Subject) -> None:
 
 @check("G9", "P20")
 def a_checkpoint_is_neither_edited_nor_kept(s: Subject) -> None:
-    """Storing a checkpoint leaves the caller's dict as it was, and keeps no hold of it."""
+    """Storing a checkpoint neither changes nor keeps the caller's dict."""
     row = s.client.checkpoint("0", 7, "4711")
     before = dict(row)
     s.client.update_checkpoint(row)
@@ -111,20 +221,20 @@ def results_are_in_the_order_asked(s: Subject) -> None:
     order = ["3", "10", "1", "2", "0"]
     for owner_id in ("a", "a", ""):
         known = {row["partition_id"]: row["etag"] for row in s.client.list_ownership()}
-        batch = [s.client.proposal(one, owner_id, known.get(one)) for one in order]
+        batch = [s.client.proposal(each, owner_id, known.get(each)) for each in order]
         won = [row["partition_id"] for row in s.client.claim_ownership(batch)]
-        assert won == order, f"asked for {order}, given {won}"
+        assert won == order, f"claimed {order}, and {won} was returned"
 
 
 @check("G9")
 def an_empty_batch_wins_nothing(s: Subject) -> None:
-    """An empty batch of claims gives an empty list."""
+    """An empty batch of claims returns an empty list."""
     assert s.client.claim_ownership([]) == [], "an empty batch did not give an empty list"
 
 
 @check("G9", "P20")
 def listed_rows_can_be_claimed_as_they_are(s: Subject) -> None:
-    """A list's own rows, with another owner written into them, are good proposals."""
+    """Listed rows with another owner in them are valid proposals."""
     for partition_id in "01":
         s.client.take(partition_id, "a")
     other = s.another()
@@ -137,7 +247,7 @@ def listed_rows_can_be_claimed_as_they_are(s: Subject) -> None:
 
 @check("G9", "P19")
 def keyword_arguments_are_accepted(s: Subject) -> None:
-    """Every method accepts keyword arguments: the client passes on what its user gives."""
+    """Every method accepts keyword arguments: the client passes on those of its user."""
     won = s.client.claim_ownership([s.client.proposal("0", "a")], timeout=10)
     s.client.update_checkpoint(s.client.checkpoint("0", 7, "4711"), timeout=10)
     assert won, "a claim with a keyword argument was left out"
@@ -147,8 +257,114 @@ def keyword_arguments_are_accepted(s: Subject) -> None:
 
 @check("G9", "P17")
 def a_store_is_true(s: Subject) -> None:
-    """A store is true, also when it is empty: the client takes a false one for none."""
+    """A store is true even if it is empty: the client treats a false one as missing."""
     kind = type(s.client.store)
     assert bool(s.client.store), "an empty store is false"
     assert not hasattr(kind, "__len__"), "the store has a length, so it may be false"
     assert not hasattr(kind, "__bool__"), "the store decides whether it is true"
+
+
+def neighbours(scope: Scope) -> list[Scope]:
+    """Scopes whose names begin alike, or are alike when they are joined."""
+    namespace, hub, group = scope.as_dict().values()
+    return [
+        Scope(namespace, hub, group + "2"),
+        Scope(namespace, hub, group[:-1]),
+        Scope(namespace, hub + "2", group),
+        Scope(namespace, hub[:-1], group),
+        Scope(namespace + "x", hub, group),
+        Scope(namespace, hub + group[0], group[1:]),
+    ]
+
+
+def compares_names_without_case(client: Client) -> None:
+    """Skip a check if a store on our base class compares names with regard to case."""
+    upper = Scope(*(name.upper() for name in client.scope.as_dict().values()))
+    if client.is_on_base and client.store.identity(upper) != client.store.identity(client.scope):
+        raise NotShown("the store is set to compare names with regard to case")
+
+
+@check("G9", "P18")
+def an_unknown_scope_lists_nothing(s: Subject) -> None:
+    """A consumer group that nobody has used lists nothing, whatever else is stored."""
+    s.client.take("0", "a")
+    s.client.save("0", 7)
+    unknown = s.client.within(s.scope._replace(consumer_group="unheard-of"))
+    assert unknown.list_ownership() == [], "ownerships of another group were listed"
+    assert unknown.list_checkpoints() == [], "checkpoints of another group were listed"
+
+
+@check("G9", "P18")
+def ownerships_of_neighbours_are_apart(s: Subject) -> None:
+    """Scopes whose names begin alike have separate ownerships."""
+    s.client.take("0", "a")
+    for scope in neighbours(s.scope):
+        neighbour = s.client.within(scope)
+        assert neighbour.list_ownership() == [], f"{scope} lists the ownership of {s.scope}"
+        assert neighbour.claim("0", "b"), f"{scope} is kept from claiming by {s.scope}"
+    rows = [(row["partition_id"], row["owner_id"]) for row in s.client.list_ownership()]
+    assert rows == [("0", "a")], f"{s.scope} lists its neighbours: {rows}"
+
+
+@check("G9", "P18")
+def checkpoints_of_neighbours_are_apart(s: Subject) -> None:
+    """Scopes whose names begin alike have separate checkpoints."""
+    s.client.save("0", 7)
+    for number, scope in enumerate(neighbours(s.scope)):
+        neighbour = s.client.within(scope)
+        assert neighbour.list_checkpoints() == [], f"{scope} lists the checkpoint of {s.scope}"
+        neighbour.save("0", number)
+    rows = [row["sequence_number"] for row in s.client.list_checkpoints()]
+    assert rows == [7], f"{s.scope} lists its neighbours: {rows}"
+
+
+@check("G9")
+def partitions_with_similar_ids_are_apart(s: Subject) -> None:
+    """Partitions 1, 10, 01 and 11 are different."""
+    ids = ["1", "10", "01", "11"]
+    for number, partition_id in enumerate(ids):
+        assert s.client.claim(partition_id, f"owner-{number}"), (
+            f"{partition_id} could not be claimed"
+        )
+        s.client.save(partition_id, number)
+    owners = {row["partition_id"]: row["owner_id"] for row in s.client.list_ownership()}
+    saved = {row["partition_id"]: row["sequence_number"] for row in s.client.list_checkpoints()}
+    assert owners == {each: f"owner-{n}" for n, each in enumerate(ids)}, f"owners are {owners}"
+    assert saved == {each: n for n, each in enumerate(ids)}, f"checkpoints are {saved}"
+
+
+@check("G9")
+def ownerships_and_checkpoints_are_apart(s: Subject) -> None:
+    """A claim neither creates nor changes a checkpoint."""
+    s.client.take("0", "a")
+    assert s.client.list_checkpoints() == [], "a claim made a checkpoint"
+    s.client.save("1", 7)
+    won = s.client.take("1", "a")
+    s.client.release(won)
+    assert s.client.position("1") == 7, "a claim or a release changed the checkpoint"
+
+
+@check("G9", "P21")
+def names_are_compared_without_case(s: Subject) -> None:
+    """Namespace, hub and group are compared without regard to case, as Event Hubs does it."""
+    compares_names_without_case(s.client)
+    s.client.take("0", "a")
+    s.client.save("0", 7)
+    s.client.within(neighbours(s.scope)[0]).take("1", "b")
+    upper = s.another().within(Scope(*(name.upper() for name in s.scope.as_dict().values())))
+    owners = [(row["partition_id"], row["owner_id"]) for row in upper.list_ownership()]
+    assert owners == [("0", "a")], f"in other letters the ownerships are {owners}"
+    assert upper.position("0") == 7, "its checkpoint is not listed in other letters"
+
+
+@check("G9", "P21")
+def names_come_back_as_the_caller_spelled_them(s: Subject) -> None:
+    """Rows that are listed or won have the three names as the caller spelled them."""
+    compares_names_without_case(s.client)
+    s.client.take("0", "a")
+    s.client.save("0", 7)
+    spelled = Scope(s.scope.fully_qualified_namespace.title(), "ORDERS", "$dEFAULT")
+    other = s.another().within(spelled)
+    for row in (*other.list_ownership(), *other.list_checkpoints(), other.take("1", "a")):
+        names = {name: row[name] for name in spelled.as_dict()}
+        assert names == spelled.as_dict(), f"{spelled} is returned as {names}"

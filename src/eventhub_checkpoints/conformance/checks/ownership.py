@@ -1,4 +1,4 @@
-"""Checks of claims on a faulty backend: only a claim that the backend has confirmed is owned."""
+"""Checks of ownership: one winner (G1), and no claim that the backend has not confirmed (G2)."""
 
 import time
 from dataclasses import replace
@@ -8,6 +8,7 @@ from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.faults import (
     ALWAYS,
     ANSWER_LOST,
+    HOOKS,
     NOT_READY,
     REFUSED,
     UNAVAILABLE,
@@ -20,16 +21,139 @@ SHORT = 0.3
 """Timeout of an operation in these checks, in seconds."""
 
 
+@check("G1")
+def a_first_claim_wins(s: Subject) -> None:
+    """A claim without an etag wins a partition that nobody has claimed before."""
+    assert s.client.claim("0", "a") is not None, "the first claim was left out"
+    assert s.client.owner("0") == "a", "the winner is not listed as the owner"
+
+
+@check("G1")
+def an_empty_etag_is_no_etag(s: Subject) -> None:
+    """The etags `""` and None mean no etag: such a claim wins a partition without an owner."""
+    assert s.client.claim("0", "a", "") is not None, 'a first claim with the etag "" was left out'
+    proposal = {**s.client.proposal("1", "a"), "etag": None}
+    assert s.client.claim_ownership([proposal]), "a first claim with the etag None was left out"
+
+
+@check("G1")
+def a_claim_without_an_etag_loses_to_a_stored_row(s: Subject) -> None:
+    """A claim without an etag loses where a row is stored, and changes nothing."""
+    s.client.take("0", "a")
+    before = s.client.holder("0")
+    assert s.another().claim("0", "b") is None, "a claim without an etag took an owned partition"
+    assert s.client.holder("0") == before, "the lost claim changed the stored row"
+
+
+@check("G1")
+def an_empty_etag_loses_to_a_stored_row(s: Subject) -> None:
+    """A claim with the etag `""` loses where a row is stored."""
+    s.client.take("0", "a")
+    assert s.another().claim("0", "b", "") is None, 'the etag "" took an owned partition'
+    assert s.client.owner("0") == "a", "the lost claim changed the owner"
+
+
+@check("G1")
+def an_owner_without_the_etag_loses_too(s: Subject) -> None:
+    """Being the stored owner wins nothing: the same owner's claim without an etag loses."""
+    s.client.take("0", "a")
+    assert s.client.claim("0", "a") is None, "the same owner won without the etag"
+
+
+@check("G1")
+def the_stored_etag_wins(s: Subject) -> None:
+    """A claim with the stored etag wins: a renewal by the owner, a take-over by another."""
+    first = s.client.take("0", "a")
+    renewed = s.client.claim("0", "a", first["etag"])
+    assert renewed is not None, "a renewal with the stored etag was left out"
+    assert s.another().claim("0", "b", renewed["etag"]), "a take-over with it was left out"
+    assert s.client.owner("0") == "b", "the new owner is not listed"
+
+
+@check("G1")
+def a_stale_etag_loses(s: Subject) -> None:
+    """A claim whose etag is no longer the stored one is left out, and changes nothing."""
+    first = s.client.take("0", "a")
+    s.client.take("0", "a", first["etag"])
+    before = s.client.holder("0")
+    assert s.another().claim("0", "b", first["etag"]) is None, "a stale etag won"
+    assert s.client.holder("0") == before, "the lost claim changed the stored row"
+
+
+@check("G1")
+def an_invented_etag_loses(s: Subject) -> None:
+    """A claim with an invented etag loses if a row is stored."""
+    won = s.client.take("0", "a")
+    other = won["etag"][:-1] + ("1" if won["etag"][-1] == "0" else "0")
+    assert s.another().claim("0", "b", other) is None, "an invented etag won"
+
+
+@check("G1")
+def every_claim_gets_a_new_etag(s: Subject) -> None:
+    """Each claim that wins gets a new etag, even if nothing else changes."""
+    rows = [s.client.take("0", "a")]
+    for _ in range(3):
+        rows.append(s.client.take("0", "a", rows[-1]["etag"]))
+    assert len({row["etag"] for row in rows}) == len(rows), "an etag was returned twice"
+
+
+@check("G1")
+def an_etag_belongs_to_one_partition(s: Subject) -> None:
+    """The etag of one partition's row wins no other partition."""
+    etag = s.client.take("0", "a")["etag"]
+    s.client.take("1", "a")
+    assert s.another().claim("1", "b", etag) is None, "partition 0's etag won partition 1"
+
+
+@check("G1")
+def a_listed_etag_wins(s: Subject) -> None:
+    """A listed etag wins like the one that the claim returned."""
+    s.client.take("0", "a")
+    row = s.another().ownership_of("0")
+    assert s.another().claim("0", "b", row["etag"]), "a claim with the listed etag was left out"
+
+
+@check("G1", "P6")
+def the_old_owner_loses_after_a_take_over(s: Subject) -> None:
+    """An owner that lost its partition cannot renew with its earlier etag."""
+    mine = s.client.take("0", "a")
+    s.another().take("0", "b", mine["etag"])
+    assert s.client.claim("0", "a", mine["etag"]) is None, "the old owner renewed after a take-over"
+    assert s.client.owner("0") == "b", "the old owner's claim changed the owner"
+
+
+@check("G1", "G2", "P2")
+def a_lost_claim_is_left_out_of_its_batch(s: Subject) -> None:
+    """Of a batch, the claims that lost are left out of the result, and nothing is raised."""
+    s.another().take("1", "b")
+    batch = s.client.proposals("012", "a")
+    won = [row["partition_id"] for row in s.client.claim_ownership(batch)]
+    assert won == ["0", "2"], f"of 0, 1 (taken) and 2 the result has {won}"
+    assert s.client.owner("1") == "b", "a claim that was left out changed the owner"
+
+
+@check("G1", "P2")
+def every_winner_of_a_batch_is_returned(s: Subject) -> None:
+    """A batch of first claims and renewals returns every one that won, and stores it."""
+    first = s.client.take("0", "a")
+    batch = [s.client.proposal("0", "a", first["etag"])]
+    batch += s.client.proposals(range(1, 40), "a")
+    won = s.client.claim_ownership(batch)
+    assert len(won) == 40, f"of 40 claims that win, the result has {len(won)}"
+    listed = {row["partition_id"] for row in s.client.list_ownership()}
+    assert listed == {row["partition_id"] for row in won}, "not all winners are listed"
+
+
 @check("G2", needs=(BASE,))
 def a_claim_is_asked_again(s: Subject) -> None:
-    """A claim that found the backend away is tried again."""
+    """A claim is tried again if the backend was unavailable."""
     s.faults().plan("try_claim", UNAVAILABLE, times=2)
-    assert s.client.claim("0", "a"), "the claim was given up after a short absence"
+    assert s.client.claim("0", "a"), "the claim was not tried often enough"
 
 
 @check("G2", needs=(BASE,))
 def a_list_is_asked_again(s: Subject) -> None:
-    """A list that found the backend away is asked for again."""
+    """A list is tried again if the backend was unavailable."""
     s.client.take("0", "a")
     s.client.save("0", 7)
     faults = s.faults()
@@ -53,8 +177,7 @@ def a_lost_answer_is_recognised(s: Subject) -> None:
     s.faults().plan("try_claim", ANSWER_LOST)
     won = s.client.claim("0", "a")
     assert won is not None, "an own claim was taken for somebody else's"
-    row = s.client.row("0")
-    assert row is not None, "the claimed partition is not listed"
+    row = s.client.ownership_of("0")
     assert row["etag"] == won["etag"], "the etag is not the stored one"
 
 
@@ -71,7 +194,7 @@ def a_lost_answer_of_a_renewal_is_recognised(s: Subject) -> None:
 
 @check("G2", needs=(BASE,))
 def a_rival_after_a_lost_answer_is_no_own_claim(s: Subject) -> None:
-    """After a lost answer, a row that somebody else has taken meanwhile is not won."""
+    """After a lost answer, a row that another owner has taken meanwhile is not won."""
     rival = s.another()
 
     def steal() -> None:
@@ -85,12 +208,12 @@ def a_rival_after_a_lost_answer_is_no_own_claim(s: Subject) -> None:
 
 @check("G2", needs=(BASE,))
 def a_plain_conflict_is_not_looked_into(s: Subject) -> None:
-    """A claim that lost, and was answered, costs one request."""
+    """A claim whose loss the backend has answered takes one request."""
     s.another().take("0", "b")
     faults = s.faults()
     assert s.client.claim("0", "a") is None, "a claim without an etag took an owned partition"
-    asked = (faults.count("try_claim"), faults.count("read_ownerships"))
-    assert asked == (1, 0), f"a lost claim asked for {asked[0]} claims and {asked[1]} lists"
+    calls = (faults.count("try_claim"), faults.count("read_ownerships"))
+    assert calls == (1, 0), f"a lost claim took {calls[0]} claims and {calls[1]} lists"
 
 
 @check("G2", needs=(BASE,))
@@ -127,8 +250,7 @@ def a_listed_ownership_is_kept_by_its_age(s: Subject) -> None:
     young, old = s.others(2)
     s.faults(old).plan("read_ownerships", Fault(changed=aged))
     for client, is_kept in ((young, True), (old, False)):
-        row = client.row("0")
-        assert row is not None, "the claimed partition is not listed"
+        row = client.ownership_of("0")
         client.set(operation_timeout=SHORT)
         s.faults(client).plan("try_claim", UNAVAILABLE, times=ALWAYS)
         kept = client.claim("0", "a", row["etag"]) is not None
@@ -137,10 +259,10 @@ def a_listed_ownership_is_kept_by_its_age(s: Subject) -> None:
 
 @check("G2", needs=(BASE,))
 def a_refused_claim_raises_after_the_others(s: Subject) -> None:
-    """Refused by the backend, a batch raises once; its other claims are made before."""
+    """A batch that the backend refuses in part raises once, after its other claims were made."""
     faults = s.faults()
     faults.plan("try_claim", REFUSED, times=ALWAYS, partition_id="1")
-    batch = [s.client.proposal(one, "a") for one in "012"]
+    batch = s.client.proposals("012", "a")
     raising(StoreAccessError, s.client.claim_ownership, batch)
     stored = sorted(row["partition_id"] for row in s.client.list_ownership())
     assert stored == ["0", "2"], f"0 and 2 could be claimed, and {stored} are stored"
@@ -149,8 +271,8 @@ def a_refused_claim_raises_after_the_others(s: Subject) -> None:
 
 @check("G2", needs=(BASE,))
 def winners_of_a_batch_that_raises_are_remembered(s: Subject) -> None:
-    """What a batch won before it raised is known to the store: a release gives it up."""
-    won = s.client.claim_ownership([s.client.proposal(one, "a") for one in "01"])
+    """What a batch won before it raised is known to the store, so it can be released."""
+    won = s.client.claim_ownership(s.client.proposals("01", "a"))
     faults = s.faults()
     faults.plan("try_claim", REFUSED, partition_id="1")
     raising(StoreAccessError, s.client.claim_ownership, won)
@@ -162,7 +284,7 @@ def winners_of_a_batch_that_raises_are_remembered(s: Subject) -> None:
 def a_backend_that_is_not_ready_raises(s: Subject) -> None:
     """A missing container or table is raised as `StoreNotReadyError`, by each method."""
     faults = s.faults()
-    for hook in ("read_ownerships", "read_checkpoints", "try_claim", "write_checkpoint"):
+    for hook in HOOKS:
         faults.plan(hook, NOT_READY, times=ALWAYS)
     raising(StoreNotReadyError, s.client.claim, "0", "a")
     raising(StoreNotReadyError, s.client.list_ownership)

@@ -1,4 +1,4 @@
-"""Checks of checkpoint rows from every SDK, and of rows that are not checkpoints."""
+"""Checks of rows from other writers, and of rows that are invalid (G5)."""
 
 from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.harness import Subject
@@ -7,8 +7,73 @@ RAW = ("put_raw",)
 Fields = dict[str, str | None]
 
 
+@check("G5", needs=RAW)
+def an_ownership_without_an_owner_is_released(s: Subject) -> None:
+    """A row that names no owner is listed as nobody's, and claimed by its etag."""
+    nobody: list[Fields] = [{}, {"ownerid": ""}, {"ownerid": "null"}]
+    for number, fields in enumerate(nobody):
+        s.put_raw("ownership", str(number), fields)
+        row = s.client.row(str(number))
+        assert row is not None, f"a row with {fields} is not listed"
+        assert row["owner_id"] == "", f"the owner of {fields} is {row['owner_id']!r}"
+        assert s.client.claim(str(number), "a", row["etag"]), f"{fields} could not be claimed"
+
+
+@check("G5", needs=RAW)
+def owner_keys_are_read_in_any_case(s: Subject) -> None:
+    """An owner is found under its key in any case, and next to unknown keys."""
+    spelled: list[Fields] = [
+        {"ownerid": "b"},
+        {"OwnerId": "b"},
+        {"owner_id": "b"},
+        {"ownerid": "b", "comment": "x", "clientidentifier": ""},
+    ]
+    for number, fields in enumerate(spelled):
+        s.put_raw("ownership", str(number), fields)
+        owner = s.client.owner(str(number))
+        assert owner == "b", f"the owner of {fields} was read as {owner!r}"
+
+
+@check("G5", needs=RAW)
+def an_ownership_that_is_none_harms_nobody(s: Subject) -> None:
+    """A row that is not an ownership, such as a directory, is left out; the others are listed."""
+    s.client.take("0", "a")
+    s.put_raw("ownership", "1/deeper", {"ownerid": "b"})
+    s.put_raw("ownership", "2", {"hdi_isfolder": "true"})
+    listed = [row["partition_id"] for row in s.client.list_ownership()]
+    assert listed == ["0"], f"one partition was claimed, and {listed} are listed"
+
+
+@check("G1", "G5", needs=RAW)
+def a_strangers_row_is_taken_by_its_etag_only(s: Subject) -> None:
+    """A row that another program wrote is owned like one of ours."""
+    s.put_raw("ownership", "0", {"ownerid": "b"})
+    assert s.client.claim("0", "a") is None, "a claim without an etag took an owned partition"
+    row = s.client.ownership_of("0")
+    assert s.client.claim("0", "a", row["etag"]), "its listed etag did not win"
+
+
+@check("G1", needs=RAW)
+def an_etag_of_a_vanished_row_wins(s: Subject) -> None:
+    """A claim with the etag of a row that has vanished creates the row, and wins."""
+    mine = s.client.take("0", "a")
+    s.put_raw("ownership", "0", None)
+    assert s.client.claim("0", "a", mine["etag"]), "the owner lost to a row that is not there"
+    assert s.client.owner("0") == "a", "the row was not created"
+
+
+@check("G1", needs=RAW)
+def an_etag_is_never_used_again(s: Subject) -> None:
+    """An etag from before a row was removed loses after the row was created again."""
+    mine = s.client.take("0", "a")
+    s.put_raw("ownership", "0", None)
+    s.another().take("0", "b")
+    assert s.client.claim("0", "a", mine["etag"]) is None, "an etag from before the removal won"
+    assert s.client.owner("0") == "b", "the new owner was removed"
+
+
 def resumes_by_number(s: Subject, fields: Fields, number: int) -> None:
-    """A row is listed so that the client resumes after this sequence number."""
+    """Check that a row is listed so that the client resumes after this sequence number."""
     s.put_raw("checkpoint", "0", fields)
     row = s.client.saved("0")
     assert row is not None, f"a row with {fields} is not listed"
@@ -24,20 +89,21 @@ def a_group_without_offsets_resumes_exactly(s: Subject) -> None:
     for partition_id, number in numbers.items():
         s.put_raw("checkpoint", partition_id, {"sequencenumber": str(number)})
     rows = {row["partition_id"]: row for row in s.client.list_checkpoints()}
-    assert {one: row["offset"] for one, row in rows.items()} == numbers, f"listed: {rows}"
+    offsets = {partition_id: row["offset"] for partition_id, row in rows.items()}
+    assert offsets == numbers, f"listed: {rows}"
     assert all(row["offset"] for row in rows.values()), "an offset is not true"
-    assert all(isinstance(row["offset"], int) for row in rows.values()), "an offset is no int"
+    assert all(isinstance(row["offset"], int) for row in rows.values()), "an offset is not an int"
 
 
 @check("G5", needs=RAW)
 def an_empty_offset_resumes_by_number(s: Subject) -> None:
-    """An offset that is stored as an empty text is none, as .NET 5.11.0 wrote it."""
+    """An offset that is stored as an empty string, as .NET 5.11.0 wrote it, is unknown."""
     resumes_by_number(s, {"offset": "", "sequencenumber": "41"}, 41)
 
 
 @check("G5", needs=RAW)
 def the_words_for_no_offset_are_known(s: Subject) -> None:
-    """The offsets `no offset` (.NET 5.11.3) and `None` (Python) are none."""
+    """The offsets `no offset` (.NET 5.11.3) and `None` (Python) are unknown."""
     for word in ("no offset", "None"):
         resumes_by_number(s, {"offset": word, "sequencenumber": "41"}, 41)
 
@@ -50,7 +116,7 @@ def a_number_of_zero_without_an_offset_resumes(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def position_keys_are_read_in_any_case(s: Subject) -> None:
-    """Offset and number are found under their keys in any case, and beside unknown keys."""
+    """Offset and number are found under their keys in any case, and next to unknown keys."""
     spelled: list[Fields] = [
         {"Offset": "4711", "SequenceNumber": "7"},
         {"offset": "4711", "sequence_number": "7"},
@@ -65,12 +131,10 @@ def position_keys_are_read_in_any_case(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def an_offset_without_a_number_resumes_by_offset(s: Subject) -> None:
-    """A row whose number is missing or no number resumes by its offset."""
+    """A row whose number is missing or invalid resumes by its offset."""
     without: list[Fields] = [{"offset": "1:AAA:7"}]
-    without += [
-        {"offset": "1:AAA:7", "sequencenumber": word} for word in ("", "None", "abc", "1e3")
-    ]
-    without += [{"offset": "1:AAA:7", "sequencenumber": str(2**63)}]
+    for number in ("", "None", "abc", "1e3", str(2**63)):
+        without.append({"offset": "1:AAA:7", "sequencenumber": number})
     for fields in without:
         s.put_raw("checkpoint", "0", fields)
         row = s.client.saved("0")
@@ -83,8 +147,12 @@ def an_offset_without_a_number_resumes_by_offset(s: Subject) -> None:
 def a_row_that_says_nothing_harms_nobody(s: Subject) -> None:
     """A row with neither an offset nor a number is left out; the others are listed."""
     s.client.save("0", 7)
-    nothing: list[Fields] = [{}, {"offset": "", "sequencenumber": ""}]
-    nothing += [{"offset": "None", "sequencenumber": "None"}, {"comment": "x"}]
+    nothing: list[Fields] = [
+        {},
+        {"offset": "", "sequencenumber": ""},
+        {"offset": "None", "sequencenumber": "None"},
+        {"comment": "x"},
+    ]
     for number, fields in enumerate(nothing, 1):
         s.put_raw("checkpoint", str(number), fields)
     listed = [row["partition_id"] for row in s.client.list_checkpoints()]
@@ -93,7 +161,7 @@ def a_row_that_says_nothing_harms_nobody(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def a_checkpoint_that_is_none_harms_nobody(s: Subject) -> None:
-    """A row that is no checkpoint, such as a directory, is left out; the others are listed."""
+    """A row that is not a checkpoint, such as a directory, is left out; the others are listed."""
     s.client.save("0", 7)
     s.put_raw("checkpoint", "1/deeper", {"offset": "1", "sequencenumber": "1"})
     s.put_raw("checkpoint", "2", {"hdi_isfolder": "true"})
@@ -103,7 +171,7 @@ def a_checkpoint_that_is_none_harms_nobody(s: Subject) -> None:
 
 @check("G3", "G5", needs=RAW)
 def a_strangers_row_is_written_over(s: Subject) -> None:
-    """The owner's checkpoint replaces whatever row was listed, also one that says nothing."""
+    """The owner's checkpoint replaces whatever row was listed, also one without a position."""
     rows: list[Fields] = [{"sequencenumber": "41"}, {"offset": "None"}, {"offset": "1:AAA:7"}]
     for number, fields in enumerate(rows):
         s.put_raw("checkpoint", str(number), fields)

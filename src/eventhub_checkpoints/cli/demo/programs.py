@@ -1,13 +1,63 @@
-"""Log of a program's work, in a file that survives a `kill -9` of the program.
+"""Parts that the demo's programs share: hub and store from the environment, and their journals.
 
-A line is written after the work and before the checkpoint, unbuffered: the kernel keeps what was
-written. So the demo counts what happened, not what a dying process remembers.
+A journal survives a `kill -9` of its program. A line is written after the work and before the
+checkpoint, unbuffered: the kernel keeps what was written. So the demo counts what happened, not
+what a dying process remembers.
 """
 
 import os
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.records import Scope
+
+HUB_VARIABLE = "EVENTHUB_CONNECTION_STRING"
+STORE_VARIABLE = "CHECKPOINT_STORE"
+CONSUMER_GROUP = "$Default"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Addresses of the hub, and of the store with its checkpoints.
+
+    Attributes:
+        connection_string: of the hub.
+        store_url: of the store; it may contain a password.
+    """
+
+    connection_string: str
+    store_url: str = field(repr=False)
+
+    @property
+    def scope(self) -> Scope:
+        """Scope of the checkpoints."""
+        return HubAddress.from_connection_string(self.connection_string, CONSUMER_GROUP).scope()
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables for a program that uses them."""
+        return {HUB_VARIABLE: self.connection_string, STORE_VARIABLE: self.store_url}
+
+
+def addresses_from_environment() -> Addresses:
+    """Return the addresses in the two variables; raises as `from_environment`."""
+    return Addresses(from_environment(HUB_VARIABLE), from_environment(STORE_VARIABLE))
+
+
+def from_environment(name: str) -> str:
+    """Return the value of a variable.
+
+    Raises:
+        ConfigurationError: it is not set.
+    """
+    value = os.environ.get(name)
+    if not value:
+        raise ConfigurationError(f"the environment variable {name} is not set")
+    return value
 
 
 class JournalWriter:
@@ -82,7 +132,7 @@ class JournalReader:
             case ["left", partition]:
                 self.held.discard(partition)
             case _:
-                raise ValueError(f"{self.path} has a line of no meaning: {' '.join(words)}")
+                raise ValueError(f"{self.path} has an unknown line: {' '.join(words)}")
         return None
 
     @property
