@@ -15,7 +15,7 @@ from random import Random
 from amqp_deliveries import CHANNEL, HANDLE, MAX_FRAME_SIZE, client_columns, disturbed, pieces
 from amqp_spelling import Spelling
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
-from eventhub_checkpoints.receive.columns import record_batch
+from eventhub_checkpoints.receive.batches import record_batch
 
 LARGEST = 1_000_000
 BATCH = 500
@@ -59,7 +59,7 @@ def compare(seed: int, events: int, producers: int) -> Counter[str]:
         )
         totals["events"] += len(made)
         totals["frames"] += len(frames)
-    totals["events of which only the head was known"] = link.halves
+    totals["events of which only the head was known"] = link.heads_only
     totals["events read the generic way"] = link.generic
     return totals
 

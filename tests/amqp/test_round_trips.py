@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.amqp.constructors import skip
-from eventhub_checkpoints.amqp.decode import decode
+from eventhub_checkpoints.amqp.decode import decode, skip
 from eventhub_checkpoints.amqp.encode import encode
 from eventhub_checkpoints.amqp.types import (
     Array,

@@ -16,9 +16,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eventhub_checkpoints.receive.amqp.decoder.values import as_text
 from eventhub_checkpoints.receive.amqp.events import body_bytes, columns_of
-from eventhub_checkpoints.receive.columns import SCHEMA, record_batch
+from eventhub_checkpoints.receive.batches import SCHEMA, record_batch
+from eventhub_checkpoints.receive.columns import as_text
 
 ENQUEUED = 1795255200123
 

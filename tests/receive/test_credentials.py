@@ -82,8 +82,8 @@ def test_signatures_and_keys_are_taken_as_they_are():
     ("text", "said"),
     [
         ("NoSuchCredential", "azure-identity has no class NoSuchCredential; expected"),
-        ("os.system", "the credential is no name; expected"),
-        (SECRET, "the credential is no name; expected"),
+        ("os.system", "the credential is not a name; expected"),
+        (SECRET, "the credential is not a name; expected"),
         (f"SharedAccessKey={SECRET}", "expected SharedAccessKeyName=...;SharedAccessKey=..."),
     ],
 )

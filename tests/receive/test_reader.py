@@ -28,7 +28,7 @@ def event(number):
 class ScriptedStream:
     """Delivers what the script says, one list of sequence numbers a call.
 
-    With a number instead it tells that it has reached it, and delivers nothing.
+    A number instead is reported as reached, and nothing is delivered.
     """
 
     reached, trouble = 0, ""
@@ -37,10 +37,10 @@ class ScriptedStream:
         self.script = script
 
     def next(self, timeout):
-        found = self.script.pop(0)
-        if isinstance(found, int):
-            found, self.reached = (), found
-        return columns_of([event(number) for number in found])
+        numbers = self.script.pop(0)
+        if isinstance(numbers, int):
+            numbers, self.reached = (), numbers
+        return columns_of([event(number) for number in numbers])
 
 
 class ScriptedReader(RangeReader):
@@ -48,13 +48,13 @@ class ScriptedReader(RangeReader):
 
     def __init__(self, begin, end, *scripts, first=0, following=100, fail=True):
         settings = ReadSettings(fail_on_data_loss=fail)
-        super().__init__(ADDRESS, OffsetRange("0", begin, end), settings)
+        super().__init__(ADDRESS, OffsetRange("0", begin, end), settings, self._open)
         self.scripts = list(scripts)
         self.held = PartitionProperties("0", first, following, "", datetime.now(UTC))
         self.questions = 0
 
     @contextmanager
-    def _open(self):
+    def _open(self, *_):
         yield ScriptedStream(self.scripts.pop(0))
 
     def _properties(self):

@@ -5,25 +5,23 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from eventhub_checkpoints.amqp.frames import (
+from eventhub_checkpoints.amqp.performatives import (
     AMQP_HEADER,
     EMPTY_FRAME,
     MIN_MAX_FRAME_SIZE,
     SASL_FRAME,
     SASL_HEADER,
-    Frame,
-    decode_body,
-    encode_frame,
-    split_frame,
-)
-from eventhub_checkpoints.amqp.performatives import (
     Attach,
     Begin,
     Close,
+    Frame,
     Open,
     SaslInit,
     SaslMechanisms,
     SaslOutcome,
+    decode_body,
+    encode_frame,
+    split_frame,
 )
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub.conditions import idle, invalid
@@ -33,8 +31,7 @@ from eventhub_checkpoints.localhub.wire import Wire
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventhub_checkpoints.amqp.composites import Composite
-    from eventhub_checkpoints.amqp.performatives import Error
+    from eventhub_checkpoints.amqp.performatives import Composite, Error
     from eventhub_checkpoints.localhub.server import Server
 
 MAX_FRAME_SIZE = 1024 * 1024 + 1024

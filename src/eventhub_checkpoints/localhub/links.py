@@ -22,7 +22,7 @@ from eventhub_checkpoints.localhub.events import read_events
 from eventhub_checkpoints.localhub.management import CBS, answer, refuse_token
 
 if TYPE_CHECKING:
-    from eventhub_checkpoints.amqp.composites import Composite
+    from eventhub_checkpoints.amqp.performatives import Composite
     from eventhub_checkpoints.localhub.hubs import Hub
     from eventhub_checkpoints.localhub.log import PartitionLog
     from eventhub_checkpoints.localhub.session import Session

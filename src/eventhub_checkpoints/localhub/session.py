@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from eventhub_checkpoints.amqp.frames import encode_frame
 from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
     Attach,
@@ -15,6 +14,7 @@ from eventhub_checkpoints.amqp.performatives import (
     End,
     Flow,
     Transfer,
+    encode_frame,
 )
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub.attaching import attach, refuse
@@ -24,7 +24,7 @@ from eventhub_checkpoints.localhub.links import Link, OutLink, ReplyLink
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventhub_checkpoints.amqp.composites import Composite
+    from eventhub_checkpoints.amqp.performatives import Composite
     from eventhub_checkpoints.localhub.connection import Connection
     from eventhub_checkpoints.localhub.hubs import Hubs
 

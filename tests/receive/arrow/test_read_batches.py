@@ -12,7 +12,7 @@ from arrow_rows import last_of, numbers
 from eventhub_checkpoints import ConfigurationError, Scope
 from eventhub_checkpoints.arrow import EventPosition, HubAddress, ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive.columns import SCHEMA
+from eventhub_checkpoints.receive.batches import SCHEMA
 
 TENS = ReadSettings(rows_per_batch=10)
 ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}

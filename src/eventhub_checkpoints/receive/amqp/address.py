@@ -1,28 +1,36 @@
-"""Address of a hub over AMQP, read with the official client."""
+"""Address of a hub over AMQP, read with the official client by its fast or its public path."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
 from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.exceptions import EventHubError
 
+from eventhub_checkpoints._shared.client_errors import explanation
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
     PartitionProperties,
+    Stream,
+    StreamWrapper,
     checked_group,
     checked_name,
 )
 from eventhub_checkpoints.receive.amqp.events import EventStream
-from eventhub_checkpoints.receive.amqp.fast import FastStream
-from eventhub_checkpoints.receive.amqp.opening import Place, Retries
-from eventhub_checkpoints.receive.amqp.paths import ExplainedStream, explained, open_by
+from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
+from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, UnreadableFrameError
+from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.credentials import Credential, checked_credential, credential_of
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.stream import Stream
+
+_LOGGER = logging.getLogger(__name__)
+_WARNED: set[str] = set()
 
 
 class OnePartitionClient(EventHubConsumerClient):
@@ -66,7 +74,7 @@ def read_properties(partition_id: str, answer: Mapping[str, object]) -> Partitio
 
 
 STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
-"""With a given partition there is no load balancing; the client's balancing thread still sleeps
+"""Receiving from one partition needs no load balancing; the client's balancing thread still sleeps
 this long (s) after it was stopped."""
 
 HUB_NAME = "the name of an event hub, such as orders"
@@ -187,7 +195,11 @@ class HubAddress(Address):
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
-        """Open a stream as `Address` does, by the path in `ReadSettings.receive_path`."""
+        """Open a stream as `Address` does, by the path in `ReadSettings.receive_path`.
+
+        Raises:
+            FastPathError: the path is `fast`, and it cannot be used.
+        """
 
         def public(at: int) -> Stream:
             client = self.open_receiving_client(partition_id)
@@ -195,10 +207,13 @@ class HubAddress(Address):
             return EventStream(client, partition_id, at, prefetch=prefetch, until=until)
 
         def fast(at: int) -> Stream:
-            place = Place(self.open_client(), self.consumer_group, partition_id)
-            return FastStream(place, at, until, settings, Retries(self.settings))
+            source = LinkSource(self.open_client(), self.consumer_group, partition_id)
+            return FastStream(source, at, until, settings, Retries(self.settings))
 
-        stream = open_by(settings.receive_path, start, fast=fast, public=public)
+        if settings.receive_path == "auto":
+            stream: Stream = FallbackStream(start, fast, public)
+        else:
+            stream = fast(start) if settings.receive_path == "fast" else public(start)
         return ExplainedStream(stream, self, partition_id)
 
     def open_client(self) -> EventHubConsumerClient:
@@ -238,3 +253,91 @@ def read_parts(connection_string: str) -> Mapping[str, str]:
         "the connection string is malformed; expected Endpoint=sb://NAMESPACE/;"
         "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"
     )
+
+
+@contextmanager
+def explained(address: Address, partition_id: str | None = None) -> Iterator[None]:
+    """Translate the client's errors into those of this package.
+
+    Args:
+        address: the hub that the client calls.
+        partition_id: the partition it receives from; None for a management call.
+
+    Raises:
+        ConfigurationError: the hub or the consumer group does not exist, or the key, the
+            signature or the credential is refused.
+        HubUnavailableError: any other reason why the client gave up.
+    """
+    try:
+        yield
+    except EventHubError as error:
+        raise explanation(error, address.scope(), partition_id) from error
+
+
+class ExplainedStream(StreamWrapper):
+    """Stream of the client that raises the errors of this package.
+
+    Args:
+        stream: closed with this one.
+        address: the hub.
+        partition_id: which partition.
+    """
+
+    def __init__(self, stream: Stream, address: Address, partition_id: str) -> None:
+        super().__init__(stream)
+        self._address, self._partition_id = address, partition_id
+
+    def next(self, timeout: float) -> Columns | None:
+        with explained(self._address, self._partition_id):
+            return self._stream.next(timeout)
+
+
+class FallbackStream(Stream):
+    """Stream that uses the fast path where possible, then the public one, with equal columns.
+
+    Args:
+        start: sequence number of the first event.
+        fast, public: open a stream at a sequence number.
+    """
+
+    def __init__(
+        self, start: int, fast: Callable[[int], Stream], public: Callable[[int], Stream]
+    ) -> None:
+        self._next, self._public = start, public
+        self._unreadable = ""
+        try:
+            self._stream = fast(start)
+        except FastPathError as error:
+            warn_once(error)
+            self._stream = public(start)
+
+    @property
+    def trouble(self) -> str:
+        return self._stream.trouble or self._unreadable
+
+    def next(self, timeout: float) -> Columns | None:
+        try:
+            columns = self._stream.next(timeout)
+        except FastPathError as error:
+            warn_once(error)
+            if isinstance(error, UnreadableFrameError):
+                # The client may be unable to read it as well, and does not report that.
+                self._unreadable = str(error)
+            self._stream.close()
+            self._stream = self._public(self._next)
+            columns = self._stream.next(timeout)
+        if columns and columns.numbers[-1] >= self._next:
+            self._next, self._unreadable = columns.numbers[-1] + 1, ""
+        return columns
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def warn_once(error: FastPathError) -> None:
+    """Log why the fast path is left, once per process and reason."""
+    if str(error) not in _WARNED:
+        _WARNED.add(str(error))
+        _LOGGER.warning(
+            "%s; events are received through the client's public API, which is slower", error
+        )

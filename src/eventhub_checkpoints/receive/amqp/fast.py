@@ -1,21 +1,195 @@
 """Fast path: events of one partition, decoded from frames on the official client's connection."""
 
 import logging
+import threading
 import time
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from eventhub_checkpoints._shared.client_errors import reason
-from eventhub_checkpoints.amqp.frames import encode_frame
-from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition
-from eventhub_checkpoints.amqp.types import CodecError
-from eventhub_checkpoints.receive.amqp.decoder import Columns, Deliveries
-from eventhub_checkpoints.receive.amqp.known_client import FastPathError, UnreadableFrameError
-from eventhub_checkpoints.receive.amqp.opening import Credit, Opening, Place, Retries
-from eventhub_checkpoints.receive.amqp.paths import is_final
-from eventhub_checkpoints.receive.amqp.private_parts import READ_SIZE, OfficialLink
+from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.exceptions import ConnectError, EventHubError
+
+from eventhub_checkpoints._shared.client_errors import NOT_FOUND, OUT_OF_RANGE, STOLEN, reason
+from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition, encode_frame
+from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries
+from eventhub_checkpoints.receive.amqp.private_parts import (
+    READ_SIZE,
+    FastPathError,
+    OfficialLink,
+    UnreadableFrameError,
+)
+from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.stream import Stream
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Retries:
+    """Counter of consecutive failures, and the delay before the next attempt.
+
+    Args:
+        settings: keywords of the client; those that begin with `retry_` are used, with the
+            client's defaults for missing ones.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._total = int(settings.get("retry_total", 3))
+        self._factor = float(settings.get("retry_backoff_factor", 0.8))
+        self._longest = float(settings.get("retry_backoff_max", 120))
+        self._fixed = settings.get("retry_mode", "exponential") == "fixed"
+        self._failed = 0
+
+    def succeeded(self) -> None:
+        """Reset the failure count, because events arrived."""
+        self._failed = 0
+
+    def pause(self) -> float | None:
+        """Return the seconds until the next attempt; None if there is none left."""
+        self._failed += 1
+        if self._failed > self._total:
+            return None
+        growth = 1.0 if self._fixed else float(2 ** (self._failed - 1))
+        return min(self._factor * growth, self._longest)
+
+
+GROWTH = 20
+"""Factor over `prefetch`: the fast path buffers few events, so more may be in transit."""
+
+BYTES_AHEAD = 32 * 2**20
+
+
+class Credit:
+    """Credit of one link, topped up when half of it is used.
+
+    It does not extend past the end of the range, judged by sequence numbers, nor past
+    `BYTES_AHEAD` of bodies, estimated by the size of those received. Events in transit wait in
+    the sockets until they are read, so this bounds not memory but what is sent in vain.
+
+    Args:
+        start: sequence number of the first event.
+        until: sequence number of the first event behind the range.
+        prefetch: the first credit, while the size of an event is unknown.
+    """
+
+    def __init__(self, start: int, until: int, prefetch: int) -> None:
+        self._next, self._until = start, until
+        self._first, self._most = prefetch, prefetch * GROWTH
+        self._rows = self._size = 0
+        self._outstanding = 0
+
+    def used(self, deliveries: int) -> None:
+        """Count deliveries received."""
+        self._outstanding -= deliveries
+
+    def taken(self, columns: Columns) -> None:
+        """Record that these events were taken; the next one has the next sequence number."""
+        if columns:
+            self._next = columns.numbers[-1] + 1
+            self._rows += len(columns)
+            self._size += columns.size
+
+    def grant(self, waiting: int, *, urgent: bool = False) -> int | None:
+        """Return the credit to grant now, counted from the last delivery; None for no change.
+
+        Args:
+            waiting: events received and not taken.
+            urgent: a flow frame has to be sent anyway.
+        """
+        window = self._window()
+        credit = min(window, max(0, self._until - self._next - waiting))
+        is_due = credit > self._outstanding and self._outstanding <= window // 2
+        if not (is_due or urgent):
+            return None
+        self._outstanding = max(credit, self._outstanding)
+        return self._outstanding
+
+    def _window(self) -> int:
+        if not self._rows:
+            return self._first
+        size = max(1, self._size // self._rows)
+        return max(1, min(self._most, BYTES_AHEAD // size))
+
+
+OPEN_TIMEOUT = 30.0
+"""Seconds for connection, token and link together; a token may take a while to fetch."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSource:
+    """Partition from which links receive.
+
+    Attributes:
+        client: of the hub.
+        consumer_group: the group that reads the events.
+        partition_id: which partition.
+    """
+
+    client: EventHubConsumerClient
+    consumer_group: str
+    partition_id: str
+
+
+class Opening:
+    """Link being opened in a background thread.
+
+    The client's handshake waits for ever for a server that accepts a connection and sends
+    nothing, and it waits without an error where its token's link is refused.
+
+    Attributes:
+        deadline: when the attempt times out, by `time.monotonic`.
+    """
+
+    def __init__(self, source: LinkSource, start: int) -> None:
+        self._link = OfficialLink(source.client, source.consumer_group, source.partition_id, start)
+        self.deadline = time.monotonic() + OPEN_TIMEOUT
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._is_wanted = True
+        self._error: Exception | None = None
+        name = f"open-{source.partition_id}"
+        threading.Thread(target=self._open, name=name, daemon=True).start()
+
+    def result(self, timeout: float) -> OfficialLink | None:
+        """Return the opened link; None if it takes longer than `timeout` (s).
+
+        Raises:
+            FastPathError: the client has changed.
+            EventHubError: the attempt failed, or timed out.
+        """
+        if not self._ended.wait(timeout):
+            if time.monotonic() < self.deadline:
+                return None
+            self.abandon()
+            raise ConnectError(f"no link was attached within {OPEN_TIMEOUT:g} s")
+        if self._error is not None:
+            raise self._error
+        return self._link
+
+    def abandon(self) -> None:
+        """Stop waiting; whatever is opened from now on is closed again."""
+        with self._lock:
+            self._is_wanted = False
+            ended = self._ended.is_set()
+        if ended:
+            self._link.close()
+        else:
+            self._link.interrupt()
+
+    def _open(self) -> None:
+        error: Exception | None = None
+        try:
+            self._link.open(lambda: self._is_wanted)
+        except Exception as caught:
+            error = self._link.ended_by(caught)
+        with self._lock:
+            self._error = error
+            self._ended.set()
+            is_wanted = self._is_wanted
+        if not is_wanted:
+            self._link.close()
 
 
 class LinkFrames:
@@ -77,17 +251,14 @@ class LinkFrames:
         self._link.close()
 
     def _step(self) -> None:
-        self._grant()
+        credit = self._credit.grant(self._deliveries.rows, urgent=self._link.window_is_low)
+        if credit is not None:
+            self._link.grant(credit)
         self._link.work()
         if self._broken is not None:
             # Recorded, not raised where it happened: the client swallows some errors there.
             text = f"a frame cannot be read: {self._broken}"
             raise UnreadableFrameError(text) from self._broken
-
-    def _grant(self) -> None:
-        granted = self._credit.grant(self._deliveries.rows, urgent=self._link.window_is_low)
-        if granted is not None:
-            self._link.grant(granted)
 
     def _read(self, *_: Any, **__: Any) -> tuple[memoryview, int, memoryview]:
         """Return head, channel and body of the client's next frame, in place of its own function.
@@ -121,15 +292,12 @@ class LinkFrames:
             self._others += self._deliveries.feed(data)
         except CodecError as error:
             self._broken = error
-        self._count()
-        if self._deliveries.unsettled:
-            self._settle()
-
-    def _count(self) -> None:
         transfers, deliveries = self._deliveries.transfers, self._deliveries.deliveries
         self._link.count(transfers - self._counted[0], deliveries - self._counted[1])
         self._credit.used(deliveries - self._counted[1])
         self._counted = transfers, deliveries
+        if self._deliveries.unsettled:
+            self._settle()
 
     def _settle(self) -> None:
         """Accept deliveries that the peer sent unsettled; the client would never settle them."""
@@ -144,16 +312,14 @@ class LinkFrames:
 
 def runs(ids: list[int]) -> list[tuple[int, int]]:
     """Return first and last id of each run of consecutive ids."""
-    found: list[tuple[int, int]] = []
-    for one in ids:
-        if found and one == found[-1][1] + 1:
-            found[-1] = (found[-1][0], one)
+    ranges: list[tuple[int, int]] = []
+    for id_ in ids:
+        if ranges and id_ == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], id_)
         else:
-            found.append((one, one))
-    return found
+            ranges.append((id_, id_))
+    return ranges
 
-
-_LOGGER = logging.getLogger(__name__)
 
 BYTES_AT_ONCE = 16 * 2**20
 """Approximate limit, in bytes of bodies, of the events returned at once."""
@@ -168,9 +334,9 @@ class FastStream(Stream):
     connection, and its next call reconnects where it left off, as after any other break.
 
     Args:
-        place: where to read; its client is closed with the stream.
+        source: where to read; its client is closed with the stream.
         start: sequence number of the first event.
-        until: sequence number of the first event not wanted; nothing after it is requested.
+        until: sequence number of the first event behind the range; no later one is requested.
         settings: how a range is read.
         retries: how often a broken link is replaced.
 
@@ -179,16 +345,16 @@ class FastStream(Stream):
     """
 
     def __init__(
-        self, place: Place, start: int, until: int, settings: ReadSettings, retries: Retries
+        self, source: LinkSource, start: int, until: int, settings: ReadSettings, retries: Retries
     ) -> None:
-        self._place, self._settings, self._retries = place, settings, retries
+        self._source, self._settings, self._retries = source, settings, retries
         self._next, self._until = start, until
         self._closed = False
         self._not_before = 0.0
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: Opening | None = self._begun()
+        self._opening: Opening | None = Opening(source, start)
 
     @property
     def trouble(self) -> str:
@@ -215,7 +381,7 @@ class FastStream(Stream):
             frames.close()
         if opening is not None:
             opening.abandon()
-        self._place.client.close()
+        self._source.client.close()
 
     def _received(self, deadline: float) -> Columns | None:
         frames = self._frames or self._opened(deadline)
@@ -238,7 +404,7 @@ class FastStream(Stream):
         ended = frames.ended_by(error)
         if isinstance(ended, UnreadableFrameError):
             number = columns.numbers[-1] + 1 if columns else self._next
-            partition = self._place.partition_id
+            partition = self._source.partition_id
             ended = UnreadableFrameError(
                 f"event {number} of partition {partition}, or the next one, cannot be decoded: "
                 f"{ended}"
@@ -254,7 +420,7 @@ class FastStream(Stream):
         if pause is None:
             self._failure = error
             return
-        _LOGGER.info("partition %s is opened again after: %s", self._place.partition_id, error)
+        _LOGGER.info("partition %s is opened again after: %s", self._source.partition_id, error)
         self._not_before = time.monotonic() + (0.0 if at_once else pause)
 
     def _opened(self, deadline: float) -> LinkFrames | None:
@@ -264,7 +430,7 @@ class FastStream(Stream):
             time.sleep(max(0.0, min(self._not_before, deadline) - now))
             return None
         if self._opening is None:
-            self._opening = self._begun()
+            self._opening = Opening(self._source, self._next)
         try:
             until = min(deadline, self._opening.deadline)
             link = self._opening.result(max(0.0, until - now))
@@ -278,5 +444,8 @@ class FastStream(Stream):
         self._opening = None
         return self._frames
 
-    def _begun(self) -> Opening:
-        return Opening(self._place, self._next)
+
+def is_final(error: Exception) -> bool:
+    """Return whether a receiver refused for this reason would be refused again at once."""
+    finals = (NOT_FOUND, STOLEN, OUT_OF_RANGE)
+    return isinstance(error, EventHubError) and str(error.error).endswith(finals)

@@ -5,11 +5,11 @@ import pytest
 from amqp_deliveries import CHANNEL, FLOW, FOREIGN, HANDLE, frames_of, new_link, payload
 from amqp_spelling import compound, sized
 from eventhub_checkpoints.amqp.encode import encode, encode_described
-from eventhub_checkpoints.amqp.frames import EMPTY_FRAME, encode_frame
 from eventhub_checkpoints.amqp.messages import BATCH_FORMAT, encode_batch, section
-from eventhub_checkpoints.amqp.performatives import Transfer
+from eventhub_checkpoints.amqp.performatives import EMPTY_FRAME, Transfer, encode_frame
 from eventhub_checkpoints.amqp.types import Char, Decimal32, Decimal64, Described, Symbol, ULong
-from eventhub_checkpoints.receive.amqp.decoder import CodecError, Columns, deliveries, transfers
+from eventhub_checkpoints.receive.amqp.decoder import CodecError, deliveries
+from eventhub_checkpoints.receive.columns import Columns
 
 
 @pytest.fixture
@@ -184,18 +184,17 @@ def test_after_an_error_the_rows_before_it_can_be_taken(link):
 
 
 def test_a_frame_larger_than_agreed_is_refused_before_it_is_held(link):
-    with pytest.raises(CodecError, match="larger than the 65536 agreed"):
+    with pytest.raises(CodecError, match="larger than the 65536 negotiated"):
         link.feed((65537).to_bytes(4, "big") + b"\x02\x00\x00\x00")
 
 
 def test_a_delivery_that_never_ends_is_refused_at_its_bound(link, monkeypatch):
-    monkeypatch.setattr(transfers, "MAX_DELIVERY_SIZE", 100_000)
+    monkeypatch.setattr(deliveries, "MAX_DELIVERY_SIZE", 100_000)
     part = frames_of(bytes(60_000), 0, parts=2)[0]
     more = Transfer(handle=HANDLE, settled=True, more=True)
     link.feed(part)
     with pytest.raises(CodecError, match="delivery 0 exceeds 100000 bytes"):
         link.feed(encode_frame(more, CHANNEL, bytes(30_000)) * 9)
-    assert deliveries.MAX_DELIVERY_SIZE == 64 * 1024 * 1024
 
 
 @pytest.mark.parametrize(
@@ -218,5 +217,5 @@ def test_transfers_that_make_no_delivery_are_an_error(link, frames, message):
 
 
 def test_what_is_no_frame_is_an_error(link):
-    with pytest.raises(CodecError, match="no AMQP frame header"):
+    with pytest.raises(CodecError, match="not an AMQP frame header"):
         link.feed(b"HTTP/1.1 400 Bad Request")

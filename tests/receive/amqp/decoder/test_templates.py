@@ -12,7 +12,7 @@ from eventhub_checkpoints.amqp.encode import encode_described
 from eventhub_checkpoints.amqp.messages import Properties, section
 from eventhub_checkpoints.amqp.types import Symbol
 from eventhub_checkpoints.receive.amqp.decoder import CodecError, learning
-from eventhub_checkpoints.receive.amqp.decoder.shapes import shape_of
+from eventhub_checkpoints.receive.amqp.decoder.templates import template_of
 
 KNOWN = 200
 
@@ -158,20 +158,20 @@ def test_layouts_are_bounded(link):
         )
     found = link.take()
     assert len(found) == 3 * 2500
-    layouts = link._layouts
-    assert learning.FEW <= len(layouts) <= learning.MAX_LAYOUTS
-    assert len(layouts._heads) == learning.MAX_HEADS
-    assert len(layouts._sighted) <= learning.MAX_SIGHTED + 2
+    templates = link._templates
+    assert learning.FEW <= len(templates) <= learning.MAX_TEMPLATES
+    assert len(templates._heads) == learning.MAX_HEADS
+    assert len(templates._sighted) <= learning.MAX_SIGHTED + 2
 
 
 def test_a_layout_that_never_fits_is_not_learned_again(link):
     made = [payload(1, application_properties={"a": "\x00Sux"})] * KNOWN
     feed(link, made)
     assert plain(link.take()) == plain(reference(made))
-    assert (len(link._layouts), link.halves) == (1, KNOWN - 2)
+    assert (len(link._templates), link.heads_only) == (1, KNOWN - 2)
 
 
-@pytest.mark.parametrize("bound", ["MAX_LAYOUTS", "MAX_ALIKE"])
+@pytest.mark.parametrize("bound", ["MAX_TEMPLATES", "MAX_ALIKE"])
 def test_a_layout_that_comes_to_stay_makes_room_for_itself(link, monkeypatch, bound):
     monkeypatch.setattr(learning, bound, 2)
     monkeypatch.setattr(learning, "MAX_HEADS", 1)
@@ -180,12 +180,12 @@ def test_a_layout_that_comes_to_stay_makes_room_for_itself(link, monkeypatch, bo
     for name in names:
         feed(link, [payload(1, application_properties={name: "x"})] * KNOWN)
         link.take()
-    assert len(link._layouts) == 2
-    read = link.generic + link.halves
+    assert len(link._templates) == 2
+    read = link.generic + link.heads_only
     feed(link, [payload(1, application_properties={names[-1]: "x"})] * KNOWN)
-    assert link.generic + link.halves == read
+    assert link.generic + link.heads_only == read
     feed(link, [payload(1, annotations={"other": "x"})] * KNOWN)
-    assert link.generic + link.halves - read < KNOWN
+    assert link.generic + link.heads_only - read < KNOWN
 
 
 def test_of_frames_of_which_hardly_two_are_alike_the_head_is_enough(link):
@@ -198,7 +198,7 @@ def test_of_frames_of_which_hardly_two_are_alike_the_head_is_enough(link):
         for number in range(10**6, 10**6 + 5 * KNOWN)
     ]
     feed(link, made)
-    assert (link.generic, link.halves) == (2, 5 * KNOWN - 2)
+    assert (link.generic, link.heads_only) == (2, 5 * KNOWN - 2)
     assert plain(link.take()) == plain(reference(made))
 
 
@@ -214,7 +214,7 @@ def test_a_head_that_holds_what_follows_it_is_read_whole(link):
         for number, key in enumerate(keys, 1000)
     ]
     feed(link, made)
-    assert link.halves > len(keys) / 4
+    assert link.heads_only > len(keys) / 4
     assert link.generic > len(keys) / 4
     assert link.size == sum(len(b"body 1000") for _ in keys)
     first = plain(link.take(len(keys) // 2))
@@ -226,16 +226,16 @@ def test_layouts_that_are_no_longer_met_are_forgotten(link, monkeypatch):
     monkeypatch.setattr(learning, "EPOCH", KNOWN)
     for digits in (7, 9):
         feed(link, [payload(10**digits + number) for number in range(KNOWN)])
-        assert len(link._layouts) == 1 + (digits == 9)
+        assert len(link._templates) == 1 + (digits == 9)
         link.take()
     feed(link, [payload(10**9 + number) for number in range(KNOWN)])
     link.take()
-    assert (len(link._layouts), link.generic) == (1, 4)
+    assert (len(link._templates), link.generic) == (1, 4)
 
 
 def test_few_of_the_frames_that_fit_nothing_are_looked_at(link, monkeypatch):
     looks = []
-    monkeypatch.setattr(learning, "shape_of", lambda raw: looks.append(raw) or shape_of(raw))
+    monkeypatch.setattr(learning, "template_of", lambda raw: looks.append(raw) or template_of(raw))
     feed(link, [payload(1, application_properties={f"p{n}": "x"}) for n in range(100 * KNOWN)])
     assert learning.PATIENCE < len(looks) < 3 * KNOWN
 
