@@ -97,7 +97,7 @@ def payload(
 
 
 def mixed_payloads(seed: int, count: int, producers: int, first: int = 300) -> list[bytes]:
-    """Return events of producers with one layout each, in random order."""
+    """Return events of producers with one template each, in random order."""
     chance = Random(seed)
     shapes = [chance.randrange(2**32) for _ in range(producers)]
     return [

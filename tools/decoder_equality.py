@@ -1,8 +1,8 @@
 """Compare the decoder with the azure-eventhub client's, in all nine columns, on random events.
 
-Producers of many layouts write at random; their events go through `Deliveries` in frames and pieces
-of any size, and through the client's decoder and the public path's columns. Prints the seed, what
-was compared, and the first row that differs.
+Producers of many templates write at random; their events go through `Deliveries` in frames and
+pieces of any size, and through the client's decoder and the public path's columns. Prints the seed,
+what was compared, and the first row that differs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DifferenceError(Exception):
 
 
 def payloads(chance: Random, seeds: list[int], first: int, count: int) -> list[bytes]:
-    """Return events of producers; each seed is one layout, and some events have a random one."""
+    """Return events of producers; each seed is one template, and some events have a random one."""
     made = []
     for number in range(first, first + count):
         seed = chance.choice(seeds) if chance.random() < 0.98 else chance.randrange(2**32)

@@ -73,7 +73,7 @@ def test_an_impossible_header_is_refused_before_its_body_is_waited_for(header, r
 
 
 @pytest.mark.parametrize("body", [Accepted(), Error()], ids=lambda body: type(body).__name__)
-def test_a_body_that_is_no_performative_is_refused(body):
+def test_a_body_that_is_not_a_performative_is_refused(body):
     raw = encode_frame(body)
     with pytest.raises(CodecError):
         decode_body(raw, split_frame(raw, 0, LIMIT))

@@ -30,6 +30,7 @@ CLASSES = {
     for thing in vars(performatives).values()
     if isinstance(thing, type)
     and issubclass(thing, Composite)
+    and thing is not Composite
     and thing.__module__ == performatives.__name__
 }
 

@@ -89,23 +89,23 @@ def test_a_gap_whose_begin_has_expired_is_loss():
         ScriptedReader(0, 10, [[0, 4], [9]], first=3).numbers()
 
 
-def test_a_transport_that_tells_how_far_it_has_come_ends_a_range_without_an_event():
+def test_a_transport_that_reports_its_position_ends_a_range_without_an_event():
     reader = ScriptedReader(0, 10, [[0, 4], 7, [8], 10])
     assert reader.numbers() == [0, 4, 8]
     assert ScriptedReader(0, 10, [20]).numbers() == []
 
 
-def test_what_it_has_passed_over_may_have_expired():
+def test_events_it_has_skipped_may_have_expired():
     with pytest.raises(DataLossError, match="sequence number 1 has expired"):
         ScriptedReader(0, 10, [[0], 10], first=3).numbers()
 
 
-def test_how_far_it_had_come_before_is_silence():
+def test_a_position_reported_before_is_silence():
     reader = ScriptedReader(0, 10, [[0], 5, 5], [[5], 10])
     assert reader.numbers() == [0, 5]
 
 
-def test_many_gaps_are_few_questions():
+def test_many_gaps_cause_few_queries():
     reader = ScriptedReader(0, 100, [[number] for number in range(0, 102, 2)])
     assert len(reader.numbers()) == 50
     assert reader.questions == 2

@@ -79,12 +79,12 @@ def _variable(code: int, body: bytes) -> bytes:
 
 def _small(short: int, full: int, form: str, low: int, high: int, zero: int | None = None) -> Write:
     """Make an encoder that uses the one-byte form between `low` and `high`."""
-    one, layout = struct.Struct(">B" + ("b" if low else "B")).pack, struct.Struct(">B" + form).pack
+    small, wide = struct.Struct(">B" + ("b" if low else "B")).pack, struct.Struct(">B" + form).pack
 
     def write(value: int) -> bytes:
         if zero is not None and value == 0:
             return bytes((zero,))
-        return one(short, value) if low <= value <= high else layout(full, value)
+        return small(short, value) if low <= value <= high else wide(full, value)
 
     return write
 

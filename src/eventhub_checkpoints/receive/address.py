@@ -86,28 +86,6 @@ class Stream(ABC):
         """Stop receiving; connections may be closed in the background."""
 
 
-class StreamWrapper(Stream):
-    """Stream that changes how another stream is read; both are closed together."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    @property
-    def reached(self) -> int:
-        return self._stream.reached
-
-    @property
-    def is_over(self) -> bool:
-        return self._stream.is_over
-
-    @property
-    def trouble(self) -> str:
-        return self._stream.trouble
-
-    def close(self) -> None:
-        self._stream.close()
-
-
 DEFAULT_CONSUMER_GROUP = "$Default"
 
 

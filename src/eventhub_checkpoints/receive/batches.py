@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.receive.address import Address, Stream, StreamWrapper
+from eventhub_checkpoints.receive.address import Address, Stream
 from eventhub_checkpoints.receive.columns import (
     COLUMNS,
     PARTITION,
@@ -119,12 +119,26 @@ class StoppedError(Exception):
     """Reading was stopped; ends a thread and is never shown."""
 
 
-class StoppableStream(StreamWrapper):
-    """Stream that checks regularly whether reading was stopped."""
+class StoppableStream(Stream):
+    """Stream that checks regularly whether reading was stopped; it closes the other stream."""
 
     def __init__(self, stream: Stream, stopped: threading.Event) -> None:
-        super().__init__(stream)
-        self._stopped = stopped
+        self._stream, self._stopped = stream, stopped
+
+    @property
+    def reached(self) -> int:
+        return self._stream.reached
+
+    @property
+    def is_over(self) -> bool:
+        return self._stream.is_over
+
+    @property
+    def trouble(self) -> str:
+        return self._stream.trouble
+
+    def close(self) -> None:
+        self._stream.close()
 
     def next(self, timeout: float) -> Columns | None:
         """Return the next events as any stream.

@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from itertools import pairwise
 
 from eventhub_checkpoints.errors import HubUnavailableError
 from eventhub_checkpoints.receive.address import Address, PartitionProperties, Stream
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
-from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings, runs
 from eventhub_checkpoints.receive.read_plan import ahead_of_end, expired, report
 
 OpenStream = Callable[[str, int, int, ReadSettings], Stream]
@@ -169,10 +168,3 @@ class RangeReader:
     def _properties(self) -> PartitionProperties:
         ids, timeout = [self.partition_id], self.settings.operation_timeout
         return partition_properties(self.address, ids, timeout=timeout)[self.partition_id]
-
-
-def runs(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each run of consecutive indexes."""
-    breaks = [at for at in range(1, len(rows)) if rows[at] != rows[at - 1] + 1]
-    for begin, end in pairwise([0, *breaks, len(rows)] if rows else []):
-        yield rows[begin], rows[end - 1] + 1

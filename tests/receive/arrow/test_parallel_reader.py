@@ -134,7 +134,7 @@ def test_who_does_not_read_is_waited_for():
     assert address.open == 0
 
 
-def test_news_are_told_whenever_the_next_answer_is_there():
+def test_the_callback_is_called_whenever_a_batch_is_ready():
     news = threading.Semaphore(0)
     reading = ParallelReader(OfNumbers(), ranges(2, 50), TENS, 2, on_news=news.release)
     batches = []
@@ -182,7 +182,7 @@ def test_a_silent_stream_looks_often_whether_anybody_reads_and_keeps_its_time():
 
 
 class Ending(Stream):
-    """One that delivers nothing: first it passes over a gap, and then it tells that it is over."""
+    """Delivers nothing: first it skips a gap, and then it reports that it is over."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -203,7 +203,7 @@ class Ending(Stream):
         pass
 
 
-def test_what_a_stream_tells_without_events_is_told_at_once():
+def test_a_position_without_events_is_passed_on_at_once():
     ending = Ending()
     stream = StoppableStream(ending, threading.Event())
     began = time.monotonic()

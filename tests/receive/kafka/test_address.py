@@ -92,14 +92,14 @@ def test_a_topic_needs_a_name_and_a_server(topic, settings):
 
 
 @pytest.mark.parametrize("name", ["group.id", "enable.auto.commit", "auto.offset.reset"])
-def test_a_setting_that_exact_ranges_rest_upon_is_not_a_jobs_to_choose(name):
+def test_a_setting_that_exact_ranges_depend_on_cannot_be_set(name):
     with pytest.raises(ConfigurationError, match=name) as refused:
         KafkaAddress.of_hub(HUB, {name: SECRET})
     assert SECRET not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["fetch.min.bites", "isolation.level", "fetch.min.bytes"])
-def test_a_setting_that_librdkafka_does_not_take_is_named_without_its_value(name):
+def test_a_setting_that_librdkafka_refuses_is_named_without_its_value(name):
     address = KafkaAddress.of_topic("orders", {**SERVERS, name: SECRET})
     with pytest.raises(ConfigurationError, match=name) as refused:
         address.ask_partition_ids()
@@ -113,7 +113,7 @@ def test_an_offset_cannot_be_looked_up():
         KafkaAddress.of_hub(HUB).ask_first("0", "8589934592", True, 1)
 
 
-def test_nobody_there_is_said_in_time_and_with_the_reason(nobody, monkeypatch):
+def test_a_silent_server_is_reported_in_time_with_the_reason(nobody, monkeypatch):
     monkeypatch.setattr(queries, "FIRST_WAIT", 0.2)
     begun = time.monotonic()
     with pytest.raises(HubUnavailableError, match="Connection refused"):
@@ -142,7 +142,7 @@ class Tokens:
         return AccessToken("token", time.time() + 3600)
 
 
-def test_tokens_are_asked_for_the_namespace(nobody):
+def test_tokens_are_requested_for_the_namespace(nobody):
     hub = HubAddress.from_credential("ns.servicebus.windows.net:5671", "Orders", Tokens())
     address = KafkaAddress.of_hub(hub, nobody.settings)
     with address.open_stream("0", 0, 10, ReadSettings()) as stream:
@@ -150,7 +150,7 @@ def test_tokens_are_asked_for_the_namespace(nobody):
     assert set(address.credential.asked) == {("https://ns.servicebus.windows.net/.default",)}
 
 
-def test_why_there_is_no_token_is_said():
+def test_the_reason_for_a_missing_token_is_reported():
     hub = HubAddress.from_credential("ns.servicebus.windows.net", "Orders", Tokens(fails=True))
     with pytest.raises(RuntimeError, match="no managed identity here"):
         KafkaAddress.of_hub(hub).ask_partition_ids()

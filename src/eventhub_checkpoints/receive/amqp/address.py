@@ -1,7 +1,7 @@
 """Address of a hub over AMQP, read with the official client by its fast or its public path."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +18,6 @@ from eventhub_checkpoints.receive.address import (
     Address,
     PartitionProperties,
     Stream,
-    StreamWrapper,
     checked_group,
     checked_name,
 )
@@ -200,21 +199,7 @@ class HubAddress(Address):
         Raises:
             FastPathError: the path is `fast`, and it cannot be used.
         """
-
-        def public(at: int) -> Stream:
-            client = self.open_receiving_client(partition_id)
-            prefetch = max(1, min(settings.prefetch, until - at))
-            return EventStream(client, partition_id, at, prefetch=prefetch, until=until)
-
-        def fast(at: int) -> Stream:
-            source = LinkSource(self.open_client(), self.consumer_group, partition_id)
-            return FastStream(source, at, until, settings, Retries(self.settings))
-
-        if settings.receive_path == "auto":
-            stream: Stream = FallbackStream(start, fast, public)
-        else:
-            stream = fast(start) if settings.receive_path == "fast" else public(start)
-        return ExplainedStream(stream, self, partition_id)
+        return HubStream(self, partition_id, start, until, settings)
 
     def open_client(self) -> EventHubConsumerClient:
         """Open a client of the hub; the caller closes it."""
@@ -274,58 +259,41 @@ def explained(address: Address, partition_id: str | None = None) -> Iterator[Non
         raise explanation(error, address.scope(), partition_id) from error
 
 
-class ExplainedStream(StreamWrapper):
-    """Stream of the client that raises the errors of this package.
+class HubStream(Stream):
+    """Stream by the fast path where possible, then by the public one, with equal columns.
 
     Args:
-        stream: closed with this one.
         address: the hub.
         partition_id: which partition.
-    """
-
-    def __init__(self, stream: Stream, address: Address, partition_id: str) -> None:
-        super().__init__(stream)
-        self._address, self._partition_id = address, partition_id
-
-    def next(self, timeout: float) -> Columns | None:
-        with explained(self._address, self._partition_id):
-            return self._stream.next(timeout)
-
-
-class FallbackStream(Stream):
-    """Stream that uses the fast path where possible, then the public one, with equal columns.
-
-    Args:
         start: sequence number of the first event.
-        fast, public: open a stream at a sequence number.
+        until: sequence number of the first event behind the range.
+        settings: they may fix the path.
     """
 
     def __init__(
-        self, start: int, fast: Callable[[int], Stream], public: Callable[[int], Stream]
+        self, address: HubAddress, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> None:
-        self._next, self._public = start, public
+        self._address, self._partition_id, self._settings = address, partition_id, settings
+        self._next, self._until = start, until
         self._unreadable = ""
+        self._stream: Stream
         try:
-            self._stream = fast(start)
+            self._stream = self._public() if settings.receive_path == "public" else self._fast()
         except FastPathError as error:
-            warn_once(error)
-            self._stream = public(start)
+            self._stream = self._fall_back(error)
 
     @property
     def trouble(self) -> str:
         return self._stream.trouble or self._unreadable
 
     def next(self, timeout: float) -> Columns | None:
-        try:
-            columns = self._stream.next(timeout)
-        except FastPathError as error:
-            warn_once(error)
-            if isinstance(error, UnreadableFrameError):
-                # The client may be unable to read it as well, and does not report that.
-                self._unreadable = str(error)
-            self._stream.close()
-            self._stream = self._public(self._next)
-            columns = self._stream.next(timeout)
+        with explained(self._address, self._partition_id):
+            try:
+                columns = self._stream.next(timeout)
+            except FastPathError as error:
+                stream, self._stream = self._stream, self._fall_back(error)
+                stream.close()
+                columns = self._stream.next(timeout)
         if columns and columns.numbers[-1] >= self._next:
             self._next, self._unreadable = columns.numbers[-1] + 1, ""
         return columns
@@ -333,11 +301,27 @@ class FallbackStream(Stream):
     def close(self) -> None:
         self._stream.close()
 
+    def _fast(self) -> Stream:
+        address = self._address
+        source = LinkSource(address.open_client(), address.consumer_group, self._partition_id)
+        retries = Retries(address.settings)
+        return FastStream(source, self._next, self._until, self._settings, retries)
 
-def warn_once(error: FastPathError) -> None:
-    """Log why the fast path is left, once per process and reason."""
-    if str(error) not in _WARNED:
-        _WARNED.add(str(error))
-        _LOGGER.warning(
-            "%s; events are received through the client's public API, which is slower", error
-        )
+    def _public(self) -> Stream:
+        client, start = self._address.open_receiving_client(self._partition_id), self._next
+        prefetch = max(1, min(self._settings.prefetch, self._until - start))
+        return EventStream(client, self._partition_id, start, prefetch=prefetch, until=self._until)
+
+    def _fall_back(self, error: FastPathError) -> Stream:
+        """Log once per process and reason why the fast path is left, and open the public one."""
+        if self._settings.receive_path == "fast":
+            raise error
+        if str(error) not in _WARNED:
+            _WARNED.add(str(error))
+            _LOGGER.warning(
+                "%s; events are received through the client's public API, which is slower", error
+            )
+        if isinstance(error, UnreadableFrameError):
+            # The client may be unable to read it as well, and does not report that.
+            self._unreadable = str(error)
+        return self._public()

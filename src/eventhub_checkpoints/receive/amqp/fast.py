@@ -5,6 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from eventhub_checkpoints.receive.amqp.private_parts import (
     UnreadableFrameError,
 )
 from eventhub_checkpoints.receive.columns import Columns
-from eventhub_checkpoints.receive.ranges import ReadSettings
+from eventhub_checkpoints.receive.ranges import ReadSettings, runs
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -145,10 +146,8 @@ class Opening:
     def __init__(self, source: LinkSource, start: int) -> None:
         self._link = OfficialLink(source.client, source.consumer_group, source.partition_id, start)
         self.deadline = time.monotonic() + OPEN_TIMEOUT
-        self._ended = threading.Event()
-        self._lock = threading.Lock()
         self._is_wanted = True
-        self._error: Exception | None = None
+        self._opened: Future[None] = Future()
         name = f"open-{source.partition_id}"
         threading.Thread(target=self._open, name=name, daemon=True).start()
 
@@ -159,37 +158,28 @@ class Opening:
             FastPathError: the client has changed.
             EventHubError: the attempt failed, or timed out.
         """
-        if not self._ended.wait(timeout):
+        if not wait([self._opened], timeout).done:
             if time.monotonic() < self.deadline:
                 return None
             self.abandon()
             raise ConnectError(f"no link was attached within {OPEN_TIMEOUT:g} s")
-        if self._error is not None:
-            raise self._error
+        self._opened.result()
         return self._link
 
     def abandon(self) -> None:
-        """Stop waiting; whatever is opened from now on is closed again."""
-        with self._lock:
-            self._is_wanted = False
-            ended = self._ended.is_set()
-        if ended:
-            self._link.close()
-        else:
+        """Stop waiting; whatever is opened is closed, also if it is opened later."""
+        self._is_wanted = False
+        if not self._opened.done():
             self._link.interrupt()
+        self._opened.add_done_callback(lambda _: self._link.close())
 
     def _open(self) -> None:
-        error: Exception | None = None
         try:
             self._link.open(lambda: self._is_wanted)
-        except Exception as caught:
-            error = self._link.ended_by(caught)
-        with self._lock:
-            self._error = error
-            self._ended.set()
-            is_wanted = self._is_wanted
-        if not is_wanted:
-            self._link.close()
+        except Exception as error:
+            self._opened.set_exception(self._link.ended_by(error))
+        else:
+            self._opened.set_result(None)
 
 
 class LinkFrames:
@@ -202,27 +192,20 @@ class LinkFrames:
     Args:
         link: opened, without credit.
         credit: how much credit to grant.
+
+    Attributes:
+        deliveries: events received over this link, and those not taken.
     """
 
     def __init__(self, link: OfficialLink, credit: Credit) -> None:
-        self._link, self._credit = link, credit
-        self._deliveries = Deliveries(
+        self.link, self._credit = link, credit
+        self.deliveries = Deliveries(
             channel=link.channel, handle=link.handle, max_frame_size=link.max_frame_size
         )
         self._others: deque[bytes] = deque()
         self._broken: CodecError | None = None
         self._counted = (0, 0)
         self._take_in(link.take_over(self._read))
-
-    @property
-    def rows(self) -> int:
-        """Return the number of events received and not taken."""
-        return self._deliveries.rows
-
-    @property
-    def has_delivered(self) -> bool:
-        """Return whether any event was received over this link."""
-        return self._deliveries.deliveries > 0
 
     def receive(self, rows: int, size: int) -> None:
         """Wait once for bytes, then decode what is available, up to `rows` rows or `size` bytes.
@@ -231,30 +214,22 @@ class LinkFrames:
             UnreadableFrameError: a frame cannot be read; earlier events can be taken.
             Exception: the error that ended the link or connection.
         """
-        deliveries = self._deliveries
+        deliveries = self.deliveries
         self._step()
-        while 0 < deliveries.rows < rows and deliveries.size < size and self._link.has_more:
+        while 0 < deliveries.rows < rows and deliveries.size < size and self.link.has_more:
             self._step()
 
     def take(self, most: int | None = None) -> Columns:
         """Return the received rows, at most `most`, and remove them."""
-        columns = self._deliveries.take(most)
+        columns = self.deliveries.take(most)
         self._credit.taken(columns)
         return columns
 
-    def ended_by(self, error: Exception) -> Exception:
-        """Return the public error for one raised by `receive`; the link is closed."""
-        return self._link.ended_by(error)
-
-    def close(self) -> None:
-        """Detach and disconnect; never raises."""
-        self._link.close()
-
     def _step(self) -> None:
-        credit = self._credit.grant(self._deliveries.rows, urgent=self._link.window_is_low)
+        credit = self._credit.grant(self.deliveries.rows, urgent=self.link.window_is_low)
         if credit is not None:
-            self._link.grant(credit)
-        self._link.work()
+            self.link.grant(credit)
+        self.link.work()
         if self._broken is not None:
             # Recorded, not raised where it happened: the client swallows some errors there.
             text = f"a frame cannot be read: {self._broken}"
@@ -276,12 +251,12 @@ class LinkFrames:
 
     def _read_ready(self) -> bytes:
         """Wait for the first bytes, then return all that have arrived, about `READ_SIZE`."""
-        parts = [self._link.read_some()]
+        parts = [self.link.read_some()]
         size = len(parts[0])
         # TLS returns 16 KiB at a time, a WebSocket one message.
-        while size < READ_SIZE and self._link.has_more:
+        while size < READ_SIZE and self.link.has_more:
             try:
-                parts.append(self._link.read_some())
+                parts.append(self.link.read_some())
             except OSError:
                 break  # the next call meets it again; earlier events must not be lost
             size += len(parts[-1])
@@ -289,37 +264,28 @@ class LinkFrames:
 
     def _take_in(self, data: bytes) -> None:
         try:
-            self._others += self._deliveries.feed(data)
+            self._others += self.deliveries.feed(data)
         except CodecError as error:
             self._broken = error
-        transfers, deliveries = self._deliveries.transfers, self._deliveries.deliveries
-        self._link.count(transfers - self._counted[0], deliveries - self._counted[1])
+        transfers, deliveries = self.deliveries.transfers, self.deliveries.deliveries
+        self.link.count(transfers - self._counted[0], deliveries - self._counted[1])
         self._credit.used(deliveries - self._counted[1])
         self._counted = transfers, deliveries
-        if self._deliveries.unsettled:
+        if self.deliveries.unsettled:
             self._settle()
 
     def _settle(self) -> None:
         """Accept deliveries that the peer sent unsettled; the client would never settle them."""
-        ids, self._deliveries.unsettled = self._deliveries.unsettled, []
+        ids, self.deliveries.unsettled = self.deliveries.unsettled, []
         frames = (
-            Disposition(role=RECEIVER, first=first, last=last, settled=True, state=Accepted())
-            for first, last in runs(ids)
+            Disposition(role=RECEIVER, first=first, last=end - 1, settled=True, state=Accepted())
+            for first, end in runs(ids)
         )
-        channel = self._link.outgoing_channel
-        self._link.send(b"".join(encode_frame(frame, channel) for frame in frames))
+        channel = self.link.outgoing_channel
+        self.link.send(b"".join(encode_frame(frame, channel) for frame in frames))
 
 
-def runs(ids: list[int]) -> list[tuple[int, int]]:
-    """Return first and last id of each run of consecutive ids."""
-    ranges: list[tuple[int, int]] = []
-    for id_ in ids:
-        if ranges and id_ == ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], id_)
-        else:
-            ranges.append((id_, id_))
-    return ranges
-
+REFUSALS = (NOT_FOUND, STOLEN, OUT_OF_RANGE)
 
 BYTES_AT_ONCE = 16 * 2**20
 """Approximate limit, in bytes of bodies, of the events returned at once."""
@@ -378,7 +344,7 @@ class FastStream(Stream):
         frames, opening = self._frames, self._opening
         self._frames = self._opening = None
         if frames is not None:
-            frames.close()
+            frames.link.close()
         if opening is not None:
             opening.abandon()
         self._source.client.close()
@@ -389,7 +355,7 @@ class FastStream(Stream):
             return None
         most = self._settings.rows_per_batch
         try:
-            if frames.rows < most:
+            if frames.deliveries.rows < most:
                 frames.receive(most, BYTES_AT_ONCE)
         except Exception as error:
             return self._broken(frames, error)
@@ -399,9 +365,10 @@ class FastStream(Stream):
         """Return the events received before the error; the next attempt begins after them."""
         self._frames = None
         columns = frames.take()
-        if frames.has_delivered:
+        has_delivered = frames.deliveries.deliveries > 0
+        if has_delivered:
             self._retries.succeeded()
-        ended = frames.ended_by(error)
+        ended = frames.link.ended_by(error)
         if isinstance(ended, UnreadableFrameError):
             number = columns.numbers[-1] + 1 if columns else self._next
             partition = self._source.partition_id
@@ -409,13 +376,15 @@ class FastStream(Stream):
                 f"event {number} of partition {partition}, or the next one, cannot be decoded: "
                 f"{ended}"
             )
-        self._failed(ended, at_once=frames.has_delivered)
+        self._failed(ended, at_once=has_delivered)
         return columns
 
     def _failed(self, error: Exception, *, at_once: bool = False) -> None:
         """Schedule the next attempt, at once if the link has delivered; or give up."""
         self._trouble = reason(error)
-        is_last = isinstance(error, FastPathError) or is_final(error)
+        # A receiver refused for one of these reasons would be refused again at once.
+        is_refused = isinstance(error, EventHubError) and str(error.error).endswith(REFUSALS)
+        is_last = isinstance(error, FastPathError) or is_refused
         pause = None if is_last else self._retries.pause()
         if pause is None:
             self._failure = error
@@ -443,9 +412,3 @@ class FastStream(Stream):
             self._failed(error)
         self._opening = None
         return self._frames
-
-
-def is_final(error: Exception) -> bool:
-    """Return whether a receiver refused for this reason would be refused again at once."""
-    finals = (NOT_FOUND, STOLEN, OUT_OF_RANGE)
-    return isinstance(error, EventHubError) and str(error.error).endswith(finals)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import pyarrow as pa
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, kind_of, require
@@ -19,9 +21,6 @@ from eventhub_checkpoints.receive.read_plan import (
     checked_missing,
 )
 from eventhub_checkpoints.records import Scope
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DEFAULT_SETTINGS = ReadSettings(rows_per_batch=10_000)
 """Larger batches than in a Spark task: DuckDB, Polars and Parquet work best with many rows."""
@@ -83,7 +82,10 @@ def address_of(hub: object, scope: Scope | None) -> Address:
     if scope is not None and not isinstance(scope, Scope):
         raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
     if isinstance(hub, str):
-        hub = address_of_text(hub, scope)
+        # The scope may supply consumer group and hub.
+        group = scope.consumer_group if scope else DEFAULT_CONSUMER_GROUP
+        name = read_parts(hub).get("entitypath") or (scope.eventhub_name if scope else None)
+        hub = HubAddress.from_connection_string(hub, group, eventhub_name=name)
     if not isinstance(hub, Address):
         raise ConfigurationError(
             f"hub is of type {type(hub).__name__}; expected a connection string or a HubAddress. "
@@ -98,14 +100,6 @@ def address_of(hub: object, scope: Scope | None) -> Address:
     return hub
 
 
-def address_of_text(connection_string: str, scope: Scope | None) -> HubAddress:
-    """Return the address in a connection string; the scope may supply hub and group."""
-    group = scope.consumer_group if scope else DEFAULT_CONSUMER_GROUP
-    named = read_parts(connection_string).get("entitypath")
-    hub = named or (scope.eventhub_name if scope else None)
-    return HubAddress.from_connection_string(connection_string, group, eventhub_name=hub)
-
-
 @dataclass(slots=True)
 class Positions:
     """Positions up to which each partition was handed out, and was saved.
@@ -116,7 +110,7 @@ class Positions:
     handed_out: dict[str, CheckpointPosition] = field(default_factory=dict)
     settled: dict[str, CheckpointPosition] = field(default_factory=dict)
 
-    def hand_out(self, batch: "pa.RecordBatch") -> None:
+    def hand_out(self, batch: pa.RecordBatch) -> None:
         """Record the last row of a batch, which is from one partition."""
         last = batch.slice(batch.num_rows - 1).select(["partition", "sequenceNumber", "offset"])
         (row,) = last.to_pylist()
@@ -133,11 +127,6 @@ class Positions:
             for partition, position in self.handed_out.items()
             if self.settled.get(partition) != position
         }
-
-
-def checkpoint(scope: Scope, partition_id: str, position: CheckpointPosition) -> dict[str, Any]:
-    """Return a checkpoint as the SDK builds it; the offset is None where the transport has none."""
-    return {**scope.as_dict(), "partition_id": partition_id, **position._asdict()}
 
 
 def stale_count(store: Any) -> int:

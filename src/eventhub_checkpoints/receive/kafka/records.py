@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -63,14 +63,9 @@ class Reading:
         return self.value if as_amqp and self.value is not None else self.raw
 
     @property
-    def is_surely_amqp(self) -> bool:
-        """Return whether it is an AMQP value that nobody would write as a string."""
-        return self.value is not None and not self.is_text
-
-    @property
-    def is_surely_raw(self) -> bool:
-        """Return whether it is not an AMQP value."""
-        return self.value is None
+    def is_amqp(self) -> bool | None:
+        """Return whether it is an AMQP value; None if it can be meant as a string as well."""
+        return None if self.is_text and self.value is not None else self.value is not None
 
 
 NULL = Reading("null", None, True)
@@ -144,7 +139,10 @@ class HeaderReader:
         for name in sorted(SECTION & readings.keys()) if self._form != "text" else ():
             systems.keys.append(name)
             systems.values.append(readings.pop(name).raw)
-        as_amqp = are_amqp(readings.values()) if self._form == "auto" else self._form == "amqp"
+        as_amqp = self._form == "amqp"
+        if self._form == "auto":
+            kinds = {reading.is_amqp for reading in readings.values()}
+            as_amqp = True in kinds or False not in kinds
         properties.keys += readings
         properties.values += [reading.text(as_amqp) for reading in readings.values()]
         if len(self._is_plain) > REMEMBERED:
@@ -157,16 +155,9 @@ class HeaderReader:
             return
         if len(self._certain) > REMEMBERED:
             self._certain.clear()
-        if self._form != "auto":
-            self._certain[value] = reading.text(self._form == "amqp")
-        elif reading.is_surely_amqp or reading.is_surely_raw:
-            self._certain[value] = reading.text(reading.is_surely_amqp)
-
-
-def are_amqp(readings: Collection[Reading]) -> bool:
-    """Return whether the ambiguous headers of a record are AMQP."""
-    is_any_amqp = any(reading.is_surely_amqp for reading in readings)
-    return is_any_amqp or not any(reading.is_surely_raw for reading in readings)
+        is_amqp = reading.is_amqp if self._form == "auto" else self._form == "amqp"
+        if is_amqp is not None:
+            self._certain[value] = reading.text(is_amqp)
 
 
 class Records(Events):

@@ -19,11 +19,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from eventhub_checkpoints.amqp import messages
-from eventhub_checkpoints.receive.amqp.decoder.rows import FrameMatcher, HeadMatcher
+from eventhub_checkpoints.receive.amqp.decoder.rows import Matcher
 from eventhub_checkpoints.receive.amqp.decoder.templates import NotRegularError, template_of
 
 if TYPE_CHECKING:
-    from eventhub_checkpoints.receive.amqp.decoder.rows import Matcher
     from eventhub_checkpoints.receive.amqp.decoder.templates import FrameTemplate
 
 MAX_TEMPLATES = 256
@@ -82,8 +81,8 @@ class LearnedTemplates:
     def __init__(self) -> None:
         self.has_unsettled = False
         self.heads_only = 0
-        self._buckets: dict[bytes, list[FrameMatcher]] = {}
-        self._heads: list[HeadMatcher] = []
+        self._buckets: dict[bytes, list[Matcher]] = {}
+        self._heads: list[Matcher] = []
         self._sighted: Counter[bytes] = Counter()
         self._rows = 0
         # Whether even the first `FEW` need `OFTEN` frames, because few of the known ones recurred.
@@ -165,7 +164,7 @@ class LearnedTemplates:
             bucket.pop()
             if not bucket:
                 del self._buckets[rarest]
-        self._buckets.setdefault(key, alike).append(FrameMatcher(template, regex))
+        self._buckets.setdefault(key, alike).append(Matcher(template, regex, is_whole=True))
         self.has_unsettled |= not template.settled
         return True
 
@@ -177,7 +176,7 @@ class LearnedTemplates:
             return False
         if is_full:
             self._heads.pop()
-        self._heads.append(HeadMatcher(template, regex))
+        self._heads.append(Matcher(template, regex, is_whole=False))
         self.has_unsettled |= not template.settled
         return True
 

@@ -1,8 +1,8 @@
 """Received rows until they are taken: matched by templates, or read without one.
 
 A frame of a known template costs one match. The contents of its groups go to one flat list, which
-gives the garbage collector nothing to do, and are converted to columns for all rows at once. A head
-matcher matches the head alone, and the tail of each frame is decoded.
+gives the garbage collector nothing to do, and are converted to columns for all rows at once. Where
+only the head of a template is known, the tail of each frame is decoded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections import Counter
 from itertools import accumulate, chain, islice, pairwise
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from eventhub_checkpoints.receive.amqp.decoder.events import read_tail
 from eventhub_checkpoints.receive.amqp.decoder.templates import NULL
@@ -142,7 +142,7 @@ class EventRows(Rows):
 
 
 class MatchedRows(Rows):
-    """Rows of one template; `tails` are those of a head matcher."""
+    """Rows of one template; with `tails` where only the heads were matched."""
 
     def __init__(
         self, template: FrameTemplate, groups: Groups, count: int, tails: Sequence[Tail] | None
@@ -241,25 +241,25 @@ class EventBuffer(Buffer):
 
 
 class Matcher(Buffer):
-    """Compiled half of a template or whole one, and the contents of the groups that it matched.
+    """Compiled template, or its head alone, and the contents of the groups that it matched.
 
     Attributes:
         template: slots of the values.
         regex: regular expression for the frame, or for its head.
         match: the compiled match function.
+        is_whole: whether the regex covers whole frames; else each tail is decoded separately.
         contents: contents of the groups of all rows, row by row; the last group is the body.
         checked: number of rows whose sizes were verified.
         hits: rows since the last epoch of `learning`.
     """
 
-    is_whole: ClassVar[bool]
-
-    def __init__(
-        self, template: FrameTemplate, regex: bytes, sizes: Sequence[tuple[int, int]], width: int
-    ) -> None:
-        self.template, self.regex = template, regex
+    def __init__(self, template: FrameTemplate, regex: bytes, *, is_whole: bool) -> None:
+        head, tail = template.head, template.tail
+        self.template, self.regex, self.is_whole = template, regex, is_whole
         self.match: Match = re.compile(regex, re.DOTALL).match
-        self._sizes, self._width = sizes, width
+        self._sizes = head.sizes + tail.sizes if is_whole else head.sizes
+        self._width = tail.groups if is_whole else head.groups + 1
+        self._tails: list[Tail] = []
         self.contents: list[bytes] = []
         self.checked = self.hits = 0
 
@@ -267,6 +267,19 @@ class Matcher(Buffer):
     def rows(self) -> int:
         """Number of rows."""
         return len(self.contents) // self._width
+
+    def add(self, match: re.Match[bytes], data: bytes, end: int) -> bool:
+        """Add a row; return False, adding none, if the bytes behind a head are unusual."""
+        if self.is_whole:
+            self.contents += match.groups()
+            return True
+        tail = read_tail(data, match.end(), end)
+        if tail is None:
+            return False
+        self.contents += match.groups()
+        self.contents.append(tail.body)
+        self._tails.append(tail)
+        return True
 
     def misread(self) -> list[int]:
         """Verify sizes in the unchecked rows; return the rows where one is wrong.
@@ -303,58 +316,20 @@ class Matcher(Buffer):
         return [int.from_bytes(content, "big") for content in self._column(slot.group, begin)]
 
     def cut(self, count: int) -> Rows:
-        return MatchedRows(self.template, self._cut_groups(count), count, None)
+        end = count * self._width
+        first, self.contents = self.contents[:end], self.contents[end:]
+        tails, self._tails = self._tails[:count], self._tails[count:]
+        self.checked -= count
+        groups = [first[group :: self._width] for group in range(self._width)]
+        return MatchedRows(self.template, groups, count, None if self.is_whole else tails)
 
     def drop(self, begin: int, end: int | None) -> None:
         stop = None if end is None else end * self._width
         del self.contents[begin * self._width : stop]
+        del self._tails[begin:end]
 
     def _column(self, group: int, begin: int) -> list[bytes]:
         return self.contents[begin * self._width + group :: self._width]
-
-    def _cut_groups(self, count: int) -> Groups:
-        end = count * self._width
-        first, self.contents = self.contents[:end], self.contents[end:]
-        self.checked -= count
-        return [first[group :: self._width] for group in range(self._width)]
-
-
-class FrameMatcher(Matcher):
-    """Matcher of whole frames."""
-
-    is_whole = True
-
-    def __init__(self, template: FrameTemplate, regex: bytes) -> None:
-        head, tail = template.head, template.tail
-        super().__init__(template, regex, head.sizes + tail.sizes, tail.groups)
-
-
-class HeadMatcher(Matcher):
-    """Matcher of the heads of frames; each tail is decoded separately."""
-
-    is_whole = False
-
-    def __init__(self, template: FrameTemplate, regex: bytes) -> None:
-        super().__init__(template, regex, template.head.sizes, template.head.groups + 1)
-        self._tails: list[Tail] = []
-
-    def add(self, match: re.Match[bytes], data: bytes, end: int) -> bool:
-        """Add a row; return False, adding none, if the bytes behind the head are unusual."""
-        tail = read_tail(data, match.end(), end)
-        if tail is None:
-            return False
-        self.contents += match.groups()
-        self.contents.append(tail.body)
-        self._tails.append(tail)
-        return True
-
-    def cut(self, count: int) -> Rows:
-        tails, self._tails = self._tails[:count], self._tails[count:]
-        return MatchedRows(self.template, self._cut_groups(count), count, tails)
-
-    def drop(self, begin: int, end: int | None) -> None:
-        super().drop(begin, end)
-        del self._tails[begin:end]
 
 
 class PendingRows:

@@ -146,11 +146,13 @@ class Batches(ArrowExport, IterationGuard):
         """
         if self._store is None:
             raise ConfigurationError(plan.NO_STORE)
+        scope = self._request.scope
         saved: dict[str, int] = {}
         refused: StaleCheckpointError | None = None
         for partition, position in self._positions.unsettled().items():
             before = plan.stale_count(self._store)
-            row = plan.checkpoint(self._request.scope, partition, position)
+            # As the SDK builds it; the offset is None where the transport has none.
+            row = {**scope.as_dict(), "partition_id": partition, **position._asdict()}
             try:
                 await self._store.update_checkpoint(row)
             except StaleCheckpointError as error:

@@ -27,9 +27,15 @@ class Source:
     """Ranges read concurrently, for the tasks of one loop."""
 
     def __init__(self, request: ReadRequest, ranges: Sequence[OffsetRange]) -> None:
-        self._news = asyncio.Event()
+        news = self._news = asyncio.Event()
         self._is_closed = False
-        at_once, notify = request.partitions_at_once, notifying(self._news)
+        at_once, loop = request.partitions_at_once, asyncio.get_running_loop()
+
+        def notify() -> None:
+            # A closed loop has no waiting tasks.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(news.set)
+
         self._threads = ParallelReader(request.address, ranges, request.settings, at_once, notify)
 
     async def next(self) -> pa.RecordBatch | None:
@@ -84,18 +90,6 @@ class Once(Generic[T]):
         if self._work is not None and not self._work.done():
             self._work.cancel()
             await asyncio.wait([self._work])
-
-
-def notifying(news: asyncio.Event) -> Callable[[], None]:
-    """Return a function that sets an event of this loop from any thread."""
-    loop = asyncio.get_running_loop()
-
-    def notify() -> None:
-        # A closed loop has no waiting tasks.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(news.set)
-
-    return notify
 
 
 async def call(function: Callable[..., T], *args: object) -> T:
