@@ -11,8 +11,7 @@ from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.amqp.events import columns_of
-from eventhub_checkpoints.receive.batches import read_range
-from eventhub_checkpoints.receive.columns import record_batch
+from eventhub_checkpoints.receive.batches import read_range, record_batch
 
 STATUS = Path("/proc/self/status")
 FAST, PUBLIC, OFFICIAL = WAYS = ("fast", "public", "official")

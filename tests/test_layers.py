@@ -18,12 +18,21 @@ ROOT = Path(eventhub_checkpoints.__file__).parent
 
 GROUND = {"records", "errors", "_shared.fields", "_shared.suggestions", "_shared.secrets"}
 REGISTRY = {"registry", "aio.registry"}
-ROOMS = ("receive.amqp.decoder", "receive.arrow", "_shared", "amqp", "stores", "processing")
+ROOMS = (
+    "receive.columns",
+    "receive.amqp.decoder",
+    "receive.arrow",
+    "_shared",
+    "amqp",
+    "stores",
+    "processing",
+)
 FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "cli")
 """A module belongs to the first of these that its name begins with."""
 
 BELOW_SHELLS = {"ground", "_shared"}
-BELOW_SPARK = {*BELOW_SHELLS, "stores", "receive", "receive.arrow", "registry", "public"}
+RECEIVE = {"receive", "receive.arrow", "receive.columns"}
+BELOW_SPARK = {*BELOW_SHELLS, "stores", *RECEIVE, "registry", "public"}
 ARROWS: dict[str, set[str]] = {
     "ground": set(),
     "amqp": set(),
@@ -31,8 +40,9 @@ ARROWS: dict[str, set[str]] = {
     "stores": BELOW_SHELLS,
     "processing": BELOW_SHELLS,
     "localhub": {"ground", "amqp"},
-    "receive.amqp.decoder": {"ground", "amqp"},
-    "receive": {*BELOW_SHELLS, "amqp", "receive.amqp.decoder"},
+    "receive.columns": {"ground"},
+    "receive.amqp.decoder": {"ground", "amqp", "receive.columns"},
+    "receive": {*BELOW_SHELLS, "amqp", "receive.columns", "receive.amqp.decoder"},
     # What puts receiving and a store together, for readers without Spark.
     "receive.arrow": {*BELOW_SHELLS, "stores", "receive", "registry"},
     "public": {*BELOW_SPARK, "processing"},
@@ -55,11 +65,12 @@ BACKENDS = {
 BACKEND_MODULE = re.compile(r"stores\.(?:legacy\.)?(blob|sql|redis|cassandra)(?:\.\w+)*")
 WITHOUT_IO = re.compile(r"(?:_shared|stores|processing)(?:\.\w+)*")
 """Outside of `_async` and `_sync`, what these decide needs no client and no driver."""
-ARROW_MODULES = {"receive.columns", "receive.batches"}
+ARROW_MODULES = {"receive.batches"}
 MAY_IMPORT: dict[str, set[str]] = {
     "ground": set(),
     "amqp": set(),
     "localhub": set(),
+    "receive.columns": set(),
     "receive.amqp.decoder": set(),
     "_shared": CLIENT,
     "stores": CLIENT,

@@ -9,21 +9,19 @@ from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_payload
 
 from amqp_spelling import Spelling
-from eventhub_checkpoints.amqp.frames import EMPTY_FRAME, encode_frame
 from eventhub_checkpoints.amqp.messages import Message
-from eventhub_checkpoints.amqp.performatives import Flow, Transfer
+from eventhub_checkpoints.amqp.performatives import EMPTY_FRAME, Flow, Transfer, encode_frame
 from eventhub_checkpoints.amqp.types import Timestamp
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.amqp.decoder.events import read_event
-from eventhub_checkpoints.receive.amqp.decoder.gathering import columns_of as gathered
-from eventhub_checkpoints.receive.amqp.decoder.gathering import rows_of_events
+from eventhub_checkpoints.receive.amqp.decoder.rows import EventRows
 from eventhub_checkpoints.receive.amqp.events import columns_of
+from eventhub_checkpoints.receive.columns import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from eventhub_checkpoints.receive.amqp.decoder import Columns
-    from eventhub_checkpoints.receive.amqp.decoder.columns import Text
+    from eventhub_checkpoints.receive.columns import Text
 
 CHANNEL, HANDLE = 1, 0
 MAX_FRAME_SIZE = 65536
@@ -99,7 +97,7 @@ def payload(
 
 
 def mixed_payloads(seed: int, count: int, producers: int, first: int = 300) -> list[bytes]:
-    """Return events of producers with one layout each, in random order."""
+    """Return events of producers with one template each, in random order."""
     chance = Random(seed)
     shapes = [chance.randrange(2**32) for _ in range(producers)]
     return [
@@ -110,8 +108,7 @@ def mixed_payloads(seed: int, count: int, producers: int, first: int = 300) -> l
 
 def reference(payloads: Sequence[bytes]) -> Columns:
     """Return the columns that the generic decoder produces."""
-    events = [read_event(one) for one in payloads]
-    return gathered({None: rows_of_events(events)}, [None] * len(events))
+    return Columns.of(EventRows([read_event(payload) for payload in payloads]))
 
 
 def texts(values: Iterable[Text | None]) -> list[str | None]:

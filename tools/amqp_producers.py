@@ -48,7 +48,7 @@ def mixed(number: int, chance: Random) -> Message:
 
 
 def unlike(number: int, chance: Random) -> Message:
-    """Return an event with its own layout: names, their order and value types vary."""
+    """Return an event with its own template: names, their order and value types vary."""
     annotations = {"x-opt-partition-key": f"device-{chance.randrange(1000)}"}
     if chance.random() < 0.5:
         annotations[DEVICE] = f"sensor-{chance.randrange(100):04d}"

@@ -1,7 +1,7 @@
 """Random events in every encoding that an AMQP peer may use: every type, every constructor.
 
 There are two sources of randomness: `shape` decides on structure and constructors, `content` on
-the values. Restarting `shape` from the same seed gives another event of the same layout.
+the values. Restarting `shape` from the same seed gives another event of the same template.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compare the decoder with the azure-eventhub client's, in all nine columns, on random events.
 
-Producers of many layouts write at random; their events go through `Deliveries` in frames and pieces
-of any size, and through the client's decoder and the public path's columns. Prints the seed, what
-was compared, and the first row that differs.
+Producers of many templates write at random; their events go through `Deliveries` in frames and
+pieces of any size, and through the client's decoder and the public path's columns. Prints the seed,
+what was compared, and the first row that differs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from random import Random
 from amqp_deliveries import CHANNEL, HANDLE, MAX_FRAME_SIZE, client_columns, disturbed, pieces
 from amqp_spelling import Spelling
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
-from eventhub_checkpoints.receive.columns import record_batch
+from eventhub_checkpoints.receive.batches import record_batch
 
 LARGEST = 1_000_000
 BATCH = 500
@@ -26,7 +26,7 @@ class DifferenceError(Exception):
 
 
 def payloads(chance: Random, seeds: list[int], first: int, count: int) -> list[bytes]:
-    """Return events of producers; each seed is one layout, and some events have a random one."""
+    """Return events of producers; each seed is one template, and some events have a random one."""
     made = []
     for number in range(first, first + count):
         seed = chance.choice(seeds) if chance.random() < 0.98 else chance.randrange(2**32)
@@ -59,7 +59,7 @@ def compare(seed: int, events: int, producers: int) -> Counter[str]:
         )
         totals["events"] += len(made)
         totals["frames"] += len(frames)
-    totals["events of which only the head was known"] = link.halves
+    totals["events of which only the head was known"] = link.heads_only
     totals["events read the generic way"] = link.generic
     return totals
 

@@ -21,12 +21,12 @@ from amqp_producers import PRODUCERS, messages
 from eventhub_checkpoints.localhub.events import read_events
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.amqp.events import columns_of
-from eventhub_checkpoints.receive.columns import record_batch
+from eventhub_checkpoints.receive.batches import record_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from eventhub_checkpoints.receive.amqp.decoder import Columns
+    from eventhub_checkpoints.receive.columns import Columns
 
 READ = 256 * 1024
 BATCH = 2000

@@ -145,11 +145,11 @@ def run_round(place: Place, seed: int, path: ReceivePath) -> Counter[str]:
     try:
         for batch in read_range(place.address(), OffsetRange(PARTITION, begin, end), settings):
             after = number + batch.num_rows
-            told = f"seed {seed}: {number} to {after} of {begin} to {end}"
+            context = f"seed {seed}: {number} to {after} of {begin} to {end}"
             found = batch.column("sequenceNumber").to_pylist()
-            assert found == [*range(number, after)], f"{told}: {found} came"
+            assert found == [*range(number, after)], f"{context}: {found} came"
             bodies = batch.column("body").to_pylist()
-            assert bodies == place.bodies[number:after], f"{told}: other bodies came"
+            assert bodies == place.bodies[number:after], f"{context}: other bodies came"
             number = after
             time.sleep(chance.choice((0, 0, 0.01)))
     finally:

@@ -25,8 +25,7 @@ import azure.eventhub
 
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.amqp.known_client import FastPathError
-from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES
+from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES, FastPathError
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import ReceivePath
 

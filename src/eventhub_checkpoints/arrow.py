@@ -9,7 +9,7 @@ The schema is `batches.schema`: the columns of the Spark source. Requires the ex
 """
 
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.arrow._sync.read_batches import Batches, read_batches
+from eventhub_checkpoints.receive.arrow._sync.batches import Batches, read_batches
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.records import Scope

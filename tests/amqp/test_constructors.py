@@ -5,8 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from eventhub_checkpoints.amqp.constructors import skip
-from eventhub_checkpoints.amqp.decode import Decoder, decode
+from eventhub_checkpoints.amqp.decode import Decoder, decode, skip
 from eventhub_checkpoints.amqp.types import (
     Array,
     Byte,
@@ -118,9 +117,9 @@ def test_every_other_byte_is_refused():
 @pytest.mark.parametrize(
     ("spelled", "reason"),
     [
-        ("56 02", "no AMQP boolean"),
-        ("73 00110000", "no Unicode character"),
-        ("73 0000d800", "no Unicode character"),
+        ("56 02", "not an AMQP boolean"),
+        ("73 00110000", "not a Unicode character"),
+        ("73 0000d800", "not a Unicode character"),
         ("a1 01 ff", "invalid"),
         ("a3 01 ff", "invalid"),
         ("c0 00", "no room"),

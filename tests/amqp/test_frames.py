@@ -6,21 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.amqp.frames import (
+from eventhub_checkpoints.amqp.performatives import (
     AMQP_FRAME,
     EMPTY_FRAME,
     SASL_FRAME,
-    decode_body,
-    encode_frame,
-    split_frame,
-)
-from eventhub_checkpoints.amqp.performatives import (
     Accepted,
     Detach,
     Error,
     Open,
     SaslOutcome,
     Transfer,
+    decode_body,
+    encode_frame,
+    split_frame,
 )
 from eventhub_checkpoints.amqp.types import CodecError
 
@@ -61,11 +59,11 @@ def test_a_frame_that_is_not_all_there_is_waited_for():
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        ("00000007 02000000", "no AMQP frame header"),
-        ("00000010 01000000", "no AMQP frame header"),
-        ("00000008 03000000", "no AMQP frame header"),
-        ("00000010 02070000", "no AMQP frame header"),
-        ("00200000 02000000", "larger than the 1048576 agreed on"),
+        ("00000007 02000000", "not an AMQP frame header"),
+        ("00000010 01000000", "not an AMQP frame header"),
+        ("00000008 03000000", "not an AMQP frame header"),
+        ("00000010 02070000", "not an AMQP frame header"),
+        ("00200000 02000000", "larger than the 1048576 negotiated"),
         ("ffffffff 02000000", "larger"),
     ],
 )
@@ -75,7 +73,7 @@ def test_an_impossible_header_is_refused_before_its_body_is_waited_for(header, r
 
 
 @pytest.mark.parametrize("body", [Accepted(), Error()], ids=lambda body: type(body).__name__)
-def test_a_body_that_is_no_performative_is_refused(body):
+def test_a_body_that_is_not_a_performative_is_refused(body):
     raw = encode_frame(body)
     with pytest.raises(CodecError):
         decode_body(raw, split_frame(raw, 0, LIMIT))

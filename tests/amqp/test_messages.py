@@ -119,7 +119,7 @@ def test_the_messages_of_a_batch_come_back():
     ],
     ids=bytes.hex,
 )
-def test_what_is_no_message_is_refused(raw):
+def test_bytes_that_are_not_a_message_are_refused(raw):
     with pytest.raises(CodecError):
         decode_message(raw)
 

@@ -16,9 +16,9 @@ def test_mixed_events_are_the_clients_in_all_nine_columns(seed):
     assert seen["events"] == 4000
     assert seen["largest body"] > 300_000
     # All three ways must have been taken, or this says nothing about one of them.
-    halves = seen["events of which only the head was known"]
-    assert halves > 100
-    assert 400 < seen["events read the generic way"] < 3600 - halves
+    heads = seen["events of which only the head was known"]
+    assert heads > 100
+    assert 400 < seen["events read the generic way"] < 3600 - heads
 
 
 def test_a_difference_is_reported():

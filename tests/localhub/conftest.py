@@ -13,23 +13,21 @@ import pytest
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
-from eventhub_checkpoints.amqp.composites import Composite
-from eventhub_checkpoints.amqp.frames import (
-    AMQP_HEADER,
-    Body,
-    decode_body,
-    encode_frame,
-    split_frame,
-)
 from eventhub_checkpoints.amqp.performatives import (
+    AMQP_HEADER,
     RECEIVER,
     Attach,
     Begin,
+    Body,
+    Composite,
     Flow,
     Open,
     Source,
     Target,
     Transfer,
+    decode_body,
+    encode_frame,
+    split_frame,
 )
 from eventhub_checkpoints.amqp.types import Described, Symbol
 from eventhub_checkpoints.localhub import LocalHub

@@ -3,13 +3,13 @@
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
-from eventhub_checkpoints.amqp.composites import Composite
 from eventhub_checkpoints.amqp.encode import encode_described, encode_list_of
 from eventhub_checkpoints.amqp.messages import Message, Properties, decode_message
 from eventhub_checkpoints.amqp.performatives import (
     RECEIVER,
     SENDER,
     Attach,
+    Composite,
     Disposition,
     Flow,
     Source,

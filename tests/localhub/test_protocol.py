@@ -6,17 +6,14 @@ import time
 import pytest
 
 from eventhub_checkpoints.amqp.encode import encode_described
-from eventhub_checkpoints.amqp.frames import (
+from eventhub_checkpoints.amqp.messages import decode_message
+from eventhub_checkpoints.amqp.performatives import (
     AMQP_HEADER,
     EMPTY_FRAME,
+    RECEIVER,
     SASL_FRAME,
     SASL_HEADER,
     TLS_HEADER,
-    encode_frame,
-)
-from eventhub_checkpoints.amqp.messages import decode_message
-from eventhub_checkpoints.amqp.performatives import (
-    RECEIVER,
     Attach,
     Begin,
     Close,
@@ -27,6 +24,7 @@ from eventhub_checkpoints.amqp.performatives import (
     SaslInit,
     SaslOutcome,
     Source,
+    encode_frame,
 )
 from eventhub_checkpoints.localhub import LocalHub
 

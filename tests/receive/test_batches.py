@@ -156,7 +156,7 @@ def test_a_range_that_has_expired_whole_is_not_waited_for(hub, address):
     assert numbers(address, 10, 50, settings) == []
 
 
-def test_a_hub_that_was_created_again_is_told_from_an_outage(hub, address):
+def test_a_recreated_hub_is_distinguished_from_an_outage(hub, address):
     hub.recreate("orders")
     hub.publish("orders", "0", ["new"] * 5)
     with pytest.raises(DataLossError, match="deleted and created again"):

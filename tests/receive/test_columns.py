@@ -16,9 +16,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eventhub_checkpoints.receive.amqp.decoder.values import as_text
 from eventhub_checkpoints.receive.amqp.events import body_bytes, columns_of
-from eventhub_checkpoints.receive.columns import SCHEMA, record_batch
+from eventhub_checkpoints.receive.batches import SCHEMA, record_batch
+from eventhub_checkpoints.receive.columns import as_text
 
 ENQUEUED = 1795255200123
 
@@ -106,7 +106,7 @@ def test_a_property_is_its_text_or_its_json(value, text):
     assert row(event(properties={b"k": value}))["properties"] == [("k", text)]
 
 
-def test_a_property_that_is_no_text_leaves_the_others_as_they_are():
+def test_a_property_that_is_not_a_string_does_not_change_the_others():
     made = event(properties={b"before": b"text", b"it": b"\xff", b"after": "text", b"n": 2**40})
     pairs = [("before", "text"), ("it", "[-1]"), ("after", "text"), ("n", "1099511627776")]
     assert row(made)["properties"] == pairs

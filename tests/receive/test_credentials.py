@@ -79,22 +79,22 @@ def test_signatures_and_keys_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("NoSuchCredential", "azure-identity has no class NoSuchCredential; expected"),
-        ("os.system", "the credential is no name; expected"),
-        (SECRET, "the credential is no name; expected"),
+        ("os.system", "the credential is not a name; expected"),
+        (SECRET, "the credential is not a name; expected"),
         (f"SharedAccessKey={SECRET}", "expected SharedAccessKeyName=...;SharedAccessKey=..."),
     ],
 )
-def test_what_is_no_credential_is_told_without_showing_it(identity, text, said):
-    with pytest.raises(ConfigurationError, match=said) as caught:
+def test_an_invalid_credential_is_refused_without_showing_it(identity, text, message):
+    with pytest.raises(ConfigurationError, match=message) as caught:
         HubAddress.from_credential("ns", "orders", text)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
 
 
-def test_a_credential_that_needs_arguments_is_told(identity):
+def test_a_credential_that_needs_arguments_is_refused(identity):
     identity.ClientSecretCredential = AzureSasCredential
     with pytest.raises(ConfigurationError, match="ClientSecretCredential cannot be made without"):
         credential_of("ClientSecretCredential")
@@ -118,13 +118,13 @@ class AioCredential:
 
 
 @pytest.mark.parametrize(
-    ("credential", "said"),
+    ("credential", "message"),
     [
         (None, "^credential is None; expected"),
         (object(), "^credential is of type object; expected the name of a class"),
         (AioCredential(), "AioCredential, which is asynchronous; expected one of azure.identity:"),
     ],
 )
-def test_what_is_no_credential_is_refused_where_it_is_given(credential, said):
-    with pytest.raises(ConfigurationError, match=said):
+def test_an_object_that_is_not_a_credential_is_refused_where_it_is_passed(credential, message):
+    with pytest.raises(ConfigurationError, match=message):
         HubAddress.from_credential("ns.servicebus.windows.net", "orders", credential)

@@ -1,7 +1,7 @@
 """How much credit a link is granted, and when."""
 
-from eventhub_checkpoints.receive.amqp.decoder import Columns
-from eventhub_checkpoints.receive.amqp.opening import BYTES_AHEAD, GROWTH, Credit
+from eventhub_checkpoints.receive.amqp.fast import BYTES_AHEAD, GROWTH, Credit
+from eventhub_checkpoints.receive.columns import Columns
 
 
 def columns(begin, count, size=10):

@@ -94,7 +94,7 @@ def test_a_namespace_that_cannot_be_reached_is_named_with_the_hub():
 
 
 @pytest.mark.parametrize("group", ["", " ", None, 5])
-def test_a_consumer_group_that_is_no_name_is_refused(hub, group):
+def test_an_invalid_name_of_a_consumer_group_is_refused(hub, group):
     with pytest.raises(ConfigurationError, match=f"consumer_group is {group!r}; expected"):
         HubAddress.from_connection_string(hub.connection_string("orders"), group)
 

@@ -28,7 +28,7 @@ def event(number):
 class ScriptedStream:
     """Delivers what the script says, one list of sequence numbers a call.
 
-    With a number instead it tells that it has reached it, and delivers nothing.
+    A number instead is reported as reached, and nothing is delivered.
     """
 
     reached, trouble = 0, ""
@@ -37,10 +37,10 @@ class ScriptedStream:
         self.script = script
 
     def next(self, timeout):
-        found = self.script.pop(0)
-        if isinstance(found, int):
-            found, self.reached = (), found
-        return columns_of([event(number) for number in found])
+        numbers = self.script.pop(0)
+        if isinstance(numbers, int):
+            numbers, self.reached = (), numbers
+        return columns_of([event(number) for number in numbers])
 
 
 class ScriptedReader(RangeReader):
@@ -48,13 +48,13 @@ class ScriptedReader(RangeReader):
 
     def __init__(self, begin, end, *scripts, first=0, following=100, fail=True):
         settings = ReadSettings(fail_on_data_loss=fail)
-        super().__init__(ADDRESS, OffsetRange("0", begin, end), settings)
+        super().__init__(ADDRESS, OffsetRange("0", begin, end), settings, self._open)
         self.scripts = list(scripts)
         self.held = PartitionProperties("0", first, following, "", datetime.now(UTC))
         self.questions = 0
 
     @contextmanager
-    def _open(self):
+    def _open(self, *_):
         yield ScriptedStream(self.scripts.pop(0))
 
     def _properties(self):
@@ -89,23 +89,23 @@ def test_a_gap_whose_begin_has_expired_is_loss():
         ScriptedReader(0, 10, [[0, 4], [9]], first=3).numbers()
 
 
-def test_a_transport_that_tells_how_far_it_has_come_ends_a_range_without_an_event():
+def test_a_transport_that_reports_its_position_ends_a_range_without_an_event():
     reader = ScriptedReader(0, 10, [[0, 4], 7, [8], 10])
     assert reader.numbers() == [0, 4, 8]
     assert ScriptedReader(0, 10, [20]).numbers() == []
 
 
-def test_what_it_has_passed_over_may_have_expired():
+def test_events_it_has_skipped_may_have_expired():
     with pytest.raises(DataLossError, match="sequence number 1 has expired"):
         ScriptedReader(0, 10, [[0], 10], first=3).numbers()
 
 
-def test_how_far_it_had_come_before_is_silence():
+def test_a_position_reported_before_is_silence():
     reader = ScriptedReader(0, 10, [[0], 5, 5], [[5], 10])
     assert reader.numbers() == [0, 5]
 
 
-def test_many_gaps_are_few_questions():
+def test_many_gaps_cause_few_queries():
     reader = ScriptedReader(0, 100, [[number] for number in range(0, 102, 2)])
     assert len(reader.numbers()) == 50
     assert reader.questions == 2

@@ -59,7 +59,7 @@ def held_by_epoch(hub, level):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_partition_that_another_receiver_holds_by_epoch_tells_the_epoch_soon(hub, path):
+def test_a_partition_held_by_another_epoch_is_reported_soon(hub, path):
     with held_by_epoch(hub, 5):
         error, seconds = refusal(address_of(hub), HubUnavailableError, path)
     assert str(error).startswith(f"partition 0 of {address_of(hub)} is held by another receiver")
@@ -69,7 +69,7 @@ def test_a_partition_that_another_receiver_holds_by_epoch_tells_the_epoch_soon(h
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_reader_that_is_displaced_by_epoch_tells_it_soon(hub, path):
+def test_a_reader_displaced_by_an_epoch_reports_it_soon(hub, path):
     settings = ReadSettings(receive_path=path, rows_per_batch=10, prefetch=10)
     with address_of(hub).open_stream("0", 0, 10_000, settings) as stream:
         assert stream.next(10)

@@ -2,7 +2,7 @@
 
 from azure.core.pipeline.policies import RetryMode
 
-from eventhub_checkpoints.receive.amqp.opening import Retries
+from eventhub_checkpoints.receive.amqp.fast import Retries
 
 
 def pauses(count, **settings):

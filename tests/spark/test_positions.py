@@ -83,7 +83,7 @@ def test_a_dict_that_leaves_a_partition_out_is_an_error(store):
 
 @pytest.mark.parametrize("missing", ["begin", 5, None])
 def test_a_word_that_means_no_position_is_refused(store, missing):
-    with pytest.raises(ConfigurationError, match="is no position"):
+    with pytest.raises(ConfigurationError, match="is not a position"):
         starting_positions(store, SCOPE, ["1"], missing=missing)
 
 

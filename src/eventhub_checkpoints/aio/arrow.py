@@ -11,7 +11,7 @@ readers are synchronous, so only the synchronous class has `to_reader`; both hav
 """
 
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.arrow._async.read_batches import Batches, read_batches
+from eventhub_checkpoints.receive.arrow._async.batches import Batches, read_batches
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.records import Scope

@@ -8,29 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
-from eventhub_checkpoints.amqp.types import (
-    DECIMAL32,
-    DECIMAL64,
-    DECIMAL128,
-    Array,
-    Byte,
-    Char,
-    CodecError,
-    Decimal32,
-    Decimal64,
-    Described,
-    Float,
-    Int,
-    Short,
-    Symbol,
-    Timestamp,
-    UByte,
-    UInt,
-    ULong,
-    UShort,
-    Value,
-    encode_decimal,
-)
+from eventhub_checkpoints.amqp import types
+from eventhub_checkpoints.amqp.types import CodecError, Value
 
 Write: TypeAlias = Callable[[Any], bytes]
 
@@ -42,7 +21,7 @@ def encode(value: Value) -> bytes:
         CodecError: AMQP has no such type, or the number or string does not fit it.
     """
     try:
-        return _writer(type(value), _WRITERS)(value)
+        return _writer(type(value))(value)
     except (struct.error, UnicodeEncodeError, OverflowError) as error:
         raise CodecError(
             f"cannot write {value!r:.80} as AMQP {type(value).__name__}: {error}"
@@ -64,14 +43,15 @@ def encode_described(descriptor: int, body: bytes) -> bytes:
     return b"\x00\x53" + bytes((descriptor,)) + body
 
 
-def _writer(kind: type, table: Mapping[type, Write]) -> Write:
-    writer = table.get(kind)
-    if writer is not None:
-        return writer
+def _writer(kind: type) -> Write:
     for base in kind.__mro__:
-        if base in table:
-            return table[base]
+        if base in _WRITERS:
+            return _WRITERS[base]
     return _refuse
+
+
+def _full(code: bytes, write: Write) -> Write:
+    return lambda value: code + write(value)
 
 
 def _refuse(value: Value) -> NoReturn:
@@ -99,19 +79,14 @@ def _variable(code: int, body: bytes) -> bytes:
 
 def _small(short: int, full: int, form: str, low: int, high: int, zero: int | None = None) -> Write:
     """Make an encoder that uses the one-byte form between `low` and `high`."""
-    one, layout = struct.Struct(">B" + ("b" if low else "B")).pack, struct.Struct(">B" + form).pack
+    small, wide = struct.Struct(">B" + ("b" if low else "B")).pack, struct.Struct(">B" + form).pack
 
     def write(value: int) -> bytes:
         if zero is not None and value == 0:
             return bytes((zero,))
-        return one(short, value) if low <= value <= high else layout(full, value)
+        return small(short, value) if low <= value <= high else wide(full, value)
 
     return write
-
-
-def _fixed(code: int, form: str) -> Write:
-    layout = struct.Struct(">B" + form).pack
-    return lambda value: layout(code, value)
 
 
 def _code_point(value: str) -> bytes:
@@ -129,11 +104,6 @@ def _pairs(value: Mapping[Value, Value]) -> bytes:
     return b"".join(encode(item) for pair in value.items() for item in pair)
 
 
-def _array(value: Array) -> bytes:
-    code, body = _array_body(value)
-    return _compound(0xE0, len(value), code + body)
-
-
 def _array_body(items: list[Value]) -> tuple[bytes, bytes]:
     """Return the constructor that all items share, and the items without it."""
     if not items:
@@ -141,13 +111,13 @@ def _array_body(items: list[Value]) -> tuple[bytes, bytes]:
     kind = type(items[0])
     if any(type(item) is not kind for item in items):
         raise CodecError("the items of an AMQP array must all be of one type")
-    if kind is Described:
+    if kind is types.Described:
         return _described_body(items)
     code, writer = _ELEMENTS.get(kind, (b"", _refuse))
     return code, b"".join(map(writer, items))
 
 
-def _described_body(items: list[Described]) -> tuple[bytes, bytes]:
+def _described_body(items: list[types.Described]) -> tuple[bytes, bytes]:
     descriptor = encode(items[0].descriptor)
     if any(encode(item.descriptor) != descriptor for item in items):
         raise CodecError("the items of an AMQP array must share one descriptor")
@@ -159,65 +129,50 @@ def _sized(value: bytes) -> bytes:
     return struct.pack(">I", len(value)) + value
 
 
-def _wide_array(value: Array) -> bytes:
-    code, body = _array_body(value)
-    return _wide(len(value), code + body)
-
+_ELEMENTS: dict[type, tuple[bytes, Write]] = {
+    type(None): (b"\x40", lambda value: b""),
+    bool: (b"\x56", lambda value: b"\x01" if value else b"\x00"),
+    types.UByte: (b"\x50", struct.Struct(">B").pack),
+    types.UShort: (b"\x60", struct.Struct(">H").pack),
+    types.UInt: (b"\x70", struct.Struct(">I").pack),
+    types.ULong: (b"\x80", struct.Struct(">Q").pack),
+    types.Byte: (b"\x51", struct.Struct(">b").pack),
+    types.Short: (b"\x61", struct.Struct(">h").pack),
+    types.Int: (b"\x71", struct.Struct(">i").pack),
+    int: (b"\x81", struct.Struct(">q").pack),
+    types.Float: (b"\x72", struct.Struct(">f").pack),
+    float: (b"\x82", struct.Struct(">d").pack),
+    types.Decimal32: (b"\x74", lambda value: types.encode_decimal(value, types.DECIMAL32)),
+    types.Decimal64: (b"\x84", lambda value: types.encode_decimal(value, types.DECIMAL64)),
+    Decimal: (b"\x94", lambda value: types.encode_decimal(value, types.DECIMAL128)),
+    types.Char: (b"\x73", _code_point),
+    types.Timestamp: (b"\x83", struct.Struct(">q").pack),
+    uuid.UUID: (b"\x98", lambda value: value.bytes),
+    bytes: (b"\xb0", _sized),
+    str: (b"\xb1", lambda value: _sized(value.encode())),
+    types.Symbol: (b"\xb3", lambda value: _sized(value.encode("ascii"))),
+    list: (b"\xd0", lambda value: _wide(len(value), b"".join(map(encode, value)))),
+    dict: (b"\xd1", lambda value: _wide(2 * len(value), _pairs(value))),
+    types.Array: (b"\xf0", lambda value: _wide(len(value), b"".join(_array_body(value)))),
+}
+"""Constructor of each type in an array, and the encoder of what follows it."""
 
 _WRITERS: dict[type, Write] = {
-    type(None): lambda value: b"\x40",
+    **{kind: _full(*element) for kind, element in _ELEMENTS.items()},
     bool: lambda value: b"\x41" if value else b"\x42",
-    UByte: _fixed(0x50, "B"),
-    UShort: _fixed(0x60, "H"),
-    UInt: _small(0x52, 0x70, "I", 0, 255, zero=0x43),
-    ULong: _small(0x53, 0x80, "Q", 0, 255, zero=0x44),
-    Byte: _fixed(0x51, "b"),
-    Short: _fixed(0x61, "h"),
-    Int: _small(0x54, 0x71, "i", -128, 127),
+    types.UInt: _small(0x52, 0x70, "I", 0, 255, zero=0x43),
+    types.ULong: _small(0x53, 0x80, "Q", 0, 255, zero=0x44),
+    types.Int: _small(0x54, 0x71, "i", -128, 127),
     int: _small(0x55, 0x81, "q", -128, 127),
-    Float: _fixed(0x72, "f"),
-    float: _fixed(0x82, "d"),
-    Decimal32: lambda value: b"\x74" + encode_decimal(value, DECIMAL32),
-    Decimal64: lambda value: b"\x84" + encode_decimal(value, DECIMAL64),
-    Decimal: lambda value: b"\x94" + encode_decimal(value, DECIMAL128),
-    Char: lambda value: b"\x73" + _code_point(value),
-    Timestamp: _fixed(0x83, "q"),
-    uuid.UUID: lambda value: b"\x98" + value.bytes,
     bytes: lambda value: _variable(0xA0, value),
     bytearray: lambda value: _variable(0xA0, bytes(value)),
     memoryview: lambda value: _variable(0xA0, bytes(value)),
     str: lambda value: _variable(0xA1, value.encode()),
-    Symbol: lambda value: _variable(0xA3, value.encode("ascii")),
+    types.Symbol: lambda value: _variable(0xA3, value.encode("ascii")),
     list: _list,
     tuple: _list,
     dict: lambda value: _compound(0xC1, 2 * len(value), _pairs(value)),
-    Array: _array,
-    Described: lambda value: b"\x00" + encode(value.descriptor) + encode(value.value),
+    types.Array: lambda value: _compound(0xE0, len(value), b"".join(_array_body(value))),
+    types.Described: lambda value: b"\x00" + encode(value.descriptor) + encode(value.value),
 }
-
-_ELEMENTS: dict[type, tuple[bytes, Write]] = {
-    type(None): (b"\x40", lambda value: b""),
-    bool: (b"\x56", lambda value: b"\x01" if value else b"\x00"),
-    UByte: (b"\x50", struct.Struct(">B").pack),
-    UShort: (b"\x60", struct.Struct(">H").pack),
-    UInt: (b"\x70", struct.Struct(">I").pack),
-    ULong: (b"\x80", struct.Struct(">Q").pack),
-    Byte: (b"\x51", struct.Struct(">b").pack),
-    Short: (b"\x61", struct.Struct(">h").pack),
-    Int: (b"\x71", struct.Struct(">i").pack),
-    int: (b"\x81", struct.Struct(">q").pack),
-    Float: (b"\x72", struct.Struct(">f").pack),
-    float: (b"\x82", struct.Struct(">d").pack),
-    Decimal32: (b"\x74", lambda value: encode_decimal(value, DECIMAL32)),
-    Decimal64: (b"\x84", lambda value: encode_decimal(value, DECIMAL64)),
-    Decimal: (b"\x94", lambda value: encode_decimal(value, DECIMAL128)),
-    Char: (b"\x73", _code_point),
-    Timestamp: (b"\x83", struct.Struct(">q").pack),
-    uuid.UUID: (b"\x98", lambda value: value.bytes),
-    bytes: (b"\xb0", _sized),
-    str: (b"\xb1", lambda value: _sized(value.encode())),
-    Symbol: (b"\xb3", lambda value: _sized(value.encode("ascii"))),
-    list: (b"\xd0", lambda value: _wide(len(value), b"".join(map(encode, value)))),
-    dict: (b"\xd1", lambda value: _wide(2 * len(value), _pairs(value))),
-    Array: (b"\xf0", _wide_array),
-}
+"""Encoder of each type, with the shortest constructor."""

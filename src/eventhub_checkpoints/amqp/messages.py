@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from eventhub_checkpoints.amqp.composites import (
+from eventhub_checkpoints.amqp.decode import STRICT, Buffer, Decoder, decode, skip
+from eventhub_checkpoints.amqp.encode import encode, encode_described
+from eventhub_checkpoints.amqp.performatives import (
     Composite,
     anything,
     binary,
@@ -20,9 +22,6 @@ from eventhub_checkpoints.amqp.composites import (
     ubyte,
     uint,
 )
-from eventhub_checkpoints.amqp.constructors import Buffer, skip
-from eventhub_checkpoints.amqp.decode import STRICT, Decoder, decode
-from eventhub_checkpoints.amqp.encode import encode, encode_described
 from eventhub_checkpoints.amqp.types import CodecError, Symbol, Value
 
 BATCH_FORMAT = 0x8001_3700
@@ -44,7 +43,6 @@ NO_VALUE: Final = _Nothing()
 
 
 @composite(HEADER, "amqp:header:list")
-@dataclass(slots=True, kw_only=True)
 class Header(Composite):
     """Delivery parameters of a message. Units: `ttl` milliseconds."""
 
@@ -56,7 +54,6 @@ class Header(Composite):
 
 
 @composite(PROPERTIES, "amqp:properties:list")
-@dataclass(slots=True, kw_only=True)
 class Properties(Composite):
     """Fixed properties of a message. Units: times are milliseconds since the epoch."""
 
@@ -145,7 +142,7 @@ def sections(buffer: Buffer, offset: int = 0) -> Iterator[Section]:
         descriptor, start = decode(buffer, offset + 1)
         code = _CODES.get(descriptor) if isinstance(descriptor, int | str) else None
         if code is None:
-            raise CodecError(f"{descriptor!r:.80} is no message section")
+            raise CodecError(f"{descriptor!r:.80} is not a message section")
         stop = skip(buffer, start)
         yield Section(code, offset, start, stop)
         offset = stop
@@ -165,7 +162,8 @@ def decode_message(buffer: Buffer, offset: int = 0, decoder: Decoder = STRICT) -
     message = Message()
     for part in sections(buffer, offset):
         value, _ = decoder.decode(buffer, part.start)
-        _READERS[part.code](message, value)
+        _, add = _SECTIONS[part.code]
+        add(message, value)
     return message
 
 
@@ -207,40 +205,27 @@ def _pairs(name: str) -> Callable[[Message, Value], None]:
     return read
 
 
-def _value(message: Message, value: Value) -> None:
-    message.value = value
-
-
-def _header(message: Message, value: Value) -> None:
-    message.header = Header.from_fields(value)
-
-
-def _properties(message: Message, value: Value) -> None:
-    message.properties = Properties.from_fields(value)
-
-
-_READERS: dict[int, Callable[[Message, Value], None]] = {
-    HEADER: _header,
-    DELIVERY_ANNOTATIONS: _pairs("delivery_annotations"),
-    MESSAGE_ANNOTATIONS: _pairs("message_annotations"),
-    PROPERTIES: _properties,
-    APPLICATION_PROPERTIES: _pairs("application_properties"),
-    DATA: lambda message, value: message.data.append(_binary(value)),
-    SEQUENCE: lambda message, value: message.sequence.append(_list(value)),
-    VALUE: _value,
-    FOOTER: _pairs("footer"),
+_SECTIONS: dict[int, tuple[str, Callable[[Message, Value], None]]] = {
+    HEADER: (
+        "amqp:header:list",
+        lambda message, value: setattr(message, "header", Header.from_fields(value)),
+    ),
+    DELIVERY_ANNOTATIONS: ("amqp:delivery-annotations:map", _pairs("delivery_annotations")),
+    MESSAGE_ANNOTATIONS: ("amqp:message-annotations:map", _pairs("message_annotations")),
+    PROPERTIES: (
+        "amqp:properties:list",
+        lambda message, value: setattr(message, "properties", Properties.from_fields(value)),
+    ),
+    APPLICATION_PROPERTIES: ("amqp:application-properties:map", _pairs("application_properties")),
+    DATA: ("amqp:data:binary", lambda message, value: message.data.append(_binary(value))),
+    SEQUENCE: (
+        "amqp:amqp-sequence:list",
+        lambda message, value: message.sequence.append(_list(value)),
+    ),
+    VALUE: ("amqp:amqp-value:*", lambda message, value: setattr(message, "value", value)),
+    FOOTER: ("amqp:footer:map", _pairs("footer")),
 }
+"""Name of each section's descriptor, and the function that adds its value to a message."""
 
-_NAMES = (
-    "amqp:header:list",
-    "amqp:delivery-annotations:map",
-    "amqp:message-annotations:map",
-    "amqp:properties:list",
-    "amqp:application-properties:map",
-    "amqp:data:binary",
-    "amqp:amqp-sequence:list",
-    "amqp:amqp-value:*",
-    "amqp:footer:map",
-)
-_CODES: dict[int | str, int] = {code: code for code in _READERS}
-_CODES.update(zip(_NAMES, _READERS, strict=True))
+_CODES: dict[int | str, int] = {code: code for code in _SECTIONS}
+_CODES.update({name: code for code, (name, _) in _SECTIONS.items()})

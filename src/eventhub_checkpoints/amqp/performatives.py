@@ -1,27 +1,156 @@
-"""AMQP performatives, with their termini, outcomes and SASL frames."""
+"""Performatives, with their termini, outcomes and SASL frames, and the frames that carry them.
 
-from dataclasses import dataclass
+A performative is a composite: a described list of named fields, here a dataclass. Its class names
+the fields in wire order, with their AMQP types as annotations. All fields are written, trailing
+nulls included, because the azure-eventhub client reads fields by position. Any number of fields is
+accepted when reading, because the specification allows peers to omit trailing nulls.
 
-from eventhub_checkpoints.amqp.composites import (
-    Composite,
-    anything,
-    binary,
-    boolean,
-    composite,
-    mapping,
-    nested,
-    string,
-    symbol,
-    symbols,
-    ubyte,
-    uint,
-    ulong,
-    ushort,
+Source: OASIS AMQP 1.0, part 1, section 1.4; part 2, sections 2.2, 2.3 and 2.7; part 5, section
+5.3.1; azure-eventhub 5.15.1, `_pyamqp/_connection.py`.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+    get_args,
 )
+
+from eventhub_checkpoints.amqp import types
+from eventhub_checkpoints.amqp.decode import Buffer, decode
+from eventhub_checkpoints.amqp.encode import encode, encode_described, encode_list_of
+from eventhub_checkpoints.amqp.types import CodecError, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a field is encoded, and checked after decoding.
+
+    Attributes:
+        write: encodes a value that is not None.
+        read: checks and converts a decoded value; its string names the field, for errors.
+    """
+
+    write: Callable[[Any], bytes]
+    read: Callable[[str, Value], Value]
+
+
+@dataclass(slots=True, kw_only=True)
+class Composite:
+    """types.Described list with named fields."""
+
+    descriptor: ClassVar[int]
+    layout: ClassVar[tuple[tuple[str, Kind], ...]]
+
+    def encode(self) -> bytes:
+        """Encode the composite with all of its fields."""
+        values = ((getattr(self, name), kind) for name, kind in self.layout)
+        items = [b"\x40" if value is None else kind.write(value) for value, kind in values]
+        return encode_described(self.descriptor, encode_list_of(items))
+
+    @classmethod
+    def from_fields(cls, values: Value) -> Self:
+        """Build the composite from decoded fields; missing and null ones get their defaults.
+
+        Raises:
+            CodecError: there are more fields than the composite has, or one has a wrong type.
+        """
+        if not isinstance(values, list) or len(values) > len(cls.layout):
+            raise CodecError(f"{cls.__name__} is a list of at most {len(cls.layout)} fields")
+        present = {}
+        for (name, kind), value in zip(cls.layout, values, strict=False):
+            if value is not None:
+                present[name] = kind.read(f"{cls.__name__}.{name}", value)
+        return cls(**present)
+
+
+_CLASSES: dict[int | str, type[Composite]] = {}
+C = TypeVar("C", bound=Composite)
+
+
+@dataclass_transform(kw_only_default=True)
+def composite(code: int, name: str) -> Callable[[type[C]], type[C]]:
+    """Make a dataclass, registered under its numeric and its symbolic descriptor."""
+
+    def register(cls: type[C]) -> type[C]:
+        made = dataclass(slots=True, kw_only=True)(cls)
+        made.descriptor = code
+        made.layout = tuple((entry.name, _kind(entry.type)) for entry in fields(made))
+        _CLASSES[code] = _CLASSES[name] = made
+        return made
+
+    return register
+
+
+def from_described(value: Value) -> Composite:
+    """Build the composite that a described list represents.
+
+    Raises:
+        CodecError: the value is not described, or its descriptor is not known.
+    """
+    if isinstance(value, types.Described) and isinstance(value.descriptor, int | str):
+        cls = _CLASSES.get(value.descriptor)
+        if cls is not None:
+            return cls.from_fields(value.value)
+    raise CodecError(f"unknown AMQP composite {getattr(value, 'descriptor', value)!r:.80}")
+
+
+def _kind(annotation: Any) -> Kind:
+    """Find the field's kind, also inside a union such as `uint | None`."""
+    kinds = [part for part in get_args(annotation) if isinstance(part, Kind)]
+    return kinds[0] if kinds else _kind(get_args(annotation)[0])
+
+
+def _plain(expected: type, wrapper: Callable[[Any], Value]) -> Kind:
+    def read(name: str, value: Value) -> Value:
+        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+            raise CodecError(f"{name} is a {type(value).__name__}, not a {expected.__name__}")
+        return value
+
+    return Kind(lambda value: encode(wrapper(value)), read)
+
+
+def _read_symbols(name: str, value: Value) -> tuple[str, ...]:
+    items = tuple(value) if isinstance(value, types.Array) else (value,)
+    if not all(isinstance(item, str) for item in items):
+        raise CodecError(f"{name} holds something other than symbols")
+    return items
+
+
+def _write_symbols(value: tuple[str, ...]) -> bytes:
+    return encode(types.Array(map(types.Symbol, value))) if value else b"\x40"
+
+
+T = TypeVar("T")
+
+string: TypeAlias = Annotated[str, _plain(str, str)]
+symbol: TypeAlias = Annotated[str, _plain(str, types.Symbol)]
+binary: TypeAlias = Annotated[bytes, _plain(bytes, bytes)]
+boolean: TypeAlias = Annotated[bool, _plain(bool, bool)]
+ubyte: TypeAlias = Annotated[int, _plain(int, types.UByte)]
+ushort: TypeAlias = Annotated[int, _plain(int, types.UShort)]
+uint: TypeAlias = Annotated[int, _plain(int, types.UInt)]
+ulong: TypeAlias = Annotated[int, _plain(int, types.ULong)]
+timestamp: TypeAlias = Annotated[int, _plain(int, types.Timestamp)]
+mapping: TypeAlias = Annotated[dict[Any, Any], _plain(dict, dict)]
+anything: TypeAlias = Annotated[Any, Kind(encode, lambda name, value: value)]
+symbols: TypeAlias = Annotated[tuple[str, ...], Kind(_write_symbols, _read_symbols)]
+"""No, one or several symbols; on the wire null, a symbol or an array."""
+nested = Annotated[
+    T, Kind(lambda value: bytes(value.encode()), lambda name, value: from_described(value))
+]
+"""Field that holds another composite."""
 
 
 @composite(0x1D, "amqp:error:list")
-@dataclass(slots=True, kw_only=True)
 class Error(Composite):
     """Error condition and its description."""
 
@@ -31,7 +160,6 @@ class Error(Composite):
 
 
 @composite(0x23, "amqp:received:list")
-@dataclass(slots=True, kw_only=True)
 class Received(Composite):
     """Delivery state: how much of a delivery has arrived."""
 
@@ -40,13 +168,11 @@ class Received(Composite):
 
 
 @composite(0x24, "amqp:accepted:list")
-@dataclass(slots=True, kw_only=True)
 class Accepted(Composite):
     """Outcome: the message was processed."""
 
 
 @composite(0x25, "amqp:rejected:list")
-@dataclass(slots=True, kw_only=True)
 class Rejected(Composite):
     """Outcome: the message is invalid."""
 
@@ -54,13 +180,11 @@ class Rejected(Composite):
 
 
 @composite(0x26, "amqp:released:list")
-@dataclass(slots=True, kw_only=True)
 class Released(Composite):
     """Outcome: the message was not processed."""
 
 
 @composite(0x27, "amqp:modified:list")
-@dataclass(slots=True, kw_only=True)
 class Modified(Composite):
     """Outcome: the message was not processed, and was changed."""
 
@@ -70,7 +194,6 @@ class Modified(Composite):
 
 
 @composite(0x30, "amqp:declared:list")
-@dataclass(slots=True, kw_only=True)
 class Declared(Composite):
     """Outcome of a transaction's declaration."""
 
@@ -78,7 +201,6 @@ class Declared(Composite):
 
 
 @composite(0x34, "amqp:transactional-state:list")
-@dataclass(slots=True, kw_only=True)
 class TransactionalState(Composite):
     """Delivery state inside a transaction."""
 
@@ -87,7 +209,6 @@ class TransactionalState(Composite):
 
 
 @composite(0x28, "amqp:source:list")
-@dataclass(slots=True, kw_only=True)
 class Source(Composite):
     """Source terminus: where the messages of a link come from."""
 
@@ -105,7 +226,6 @@ class Source(Composite):
 
 
 @composite(0x29, "amqp:target:list")
-@dataclass(slots=True, kw_only=True)
 class Target(Composite):
     """Target terminus: where the messages of a link go."""
 
@@ -125,7 +245,6 @@ SENDER, RECEIVER = False, True
 
 
 @composite(0x10, "amqp:open:list")
-@dataclass(slots=True, kw_only=True)
 class Open(Composite):
     """Open a connection. Units: `idle_time_out` milliseconds, `max_frame_size` bytes."""
 
@@ -142,7 +261,6 @@ class Open(Composite):
 
 
 @composite(0x11, "amqp:begin:list")
-@dataclass(slots=True, kw_only=True)
 class Begin(Composite):
     """Begin a session on a channel. Units: windows count transfer frames."""
 
@@ -157,7 +275,6 @@ class Begin(Composite):
 
 
 @composite(0x12, "amqp:attach:list")
-@dataclass(slots=True, kw_only=True)
 class Attach(Composite):
     """Attach a link to a session; `role` is `SENDER` or `RECEIVER`."""
 
@@ -178,7 +295,6 @@ class Attach(Composite):
 
 
 @composite(0x13, "amqp:flow:list")
-@dataclass(slots=True, kw_only=True)
 class Flow(Composite):
     """Report a session's windows and, with a handle, a link's credit."""
 
@@ -196,7 +312,6 @@ class Flow(Composite):
 
 
 @composite(0x14, "amqp:transfer:list")
-@dataclass(slots=True, kw_only=True)
 class Transfer(Composite):
     """Carry a message, or a part of one where `more` is set; the payload follows the list."""
 
@@ -214,7 +329,6 @@ class Transfer(Composite):
 
 
 @composite(0x15, "amqp:disposition:list")
-@dataclass(slots=True, kw_only=True)
 class Disposition(Composite):
     """Report the outcome of the deliveries `first` to `last`."""
 
@@ -227,7 +341,6 @@ class Disposition(Composite):
 
 
 @composite(0x16, "amqp:detach:list")
-@dataclass(slots=True, kw_only=True)
 class Detach(Composite):
     """Detach a link, permanently if `closed` is set."""
 
@@ -237,7 +350,6 @@ class Detach(Composite):
 
 
 @composite(0x17, "amqp:end:list")
-@dataclass(slots=True, kw_only=True)
 class End(Composite):
     """End a session."""
 
@@ -245,7 +357,6 @@ class End(Composite):
 
 
 @composite(0x18, "amqp:close:list")
-@dataclass(slots=True, kw_only=True)
 class Close(Composite):
     """Close a connection."""
 
@@ -253,7 +364,6 @@ class Close(Composite):
 
 
 @composite(0x40, "amqp:sasl-mechanisms:list")
-@dataclass(slots=True, kw_only=True)
 class SaslMechanisms(Composite):
     """Mechanisms that the server offers."""
 
@@ -261,7 +371,6 @@ class SaslMechanisms(Composite):
 
 
 @composite(0x41, "amqp:sasl-init:list")
-@dataclass(slots=True, kw_only=True)
 class SaslInit(Composite):
     """Mechanism that the client chooses."""
 
@@ -271,7 +380,6 @@ class SaslInit(Composite):
 
 
 @composite(0x42, "amqp:sasl-challenge:list")
-@dataclass(slots=True, kw_only=True)
 class SaslChallenge(Composite):
     """Challenge from the server."""
 
@@ -279,7 +387,6 @@ class SaslChallenge(Composite):
 
 
 @composite(0x43, "amqp:sasl-response:list")
-@dataclass(slots=True, kw_only=True)
 class SaslResponse(Composite):
     """Response from the client."""
 
@@ -287,9 +394,92 @@ class SaslResponse(Composite):
 
 
 @composite(0x44, "amqp:sasl-outcome:list")
-@dataclass(slots=True, kw_only=True)
 class SaslOutcome(Composite):
     """Result of the exchange: 0 is ok, 1 refused, 2 to 4 a system error."""
 
     code: ubyte = 0
     additional_data: binary | None = None
+
+
+AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
+SASL_HEADER = b"AMQP\x03\x01\x00\x00"
+TLS_HEADER = b"AMQP\x02\x01\x00\x00"
+EMPTY_FRAME = b"\x00\x00\x00\x08\x02\x00\x00\x00"
+"""Frame without a body: a heartbeat."""
+
+AMQP_FRAME, SASL_FRAME = 0, 1
+MIN_MAX_FRAME_SIZE = 512
+
+_BODIES = (*range(0x10, 0x19), *range(0x40, 0x45))
+"""Descriptors of performatives and of SASL frames."""
+
+_HEAD = struct.Struct(">IBBH")
+
+
+class Frame(NamedTuple):
+    """Frame inside a buffer: the body extends from `start` to `end`."""
+
+    kind: int
+    channel: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A frame's performative (None in an empty frame) and the payload behind it."""
+
+    performative: Composite | None
+    payload: bytes
+
+
+def encode_frame(
+    performative: Composite, channel: int = 0, payload: bytes = b"", kind: int = AMQP_FRAME
+) -> bytes:
+    """Encode a frame; `payload` follows the performative unchanged."""
+    body = performative.encode()
+    return _HEAD.pack(8 + len(body) + len(payload), 2, kind, channel) + body + payload
+
+
+def split_frame(buffer: Buffer, offset: int, limit: int) -> Frame | None:
+    """Find the frame that starts at `offset`.
+
+    Args:
+        buffer: received bytes.
+        offset: where the frame starts.
+        limit: the negotiated maximum frame size, in bytes.
+
+    Returns:
+        The frame, or None while some of its bytes are missing.
+
+    Raises:
+        CodecError: the header is impossible, or the frame is larger than the limit.
+    """
+    if len(buffer) - offset < 8:
+        return None
+    size, words, kind, channel = _HEAD.unpack_from(buffer, offset)
+    if size < 8 or words < 2 or words * 4 > size or kind > SASL_FRAME:
+        raise CodecError(f"{bytes(buffer[offset : offset + 8])!r} is not an AMQP frame header")
+    if size > limit:
+        raise CodecError(f"a frame of {size} bytes is larger than the {limit} negotiated")
+    if len(buffer) - offset < size:
+        return None
+    return Frame(kind, channel, offset + words * 4, offset + size)
+
+
+def decode_body(buffer: Buffer, frame: Frame) -> Body:
+    """Decode a frame's performative; the payload is copied out of the buffer.
+
+    Raises:
+        CodecError: the body is not a performative.
+    """
+    if frame.start == frame.end:
+        return Body(None, b"")
+    # The view keeps the decoder from reading on into the next frame.
+    with memoryview(buffer) as whole, whole[frame.start : frame.end] as view:
+        value, at = decode(view)
+        performative = from_described(value)
+        if performative.descriptor not in _BODIES:
+            name = type(performative).__name__
+            raise CodecError(f"a frame's body cannot be {name}; expected a performative")
+        return Body(performative, bytes(view[at:]))

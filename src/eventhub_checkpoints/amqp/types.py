@@ -94,11 +94,8 @@ def decode_decimal(raw: bytes, form: Format) -> Decimal:
     return Decimal((sign, tuple(map(int, str(coefficient))), exponent))
 
 
-__all__ = ["DECIMAL32", "DECIMAL64", "DECIMAL128", "decode_decimal", "encode_decimal"]
-
-
 Value: TypeAlias = Any
-"""Any AMQP value: an instance of a class of this module or of the plain ones above."""
+"""Any AMQP value: of a class of this module, or of a Python class with the same meaning."""
 
 
 class CodecError(ValueError):

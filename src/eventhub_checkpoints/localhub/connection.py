@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
-from eventhub_checkpoints.amqp import frames
 from eventhub_checkpoints.amqp import performatives as amqp
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub.conditions import idle, invalid
@@ -15,7 +14,7 @@ from eventhub_checkpoints.localhub.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventhub_checkpoints.amqp.composites import Composite
+    from eventhub_checkpoints.amqp.performatives import Composite
     from eventhub_checkpoints.localhub.server import Faults, Server
 
 MAX_FRAME_SIZE = 1024 * 1024 + 1024
@@ -87,7 +86,7 @@ class Connection(asyncio.Protocol):
         self.hubs = server.hubs
         self.faults = server.faults
         self.container_id = ""
-        self.remote_max_frame_size = frames.MIN_MAX_FRAME_SIZE
+        self.remote_max_frame_size = amqp.MIN_MAX_FRAME_SIZE
         self.paused = False
         self._sessions: dict[int, Session] = {}
         self._buffer = bytearray()
@@ -143,7 +142,7 @@ class Connection(asyncio.Protocol):
                     self._on_header(bytes(self._buffer[at : at + 8]))
                     at += 8
                     continue
-                frame = frames.split_frame(self._buffer, at, MAX_FRAME_SIZE)
+                frame = amqp.split_frame(self._buffer, at, MAX_FRAME_SIZE)
                 if frame is None:
                     return
                 at = frame.end
@@ -153,23 +152,23 @@ class Connection(asyncio.Protocol):
 
     def _on_header(self, header: bytes) -> None:
         self._expects_header = False
-        if header == frames.SASL_HEADER:
+        if header == amqp.SASL_HEADER:
             offer = amqp.SaslMechanisms(sasl_server_mechanisms=MECHANISMS)
-            self.write(frames.SASL_HEADER + frames.encode_frame(offer, kind=frames.SASL_FRAME))
-        elif header == frames.AMQP_HEADER:
-            self.write(frames.AMQP_HEADER)
+            self.write(amqp.SASL_HEADER + amqp.encode_frame(offer, kind=amqp.SASL_FRAME))
+        elif header == amqp.AMQP_HEADER:
+            self.write(amqp.AMQP_HEADER)
         else:
             # As specified for an unknown protocol: send the header of the supported one.
-            self.write(frames.SASL_HEADER)
+            self.write(amqp.SASL_HEADER)
             self._wire.close()
 
-    def _on_frame(self, frame: frames.Frame) -> None:
-        body = frames.decode_body(self._buffer, frame)
+    def _on_frame(self, frame: amqp.Frame) -> None:
+        body = amqp.decode_body(self._buffer, frame)
         match body.performative:
             case None:
                 pass
             case amqp.SaslInit():
-                self.write(frames.encode_frame(amqp.SaslOutcome(), kind=frames.SASL_FRAME))
+                self.write(amqp.encode_frame(amqp.SaslOutcome(), kind=amqp.SASL_FRAME))
                 self._expects_header = True
             case amqp.Open():
                 self._on_open(body.performative)
@@ -194,15 +193,15 @@ class Connection(asyncio.Protocol):
         session.on_frame(performative, payload)
 
     def _on_open(self, peer: amqp.Open) -> None:
-        if peer.max_frame_size < frames.MIN_MAX_FRAME_SIZE:
+        if peer.max_frame_size < amqp.MIN_MAX_FRAME_SIZE:
             raise CodecError(
-                f"max-frame-size {peer.max_frame_size} is below {frames.MIN_MAX_FRAME_SIZE}"
+                f"max-frame-size {peer.max_frame_size} is below {amqp.MIN_MAX_FRAME_SIZE}"
             )
         self._opened = True
         self.container_id = peer.container_id
         self.remote_max_frame_size = min(peer.max_frame_size, MAX_FRAME_SIZE)
         self.write(
-            frames.encode_frame(
+            amqp.encode_frame(
                 amqp.Open(
                     container_id=self.server.container_id,
                     max_frame_size=MAX_FRAME_SIZE,
@@ -213,7 +212,7 @@ class Connection(asyncio.Protocol):
             )
         )
         if peer.idle_time_out:
-            self._every(peer.idle_time_out / 2000, lambda: self.write(frames.EMPTY_FRAME))
+            self._every(peer.idle_time_out / 2000, lambda: self.write(amqp.EMPTY_FRAME))
         self._every(self.server.idle_timeout / 2, self._check_idle)
 
     def _every(self, seconds: float, function: Callable[[], None]) -> None:
@@ -246,7 +245,7 @@ class Connection(asyncio.Protocol):
         if self._wire.is_closing():
             return
         if self._opened:
-            self.write(frames.encode_frame(amqp.Close(error=error)))
+            self.write(amqp.encode_frame(amqp.Close(error=error)))
         self._wire.close()
 
     def abort(self) -> None:

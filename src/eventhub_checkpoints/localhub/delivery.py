@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from eventhub_checkpoints.amqp.constructors import skip
+from eventhub_checkpoints.amqp.decode import skip
 from eventhub_checkpoints.amqp.messages import DELIVERY_ANNOTATIONS, HEADER, section
 from eventhub_checkpoints.amqp.types import Symbol, Timestamp
 from eventhub_checkpoints.localhub.events import now

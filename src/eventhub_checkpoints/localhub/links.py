@@ -13,7 +13,7 @@ from eventhub_checkpoints.localhub.events import now, read_events
 from eventhub_checkpoints.localhub.management import CBS, answer, refuse_token
 
 if TYPE_CHECKING:
-    from eventhub_checkpoints.amqp.composites import Composite
+    from eventhub_checkpoints.amqp.performatives import Composite
     from eventhub_checkpoints.localhub.hubs import Hub, PartitionLog
     from eventhub_checkpoints.localhub.session import Session
 

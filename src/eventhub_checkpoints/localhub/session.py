@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from eventhub_checkpoints.amqp import performatives as amqp
-from eventhub_checkpoints.amqp.frames import encode_frame
+from eventhub_checkpoints.amqp.performatives import encode_frame
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub import links
 from eventhub_checkpoints.localhub.conditions import RefusedError, not_found
@@ -19,7 +19,7 @@ from eventhub_checkpoints.localhub.readers import admit, read_filters
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventhub_checkpoints.amqp.composites import Composite
+    from eventhub_checkpoints.amqp.performatives import Composite
     from eventhub_checkpoints.localhub.connection import Connection
     from eventhub_checkpoints.localhub.hubs import Hub, Hubs
 

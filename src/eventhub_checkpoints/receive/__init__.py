@@ -1,16 +1,16 @@
-"""One small seam: a range of one partition as Arrow batches.
+"""Receiving: a range of one partition as Arrow batches, whatever the transport.
 
-`read_range(address, OffsetRange("0", 100, 200))` gives exactly these events, whatever way they
-are received. It lives in `eventhub_checkpoints.receive.batches`, which needs the extra `arrow`
-(pyarrow). What a reader must know to choose a range stands here and needs nothing more.
+`read_range(address, OffsetRange("0", 100, 200))` yields exactly these events. It lives in
+`eventhub_checkpoints.receive.batches`, which needs the extra `arrow` (pyarrow). The names of this
+package, with which a reader chooses a range, need nothing more.
 
-- `address`: a hub, for any transport; `amqp` and `kafka` are the transports. `credentials`: by
-  name.
-- `hub`: what a hub and its partitions hold. `position`: a place in a partition.
+- `address`: what a transport offers; `amqp` and `kafka` are the transports. `credentials`: by name.
+- `hub`: queries about a hub and its partitions. `position`: start and end in a partition.
 - `ranges`: what to read and how. `read_plan`: from positions and checkpoints to ranges that the hub
   still has.
-- `stream`: one partition's events. `reader`, `batches`, `columns`: a range as Arrow batches.
-- `parallel_reader`: several ranges at once. `arrow`: `eventhub_checkpoints.arrow`.
+- `columns`: the columns of received events, each declared once. `reader`: the events of a range.
+  `batches`: a range, or several at once, as Arrow batches.
+- `arrow`: a whole hub, see `eventhub_checkpoints.arrow`.
 """
 
 from eventhub_checkpoints.errors import DataLossError, HubUnavailableError

@@ -1,13 +1,14 @@
-"""Address of a hub for any transport, and the properties of its partitions."""
+"""What a transport offers: the address of a hub, and streams of the events of a partition."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.stream import Stream
 from eventhub_checkpoints.records import Scope
 
 
@@ -33,6 +34,56 @@ class PartitionProperties:
     def is_empty(self) -> bool:
         """Return whether no event is retained."""
         return self.first_sequence_number == self.next_sequence_number
+
+
+class Stream(ABC):
+    """Events of one partition from a position on, in columns, until it is closed.
+
+    No transport gives it an owner level: retries and speculative tasks may read the same events
+    concurrently, and no other reader is disconnected. After a reconnect it may repeat events; the
+    caller drops them by sequence number.
+    """
+
+    @property
+    def reached(self) -> int:
+        """Sequence number before which no event is missing from those returned.
+
+        Numbers below it that were not returned do not exist. 0 where the transport does not report
+        it.
+        """
+        return 0
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the transport reported that no more events follow; this may be revoked."""
+        return False
+
+    @property
+    def trouble(self) -> str:
+        """Return why no events arrive, as far as the transport knows; else an empty string."""
+        return ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def next(self, timeout: float) -> Columns | None:
+        """Return the next events in partition order; None after `timeout` (s) without any.
+
+        The columns may be empty where `reached` has advanced without events. A stream that is over
+        returns None immediately.
+
+        Raises:
+            ConfigurationError: the hub or consumer group does not exist, or access is refused.
+            HubUnavailableError: the transport gave up after its own retries.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop receiving; connections may be closed in the background."""
 
 
 DEFAULT_CONSUMER_GROUP = "$Default"

@@ -1,57 +1,231 @@
-"""Arrow schema of the JVM connector's nine columns, so that a job can change its source."""
+"""Columns of received events: the name and type of each, and where its values come from.
 
-from collections.abc import Sequence
+A column is declared once, as a field of `Columns`. The Arrow schema, the schema of the Spark source
+and what is taken from received events follow from the declaration. The fast decoder, the official
+client and Kafka each offer their events as `Events`, so a declaration covers all three.
+"""
+# ruff: noqa: RUF009  (the calls in the class declare fields; they return no shared default)
 
-from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, Text, TextMaps
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
-try:
-    import pyarrow as pa
-except ImportError as error:
-    raise MissingDriverError.of_extra("receiving Arrow batches", "arrow") from error
+SEQUENCE_NUMBER = b"x-opt-sequence-number"
+OFFSET = b"x-opt-offset"
+ENQUEUED_TIME = b"x-opt-enqueued-time"
+PUBLISHER = b"x-opt-publisher"
+PARTITION_KEY = b"x-opt-partition-key"
+IN_OTHER_COLUMNS = frozenset({SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME})
+"""Annotations that are not system properties as well, as in the JVM connector."""
 
-MILLISECONDS = pa.timestamp("ms", tz="UTC")
-STRING_MAP = pa.map_(pa.string(), pa.string())
+Text = str | bytes
+"""A string, or its UTF-8 encoding."""
 
-SCHEMA = pa.schema(
-    [
-        ("body", pa.binary()),
-        ("partition", pa.string()),
-        ("offset", pa.string()),
-        ("sequenceNumber", pa.int64()),
-        ("enqueuedTime", pa.timestamp("us", tz="UTC")),
-        ("publisher", pa.string()),
-        ("partitionKey", pa.string()),
-        ("properties", STRING_MAP),
-        ("systemProperties", STRING_MAP),
-    ]
-)
-"""Equal to the schema that Spark 4 derives from the source's columns; it compares exactly."""
+Type = Literal["binary", "string", "bigint", "timestamp", "map<string,string>"]
+"""Type of a column, as Spark names it."""
 
 
-def record_batch(partition_id: str, columns: Columns) -> pa.RecordBatch:
-    """Return an Arrow batch with one row per event of a partition."""
-    arrays = [
-        pa.array(columns.bodies, pa.binary()),
-        pa.repeat(pa.scalar(partition_id, pa.string()), len(columns)),
-        text_array(columns.offsets),
-        pa.array(columns.numbers, pa.int64()),
-        pa.array(columns.enqueued, MILLISECONDS).cast(SCHEMA.field("enqueuedTime").type),
-        text_array(columns.publishers),
-        text_array(columns.partition_keys),
-        map_array(columns.properties),
-        map_array(columns.systems),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+@dataclass(slots=True)
+class TextMaps:
+    """Column of maps from string to string, flat as in Arrow.
+
+    Attributes:
+        ends: end of each row's pairs, preceded by 0, the begin of the first row.
+        keys, values: the pairs of all rows.
+    """
+
+    ends: list[int] = field(default_factory=lambda: [0])
+    keys: list[Text] = field(default_factory=list)
+    values: list[Text] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, maps: Iterable[Mapping[Any, Any] | None]) -> Self:
+        """Convert maps to a column; the strings of all of them are converted at once."""
+        ends = [0]
+        keys: list[Any] = []
+        values: list[Any] = []
+        for pairs in maps:
+            if pairs:
+                keys += pairs.keys()
+                values += pairs.values()
+            ends.append(len(keys))
+        return cls(ends, as_texts(keys), as_texts(values))
+
+    def __getitem__(self, rows: slice) -> "TextMaps":
+        begin, end, _ = rows.indices(len(self.ends) - 1)
+        first, last = self.ends[begin], self.ends[end]
+        ends = [at - first for at in self.ends[begin : end + 1]]
+        return TextMaps(ends, self.keys[first:last], self.values[first:last])
+
+    def extend(self, more: "TextMaps") -> None:
+        """Append the rows of another column."""
+        base = self.ends[-1]
+        self.ends += [base + at for at in more.ends[1:]]
+        self.keys += more.keys
+        self.values += more.values
 
 
-def text_array(texts: Sequence[Text | None]) -> pa.StringArray:
-    """Return strings as an Arrow array."""
-    # Twice as fast as passing strings, which would first decode UTF-8 to Python strings.
-    return pa.array(texts, pa.binary()).cast(pa.string())
+class Events(Protocol):
+    """Events of one partition in order, as a source received them."""
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """Return the payloads; several data sections are joined."""
+
+    @property
+    def properties(self) -> TextMaps:
+        """Return the application properties, each value as a string."""
+
+    @property
+    def systems(self) -> TextMaps:
+        """Return other values set by the service or the producer's client, each as a string."""
+
+    def texts(self, annotation: bytes) -> Sequence[Text | None]:
+        """Return the values of a message annotation as strings; None where it is missing."""
+
+    def integers(self, annotation: bytes) -> Sequence[int | None]:
+        """Return the values of a message annotation that is a number; None where it is missing."""
 
 
-def map_array(maps: TextMaps) -> pa.MapArray:
-    """Return maps as an Arrow array."""
-    keys, values = text_array(maps.keys), text_array(maps.values)
-    return pa.MapArray.from_arrays(pa.array(maps.ends, pa.int32()), keys, values)
+class Column(NamedTuple):
+    """Declaration of a column: its name in Arrow and Spark, its type, and how to read it."""
+
+    name: str
+    type: Type
+    read: Callable[[Events], Any]
+
+
+def column(name: str, kind: Type, read: Callable[[Events], Any]) -> Any:
+    """Declare a column as a field of `Columns`."""
+    empty = TextMaps if kind == "map<string,string>" else list
+    return field(default_factory=empty, metadata={"column": Column(name, kind, read)})
+
+
+def texts(annotation: bytes) -> Callable[[Events], Any]:
+    """Read a message annotation as a string."""
+    return lambda events: events.texts(annotation)
+
+
+def integers(annotation: bytes) -> Callable[[Events], Any]:
+    """Read a message annotation that is a number."""
+    return lambda events: events.integers(annotation)
+
+
+@dataclass(slots=True, kw_only=True)
+class Columns:
+    """Events of one partition in order: one list per column, one item per row.
+
+    Attributes:
+        offsets: opaque; None where the transport has none.
+        enqueued: milliseconds since the epoch; None where there is no time.
+        publishers, partition_keys: None where there is none.
+    """
+
+    bodies: list[bytes] = column("body", "binary", attrgetter("bodies"))
+    offsets: list[Text | None] = column("offset", "string", texts(OFFSET))
+    numbers: list[int] = column("sequenceNumber", "bigint", integers(SEQUENCE_NUMBER))
+    enqueued: list[int | None] = column("enqueuedTime", "timestamp", integers(ENQUEUED_TIME))
+    publishers: list[Text | None] = column("publisher", "string", texts(PUBLISHER))
+    partition_keys: list[Text | None] = column("partitionKey", "string", texts(PARTITION_KEY))
+    properties: TextMaps = column("properties", "map<string,string>", attrgetter("properties"))
+    systems: TextMaps = column("systemProperties", "map<string,string>", attrgetter("systems"))
+
+    @classmethod
+    def of(cls, events: Events) -> Self:
+        """Return the events as columns."""
+        return cls(**{name: declared.read(events) for name, declared in COLUMNS.items()})
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def size(self) -> int:
+        """Total size of all bodies, in bytes."""
+        return sum(map(len, self.bodies))
+
+    def part(self, begin: int, end: int) -> "Columns":
+        """Return the rows from `begin` up to, not including, `end`."""
+        return Columns(**{name: getattr(self, name)[begin:end] for name in COLUMNS})
+
+    def extend(self, more: "Columns") -> None:
+        """Append the rows of other columns."""
+        for name in COLUMNS:
+            getattr(self, name).extend(getattr(more, name))
+
+    @classmethod
+    def joined(cls, parts: Iterable["Columns"]) -> Self:
+        """Return the rows of all parts, one part after another."""
+        whole = cls()
+        for part in parts:
+            whole.extend(part)
+        return whole
+
+
+COLUMNS: Mapping[str, Column] = {
+    received.name: received.metadata["column"] for received in fields(Columns)
+}
+"""Declarations by field of `Columns`."""
+
+PARTITION = "partition"
+"""Column that holds the partition id, the same in all rows of a batch."""
+
+
+def column_types() -> dict[str, Type]:
+    """Return the type of each column by name; the order is that of the JVM connector."""
+    body, *others = ((declared.name, declared.type) for declared in COLUMNS.values())
+    return dict([body, (PARTITION, "string"), *others])
+
+
+_as_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+def as_text(value: Any) -> str | None:
+    """Return an AMQP value as a column's string: a string as it is, others as JSON; None as None.
+
+    As in the JVM connector, with two differences, because the Python client no longer knows the
+    type: an AMQP timestamp or enumeration becomes its number, and a binary value that happens to be
+    UTF-8 becomes a string.
+    """
+    return None if value is None else _text(value)
+
+
+def as_texts(values: Iterable[Any]) -> list[Text]:
+    """Return values as strings; null becomes JSON's `null`."""
+    values = list(values)
+    try:
+        # Nearly all values are UTF-8 bytes; a call for each would double the cost.
+        return [value.decode() if type(value) is bytes else _text(value) for value in values]
+    except UnicodeDecodeError:
+        return [_text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            pass
+    kind = type(value)
+    if kind is int:
+        return str(value)
+    return _as_json(value if kind is float or kind is bool else _json_value(value))
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value that JSON can hold; bytes other than UTF-8 become signed bytes, as in Java."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        try:
+            return bytes(value).decode()
+        except UnicodeDecodeError:
+            return [byte - 256 if byte > 127 else byte for byte in bytes(value)]
+    if isinstance(value, Mapping):
+        return {_text(key): _json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)

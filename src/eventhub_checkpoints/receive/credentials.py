@@ -47,8 +47,8 @@ def credential_of(text: str) -> Credential:
         credential: TokenCredential = identity_class(text)()
     except TypeError as error:
         raise ConfigurationError(
-            f"the credential {text} cannot be made without arguments; take one that reads them "
-            "from its surroundings, such as EnvironmentCredential or DefaultAzureCredential"
+            f"the credential {text} cannot be made without arguments; use one that reads them "
+            "from its environment, such as EnvironmentCredential or DefaultAzureCredential"
         ) from error
     return credential
 
@@ -67,8 +67,8 @@ def checked_credential(credential: Any) -> Credential:
             "azure.identity: the events are received by threads"
         )
     if not is_key and not callable(get_token):
-        given = "None" if credential is None else f"of type {kind_of(credential)}"
-        raise ConfigurationError(f"credential is {given}; {EXPECTED}, or such an object")
+        kind = "None" if credential is None else f"of type {kind_of(credential)}"
+        raise ConfigurationError(f"credential is {kind}; {EXPECTED}, or such an object")
     return credential  # type: ignore[no-any-return]  # it has get_token
 
 
@@ -97,7 +97,7 @@ def identity_class(name: str) -> Any:
     """
     if not (name.isidentifier() and name.endswith("Credential")):
         # Not shown: the value may be a secret put here by mistake.
-        raise ConfigurationError(f"the credential is no name; {EXPECTED}")
+        raise ConfigurationError(f"the credential is not a name; {EXPECTED}")
     try:
         module = importlib.import_module("azure.identity")
     except ImportError as error:

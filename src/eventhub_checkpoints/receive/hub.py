@@ -12,7 +12,7 @@ from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 
-QUESTIONS_AT_ONCE = 32
+QUERIES_AT_ONCE = 32
 
 T = TypeVar("T")
 
@@ -38,8 +38,8 @@ def partition_properties(
 
     Args:
         address: the hub.
-        partition_ids: which ones; default: all.
-        expected: ids that the hub probably has, if all are wanted. They are queried at the same
+        partition_ids: default: all.
+        expected: ids that the hub probably has, if all are read. They are queried at the same
             time as the list of partitions, which halves the time.
         timeout: seconds for everything together.
 
@@ -48,24 +48,7 @@ def partition_properties(
         HubUnavailableError: no answer within `timeout`, or the client gave up.
     """
     deadline = time.monotonic() + timeout
-    found: dict[str, PartitionProperties] = {}
-    if partition_ids is None:
-        partition_ids, found = _list_and_ask(address, expected, timeout)
-    wanted = list(partition_ids)
-    found |= ask_each(
-        [one for one in wanted if one not in found],
-        address.ask_properties,
-        deadline - time.monotonic(),
-        told=lambda ids: f"partition {ids} of {address}",
-    )
-    return {one: found[one] for one in wanted}
-
-
-def _list_and_ask(
-    address: Address, expected: Iterable[str], timeout: float
-) -> tuple[list[str], dict[str, PartitionProperties]]:
-    """Return the hub's partitions, and the properties of the expected ones that answered."""
-    found: dict[str, PartitionProperties] = {}
+    properties: dict[str, PartitionProperties] = {}
 
     def ask(name: str) -> list[str]:
         if name == str(address):
@@ -73,11 +56,20 @@ def _list_and_ask(
         # A re-created hub may have fewer: the list shows that, while the client's own attempts
         # would take 13 s. Partitions that fail for another reason are queried again.
         with suppress(HubUnavailableError, ConfigurationError):
-            found[name] = address.try_properties(name)
+            properties[name] = address.try_properties(name)
         return []
 
-    listed = ask_each([str(address), *expected], ask, timeout)
-    return listed[str(address)], found
+    if partition_ids is None:
+        answers = ask_each([str(address), *expected], ask, timeout)
+        partition_ids = answers[str(address)]
+    ids = list(partition_ids)
+    properties |= ask_each(
+        [id_ for id_ in ids if id_ not in properties],
+        address.ask_properties,
+        deadline - time.monotonic(),
+        describe=lambda silent: f"partition {silent} of {address}",
+    )
+    return {id_: properties[id_] for id_ in ids}
 
 
 def first_event(
@@ -100,37 +92,26 @@ def first_event(
     return number
 
 
-def run_in_daemons(work: Callable[[], None], count: int, timeout: float) -> None:
-    """Run the function in `count` threads; wait at most `timeout` (s) for all of them.
-
-    The client has no time limit on a management call, so the threads are daemons: one that
-    hangs is abandoned and does not block the program's exit.
-    """
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
-    deadline = time.monotonic() + timeout
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-
-
 def ask_each(
     names: Iterable[str],
     ask: Callable[[str], T],
     timeout: float,
     *,
-    told: Callable[[str], str] = str,
+    describe: Callable[[str], str] = str,
 ) -> dict[str, T]:
-    """Run one query per name, at most `QUESTIONS_AT_ONCE` at a time, in the order of names.
+    """Run one query per name, at most `QUERIES_AT_ONCE` at a time, in the order of names.
+
+    The client has no time limit on a management call, so the threads are daemons: one that
+    hangs is abandoned and does not block the program's exit.
 
     Args:
-        told: how error messages refer to the unanswered names, joined by commas.
+        describe: how error messages refer to the unanswered names, joined by commas.
 
     Raises:
         HubUnavailableError: not every answer came within `timeout` (s).
     """
-    wanted = list(names)
-    waiting = list(reversed(wanted))
+    names = list(names)
+    waiting = list(reversed(names))
     answers: dict[str, T] = {}
     errors: list[Exception] = []
 
@@ -146,13 +127,19 @@ def ask_each(
             except Exception as error:
                 errors.append(error)
 
-    run_in_daemons(work, min(QUESTIONS_AT_ONCE, len(wanted)), timeout)
+    count = min(QUERIES_AT_ONCE, len(names))
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    deadline = time.monotonic() + timeout
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
     if errors:
         raise errors[0]
-    if len(answers) < len(wanted):
-        silent = ", ".join(name for name in wanted if name not in answers)
+    if len(answers) < len(names):
+        silent = ", ".join(name for name in names if name not in answers)
         raise HubUnavailableError(
-            f"{told(silent)} gave no answer within {round(timeout, 1):g} s; does the hub exist, "
-            "and can it be reached?"
+            f"{describe(silent)} gave no answer within {round(timeout, 1):g} s; does the hub "
+            "exist, and can it be reached?"
         )
-    return {name: answers[name] for name in wanted}
+    return {name: answers[name] for name in names}

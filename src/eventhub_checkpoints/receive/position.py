@@ -42,14 +42,14 @@ class EventPosition:
 
     def __post_init__(self) -> None:
         fields = (self.sequence_number, self.offset, self.enqueued_time)
-        given = [field for field in fields if field is not None]
-        if len(given) != 1 or not (
+        values = [field for field in fields if field is not None]
+        if len(values) != 1 or not (
             is_sequence_number(self.sequence_number)
             or (isinstance(self.offset, str) and self.offset)
             or is_utc(self.enqueued_time)
         ):
             raise ConfigurationError(
-                f"EventPosition of {quoted(given)} is not a position; make one with "
+                f"EventPosition of {quoted(values)} is not a position; make one with "
                 "from_sequence_number, from_offset, from_enqueued_time, from_start_of_stream or "
                 "from_end_of_stream"
             )
@@ -157,16 +157,18 @@ def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
         ConfigurationError: they are not an iterable, it is empty, or one is not a number (the
             connector needs numbers).
     """
-    several = isinstance(partition_ids, Iterable) and not isinstance(partition_ids, str | bytes)
-    given = list(partition_ids) if several else []
-    if not given:
+    is_list = isinstance(partition_ids, Iterable) and not isinstance(partition_ids, str | bytes)
+    partitions = list(partition_ids) if is_list else []
+    if not partitions:
         raise ConfigurationError(
             f"partition_ids is {quoted(partition_ids)}; expected a list of them, such as ['0', '1']"
         )
-    texts = {str(partition) for partition in given}
-    odd = sorted(text for text in texts if not is_partition_id(text))
-    if odd:
-        raise ConfigurationError(f"partition_ids holds {quoted(odd[0])}; expected decimal numbers")
+    texts = {str(partition) for partition in partitions}
+    invalid = sorted(text for text in texts if not is_partition_id(text))
+    if invalid:
+        raise ConfigurationError(
+            f"partition_ids holds {quoted(invalid[0])}; expected decimal numbers"
+        )
     return sorted(texts, key=int)
 
 
@@ -193,7 +195,7 @@ def position_of(value: Any, expected: str = POSITIONS) -> EventPosition:
         return EventPosition.from_start_of_stream()
     if value == "latest":
         return EventPosition.from_end_of_stream()
-    raise ConfigurationError(f"{quoted(value)} is no position; expected {expected}")
+    raise ConfigurationError(f"{quoted(value)} is not a position; expected {expected}")
 
 
 def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:

@@ -1,6 +1,8 @@
 """Ranges of events, and the settings for reading them."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, get_args
 
 from eventhub_checkpoints._shared.secrets import quoted
@@ -88,3 +90,10 @@ class ReadSettings:
         paths = get_args(ReceivePath)
         is_path = isinstance(self.receive_path, str) and self.receive_path in paths
         require("receive_path", self.receive_path, is_path, f"one of {', '.join(paths)}")
+
+
+def runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and end of each run of consecutive numbers; the end is not part of the run."""
+    breaks = [at for at in range(1, len(numbers)) if numbers[at] != numbers[at - 1] + 1]
+    for begin, end in pairwise([0, *breaks, len(numbers)] if numbers else []):
+        yield numbers[begin], numbers[end - 1] + 1

@@ -9,13 +9,8 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 from eventhub_checkpoints._shared.fields import whole_number
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError
+from eventhub_checkpoints.receive import hub
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
-from eventhub_checkpoints.receive.hub import (
-    ask_each,
-    first_event,
-    list_partitions,
-    partition_properties,
-)
 from eventhub_checkpoints.receive.position import (
     POSITIONS,
     EventPosition,
@@ -28,9 +23,12 @@ from eventhub_checkpoints.records import Scope
 
 _LOGGER = logging.getLogger(__name__)
 
+Properties = Mapping[str, PartitionProperties]
+"""Properties of the partitions being read, by partition id."""
+
 
 def retained(
-    address: Address, settings: ReadSettings, found: PartitionProperties, start: int, end: int
+    address: Address, settings: ReadSettings, properties: PartitionProperties, start: int, end: int
 ) -> OffsetRange:
     """Return the range, adjusted to what the partition retains.
 
@@ -41,17 +39,17 @@ def retained(
         DataLossError: the hub does not have the range, and data loss is an error.
         ConfigurationError: the range ends before it begins.
     """
-    first, following = found.first_sequence_number, found.next_sequence_number
+    first, following = properties.first_sequence_number, properties.next_sequence_number
     if start < first and start < end:
-        report(expired(address, start, found), settings)
+        report(expired(address, start, properties), settings)
         start, end = first, max(first, end)
     elif start > following:
-        report(ahead_of_end(address, start, found), settings)
+        report(ahead_of_end(address, start, properties), settings)
         start = first
     if end > following:
-        report(ahead_of_end(address, end, found), settings)
+        report(ahead_of_end(address, end, properties), settings)
         end = following
-    return OffsetRange(found.partition_id, start, end)
+    return OffsetRange(properties.partition_id, start, end)
 
 
 def report(loss: DataLossError, settings: ReadSettings) -> None:
@@ -64,42 +62,42 @@ def report(loss: DataLossError, settings: ReadSettings) -> None:
 GO_ON = "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False))"
 
 
-def expired(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
+def expired(address: Address, number: int, properties: PartitionProperties) -> DataLossError:
     """Return the error for an event dropped by the hub's retention."""
+    partition_id, first = properties.partition_id, properties.first_sequence_number
     return DataLossError(
-        found.partition_id,
-        wanted,
-        found.first_sequence_number,
-        f"partition {found.partition_id} of {address}: sequence number {wanted} has expired; the "
-        f"first retained is {found.first_sequence_number}, so "
-        f"{found.first_sequence_number - wanted} events are lost. Start from 'earliest', or set "
+        partition_id,
+        number,
+        first,
+        f"partition {partition_id} of {address}: sequence number {number} has expired; the first "
+        f"retained is {first}, so {first - number} events are lost. Start from 'earliest', or set "
         f"{GO_ON} to go on with what is left",
     )
 
 
-def ahead_of_end(address: Address, wanted: int, found: PartitionProperties) -> DataLossError:
+def ahead_of_end(address: Address, number: int, properties: PartitionProperties) -> DataLossError:
     """Return the error for a position behind the last event: the hub was probably re-created."""
     return DataLossError(
-        found.partition_id,
-        wanted,
-        found.first_sequence_number,
-        f"partition {found.partition_id} of {address}: sequence number {wanted} lies behind the "
-        f"end of the partition, whose next event gets {found.next_sequence_number}. Was the hub "
-        "deleted and created again? Then its checkpoints belong to the old one: reset them, start "
-        f"from 'earliest', or set {GO_ON} to read the new one from its first event. A range or "
-        "position of yours may be of another hub",
+        properties.partition_id,
+        number,
+        properties.first_sequence_number,
+        f"partition {properties.partition_id} of {address}: sequence number {number} lies behind "
+        f"the end of the partition, whose next event gets {properties.next_sequence_number}. Was "
+        "the hub deleted and created again? Then its checkpoints belong to the old one: reset "
+        f"them, start from 'earliest', or set {GO_ON} to read the new one from its first event. A "
+        "range or position of yours may be of another hub",
     )
 
 
 def partition_gone(
-    address: Address, partition_id: str, wanted: int, found: Iterable[str]
+    address: Address, partition_id: str, number: int, present: Iterable[str]
 ) -> DataLossError:
     """Return the error for a missing partition: the hub was re-created with fewer."""
     return DataLossError(
         partition_id,
-        wanted,
+        number,
         0,
-        f"{address} has no partition {partition_id} any more, it has {', '.join(found)}. Was the "
+        f"{address} has no partition {partition_id} any more, it has {', '.join(present)}. Was the "
         "hub deleted and created again? Then its checkpoints belong to the old one: reset them, "
         f"or set {GO_ON} to go on with the partitions that are there",
     )
@@ -108,7 +106,7 @@ def partition_gone(
 def resolve(
     address: Address,
     positions: Mapping[str, EventPosition],
-    found: Mapping[str, PartitionProperties],
+    properties: Properties,
     timeout: float,
 ) -> dict[str, int]:
     """Return each position as the sequence number of the first event to read.
@@ -116,35 +114,21 @@ def resolve(
     Raises:
         HubUnavailableError: an offset or time had to be looked up, and no event arrived in time.
     """
-    known = {one: at_hand(positions[one], found[one]) for one in positions}
-    asked = look_up_each(address, positions, unresolved(known), timeout)
-    return {one: asked[one] if number is None else number for one, number in known.items()}
 
-
-def unresolved(known: Mapping[str, int | None]) -> list[str]:
-    """Return the partitions without a number."""
-    return [partition for partition, number in known.items() if number is None]
-
-
-def look_up_each(
-    address: Address,
-    positions: Mapping[str, EventPosition],
-    partitions: Iterable[str],
-    timeout: float,
-) -> dict[str, int]:
-    """Return the sequence numbers of the first events that the hub delivers at the positions."""
-
-    def look_up(one: str) -> int:
-        position = positions[one]
+    def look_up(partition_id: str) -> int:
+        position = positions[partition_id]
         start = position.enqueued_time or position.offset or ""
-        return first_event(address, one, start, position.inclusive, timeout)
+        return hub.first_event(address, partition_id, start, position.inclusive, timeout)
 
-    return ask_each(
-        partitions, look_up, timeout + 1, told=lambda ids: f"partition {ids} of {address}"
+    numbers = {id_: at_hand(position, properties[id_]) for id_, position in positions.items()}
+    unknown = [id_ for id_, number in numbers.items() if number is None]
+    looked_up = hub.ask_each(
+        unknown, look_up, timeout + 1, describe=lambda ids: f"partition {ids} of {address}"
     )
+    return {id_: looked_up[id_] if number is None else number for id_, number in numbers.items()}
 
 
-def at_hand(position: EventPosition, found: PartitionProperties) -> int | None:
+def at_hand(position: EventPosition, properties: PartitionProperties) -> int | None:
     """Return the sequence number if the partition's properties are enough to know it; else None.
 
     Positions behind the last event must be resolved here: a receiver would wait for ever.
@@ -152,15 +136,15 @@ def at_hand(position: EventPosition, found: PartitionProperties) -> int | None:
     if position.sequence_number is not None:
         return position.sequence_number
     if position.is_start_of_stream:
-        return found.first_sequence_number
-    if position.is_end_of_stream or found.is_empty:
-        return found.next_sequence_number
+        return properties.first_sequence_number
+    if position.is_end_of_stream or properties.is_empty:
+        return properties.next_sequence_number
     if position.enqueued_time is not None:
-        last = found.last_enqueued_time
-        behind = last is not None and position.enqueued_time > last
-        return found.next_sequence_number if behind else None
-    if position.offset == found.last_enqueued_offset:
-        return found.next_sequence_number - position.inclusive
+        last = properties.last_enqueued_time
+        is_behind = last is not None and position.enqueued_time > last
+        return properties.next_sequence_number if is_behind else None
+    if position.offset == properties.last_enqueued_offset:
+        return properties.next_sequence_number - position.inclusive
     return None
 
 
@@ -185,39 +169,39 @@ def checked_missing(name: str, value: object) -> Missing:
     raise ConfigurationError(f"{name} is {quoted(value)}; expected 'start' or 'error'")
 
 
-def without_checkpoints(scope: Scope, held: Sequence[Scope] | None) -> str:
+def without_checkpoints(scope: Scope, stored: Sequence[Scope] | None) -> str:
     """Return a message that a store has no checkpoint of a scope, and which scopes it has.
 
     Args:
         scope: the scope that was read.
-        held: the scopes in the store; None where it cannot list them.
+        stored: the scopes in the store; None where it cannot list them.
     """
-    sentence = f"the store has no checkpoint of {quoted(str(scope), SHOWN_LENGTH)}"
-    if held is None:
-        return sentence
-    others = [one for one in held if str(one).casefold() != str(scope).casefold()]
+    message = f"the store has no checkpoint of {quoted(str(scope), SHOWN_LENGTH)}"
+    if stored is None:
+        return message
+    others = [other for other in stored if str(other).casefold() != str(scope).casefold()]
     if not others:
-        return f"{sentence}, and holds no other hub or consumer group"
+        return f"{message}, and holds no other hub or consumer group"
     more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-    listed = ", ".join(quoted(str(one), SHOWN_LENGTH) for one in others[:SHOWN])
-    return f"{sentence}; it holds {listed}{more}. Is a name misspelt?"
+    listed = ", ".join(quoted(str(other), SHOWN_LENGTH) for other in others[:SHOWN])
+    return f"{message}; it holds {listed}{more}. Is a name misspelt?"
 
 
-def require_checkpoints(
-    scope: Scope, stored: Container[str], found: Mapping[str, PartitionProperties]
-) -> None:
+def require_checkpoints(scope: Scope, stored: Container[str], properties: Properties) -> None:
     """Refuse partitions without a checkpoint, except those that never had an event.
 
     Args:
         scope: whose checkpoints.
         stored: partitions that have one.
-        found: properties of the partitions being read.
+        properties: of the partitions being read.
 
     Raises:
         ConfigurationError: there are such partitions.
     """
     absent = [
-        one for one, held in found.items() if one not in stored and held.next_sequence_number > 0
+        partition_id
+        for partition_id, partition in properties.items()
+        if partition_id not in stored and partition.next_sequence_number > 0
     ]
     if absent:
         raise ConfigurationError(
@@ -233,7 +217,7 @@ first one read, or as an end the first one not read."""
 EXPECTED = f"a sequence number, {POSITIONS}, or a dict of these by partition id"
 
 
-class Place(NamedTuple):
+class CheckpointPosition(NamedTuple):
     """Sequence number and offset of an event, as in a checkpoint."""
 
     sequence_number: int
@@ -241,7 +225,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PartitionPositions:
     """One position for all partitions, or one for each.
 
     Attributes:
@@ -254,16 +238,23 @@ class Places:
     positions: Mapping[str, EventPosition] | None = None
 
     @classmethod
-    def checked(cls, name: str, given: Where | Mapping[str, Where]) -> Self:
+    def checked(cls, name: str, value: Where | Mapping[str, Where]) -> Self:
         """Parse a user's value.
 
         Raises:
             ConfigurationError: it is not a position, or a time without a zone.
         """
-        if not isinstance(given, Mapping):
-            return cls(name, place_of(name, given))
-        texts = {str(partition): place_of(name, where) for partition, where in given.items()}
-        return cls(name, None, {one: texts[one] for one in checked_partitions(texts)})
+
+        def parsed(where: Where) -> EventPosition:
+            number = whole_number(where)
+            if number is not None:
+                return EventPosition.from_sequence_number(number, inclusive=True)
+            return position_of(where, f"for {name}= {EXPECTED}")
+
+        if not isinstance(value, Mapping):
+            return cls(name, parsed(value))
+        positions = {str(partition): parsed(where) for partition, where in value.items()}
+        return cls(name, None, {id_: positions[id_] for id_ in checked_partitions(positions)})
 
     def require(self, partition_ids: Iterable[str]) -> None:
         """Refuse a position of a partition that is not read; its id may be misspelt."""
@@ -284,21 +275,13 @@ class Places:
         assert self.positions is not None
         if partition_id not in self.positions:
             raise ConfigurationError(
-                f"{self.name} names no position of partition {partition_id}; name it, or give "
-                "partition_ids, the ones to read"
+                f"{self.name} names no position of partition {partition_id}; name it, or pass in "
+                "partition_ids the ones to read"
             )
         return self.positions[partition_id]
 
 
-def place_of(name: str, given: Where) -> EventPosition:
-    """Return the position that one value denotes; raises as `position_of`."""
-    number = whole_number(given)
-    if number is not None:
-        return EventPosition.from_sequence_number(number, inclusive=True)
-    return position_of(given, f"for {name}= {EXPECTED}")
-
-
-class Plan(NamedTuple):
+class PlannedRanges(NamedTuple):
     """Ranges to read.
 
     Attributes:
@@ -308,11 +291,11 @@ class Plan(NamedTuple):
     """
 
     ranges: list[OffsetRange]
-    passed: Mapping[str, Place]
+    passed: Mapping[str, CheckpointPosition]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadPlan:
     """Partitions to read, with start and end.
 
     Attributes:
@@ -322,16 +305,32 @@ class Wanted:
     """
 
     partition_ids: list[str] | None
-    start: Places
-    until: Places
+    start: PartitionPositions
+    until: PartitionPositions
 
-    def plan(
+    @classmethod
+    def checked(
+        cls,
+        partition_ids: Iterable[str | int] | None,
+        start: Where | Mapping[str, Where],
+        until: Where | Mapping[str, Where],
+    ) -> Self:
+        """Parse the user's values, checked as far as possible without a hub.
+
+        Raises:
+            ConfigurationError: a position or a partition id is invalid.
+        """
+        partitions = None if partition_ids is None else checked_partitions(partition_ids)
+        positions = PartitionPositions.checked
+        return cls(partitions, positions("start", start), positions("until", until))
+
+    def resolve(
         self,
         address: Address,
         stored: Mapping[str, Mapping[str, Any]],
         settings: ReadSettings,
         needed: Scope | None = None,
-    ) -> Plan:
+    ) -> PlannedRanges:
         """Resolve everything that changes over time, by querying the hub once.
 
         Args:
@@ -348,91 +347,54 @@ class Wanted:
             HubUnavailableError: the hub did not answer in time.
         """
         timeout = settings.operation_timeout
-        found = self._found(address, stored, timeout)
+        properties = self._properties(address, stored, timeout)
         if needed is not None:
-            require_checkpoints(needed, stored, found)
+            require_checkpoints(needed, stored, properties)
         if self.partition_ids is None:
-            report_gone(address, stored, found, settings)
+            for id_ in sorted(stored.keys() - properties.keys()):
+                number = stored[id_].get("sequence_number") or 0
+                report(partition_gone(address, id_, number + 1, properties), settings)
         begins = {
-            one: after(one, stored[one]) if one in stored else self.start.of(one) for one in found
+            id_: after(id_, stored[id_]) if id_ in stored else self.start.of(id_)
+            for id_ in properties
         }
-        ends = {one: self.until.of(one) for one in found}
-        starts = resolve(address, begins, found, timeout)
-        untils = resolve(address, ends, found, timeout)
-        for one in stored.keys() & found.keys():
-            if starts[one] <= found[one].next_sequence_number:
-                # A checkpoint behind `until` is not a mistake: the wanted range was read already.
-                untils[one] = max(starts[one], untils[one])
-        require_order(starts, untils, found)
+        ends = {id_: self.until.of(id_) for id_ in properties}
+        starts = resolve(address, begins, properties, timeout)
+        untils = resolve(address, ends, properties, timeout)
+        passed: dict[str, CheckpointPosition] = {}
+        for id_, partition in properties.items():
+            start, until, following = starts[id_], untils[id_], partition.next_sequence_number
+            if id_ in stored and start <= following:
+                # A checkpoint behind `until` is not a mistake: the range was read already.
+                until = max(start, until)
+            if until < start <= following:
+                raise ConfigurationError(
+                    f"partition {id_}: start= is sequence number {start} there and until= is "
+                    f"{until}; the range ends before it begins"
+                )
+            if begins[id_].is_end_of_stream and following > 0:
+                offset = partition.last_enqueued_offset or None
+                passed[id_] = CheckpointPosition(following - 1, offset)
+            untils[id_] = until
         ranges = [
-            retained(address, settings, found[one], starts[one], untils[one]) for one in found
+            retained(address, settings, partition, starts[id_], untils[id_])
+            for id_, partition in properties.items()
         ]
-        return Plan([one for one in ranges if not one.is_empty], passed(begins, found))
+        return PlannedRanges([offsets for offsets in ranges if not offsets.is_empty], passed)
 
-    def _found(
+    def _properties(
         self, address: Address, expected: Iterable[str], timeout: float
-    ) -> Mapping[str, PartitionProperties]:
+    ) -> dict[str, PartitionProperties]:
         """Return the properties of the partitions to read, in numeric order."""
         if self.partition_ids is None:
-            found = partition_properties(address, expected=expected, timeout=timeout)
+            properties = hub.partition_properties(address, expected=expected, timeout=timeout)
         else:
-            present = list_partitions(address, timeout=timeout)
+            present = hub.list_partitions(address, timeout=timeout)
             if absent := sorted(set(self.partition_ids) - set(present), key=int):
                 raise ConfigurationError(
                     f"{address} has no partition {', '.join(absent)}; it has {', '.join(present)}"
                 )
-            found = partition_properties(address, self.partition_ids, timeout=timeout)
-        for places in (self.start, self.until):
-            places.require(found)
-        return found
-
-
-def report_gone(
-    address: Address,
-    stored: Mapping[str, Mapping[str, Any]],
-    found: Mapping[str, PartitionProperties],
-    settings: ReadSettings,
-) -> None:
-    """Report every partition that has a checkpoint and no longer exists."""
-    for one in sorted(stored.keys() - found.keys()):
-        number = stored[one].get("sequence_number") or 0
-        report(partition_gone(address, one, number + 1, found), settings)
-
-
-def require_order(
-    starts: Mapping[str, int],
-    untils: Mapping[str, int],
-    found: Mapping[str, PartitionProperties],
-) -> None:
-    """Refuse a range that ends before it begins; `retained` handles one behind the hub's end."""
-    for one, properties in found.items():
-        if untils[one] < starts[one] <= properties.next_sequence_number:
-            raise ConfigurationError(
-                f"partition {one}: start= is sequence number {starts[one]} there and until= "
-                f"is {untils[one]}; the range ends before it begins"
-            )
-
-
-def passed(
-    begins: Mapping[str, EventPosition], found: Mapping[str, PartitionProperties]
-) -> dict[str, Place]:
-    """Return the last event of each partition whose start is its end and that has had one."""
-    return {
-        one: Place(found[one].next_sequence_number - 1, found[one].last_enqueued_offset or None)
-        for one, begin in begins.items()
-        if begin.is_end_of_stream and found[one].next_sequence_number > 0
-    }
-
-
-def wanted_of(
-    partition_ids: Iterable[str | int] | None,
-    start: Where | Mapping[str, Where],
-    until: Where | Mapping[str, Where],
-) -> Wanted:
-    """Return the user's values as `Wanted`, checked as far as possible without a hub.
-
-    Raises:
-        ConfigurationError: a position or a partition id is invalid.
-    """
-    partitions = None if partition_ids is None else checked_partitions(partition_ids)
-    return Wanted(partitions, Places.checked("start", start), Places.checked("until", until))
+            properties = hub.partition_properties(address, self.partition_ids, timeout=timeout)
+        for positions in (self.start, self.until):
+            positions.require(properties)
+        return properties

@@ -1,19 +1,17 @@
 """Reading of one range, with detection of missing events."""
 
-import logging
 import time
-from collections.abc import Generator, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Generator, Iterator, Sequence
 
-from eventhub_checkpoints.errors import DataLossError, HubUnavailableError
-from eventhub_checkpoints.receive.address import Address, PartitionProperties
-from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
+from eventhub_checkpoints.errors import HubUnavailableError
+from eventhub_checkpoints.receive.address import Address, PartitionProperties, Stream
+from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
-from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.read_plan import ahead_of_end, expired
-from eventhub_checkpoints.receive.stream import Stream
+from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings, runs
+from eventhub_checkpoints.receive.read_plan import ahead_of_end, expired, report
 
-_LOGGER = logging.getLogger(__name__)
+OpenStream = Callable[[str, int, int, ReadSettings], Stream]
+"""Function such as `Address.open_stream`."""
 
 GAP_CHECK_EVERY = 1.0
 """Seconds between two checks of gaps: a compacted hub has thousands."""
@@ -27,12 +25,19 @@ class RangeReader:
     behind the start of the gap: then the events had expired before they could be read.
     """
 
-    def __init__(self, address: Address, wanted: OffsetRange, settings: ReadSettings) -> None:
+    def __init__(
+        self,
+        address: Address,
+        offsets: OffsetRange,
+        settings: ReadSettings,
+        open_stream: OpenStream | None = None,
+    ) -> None:
         self.address = address
-        self.partition_id = wanted.partition_id
+        self.partition_id = offsets.partition_id
         self.settings = settings
-        self.next = wanted.from_sequence_number
-        self.until = wanted.until_sequence_number
+        self.next = offsets.from_sequence_number
+        self.until = offsets.until_sequence_number
+        self._open_stream = open_stream or address.open_stream
         self._delivered = False
         self._trouble = ""
         self._gap: int | None = None
@@ -62,39 +67,42 @@ class RangeReader:
 
     def _until_silent(self) -> Iterator[Columns]:
         patience = self.settings.receiver_timeout
-        with self._open() as stream:
+        with self._open_stream(self.partition_id, self.next, self.until, self.settings) as stream:
             begin, moved = self.next, time.monotonic()
             while not self.is_done:
-                found = stream.next(patience)
+                columns = stream.next(patience)
                 if self.next > begin:
                     begin, moved = self.next, time.monotonic()
-                is_stuck = time.monotonic() > moved + patience and repeats(found, begin)
-                if is_stuck or (not found and stream.reached <= self.next):
+                # A client that cannot decode an event reopens its receiver again and again, and
+                # repeats the events before it each time.
+                is_late = time.monotonic() > moved + patience
+                is_stuck = is_late and columns and max(columns.numbers) < begin
+                if is_stuck or (not columns and stream.reached <= self.next):
                     self._trouble = stream.trouble
                     return
-                if found:
-                    yield self._within(found)
-                self._pass_over(stream.reached)
+                if columns:
+                    yield self._within(columns)
+                if self.next < min(stream.reached, self.until):
+                    # By rule 2, no event has these sequence numbers.
+                    self._gap = self.next if self._gap is None else self._gap
+                    self.next = min(stream.reached, self.until)
 
-    def _open(self) -> Stream:
-        return self.address.open_stream(self.partition_id, self.next, self.until, self.settings)
-
-    def _within(self, found: Columns) -> Columns:
+    def _within(self, columns: Columns) -> Columns:
         self._delivered = True
-        following = self.next + len(found)
-        if found.numbers == [*range(self.next, following)]:
-            kept = found if following <= self.until else found.part(0, self.until - self.next)
+        following = self.next + len(columns)
+        if columns.numbers == [*range(self.next, following)]:
+            kept = columns if following <= self.until else columns.part(0, self.until - self.next)
             self.next = min(following, self.until)
         else:
-            places = self._sorted_out(found.numbers)
-            kept = Columns.joined(found.part(begin, end) for begin, end in stretches(places))
+            rows = self._rows_within(columns.numbers)
+            kept = Columns.joined(columns.part(begin, end) for begin, end in runs(rows))
         self._check_gap(time.monotonic())
         return kept
 
-    def _sorted_out(self, numbers: Sequence[int]) -> list[int]:
+    def _rows_within(self, numbers: Sequence[int]) -> list[int]:
         """Return the indexes of events to keep by rules 1 and 2, and before `until`."""
         kept: list[int] = []
-        for place, number in enumerate(numbers):
+        for row, number in enumerate(numbers):
             if number < self.next:
                 continue
             if number > self.next and self._gap is None:
@@ -102,24 +110,17 @@ class RangeReader:
             self.next = min(number + 1, self.until)
             if number >= self.until:
                 break
-            kept.append(place)
+            kept.append(row)
         return kept
-
-    def _pass_over(self, reached: int) -> None:
-        """Skip sequence numbers that no event has, by rule 2."""
-        if self.next < min(reached, self.until):
-            if self._gap is None:
-                self._gap = self.next
-            self.next = min(reached, self.until)
 
     def _check_gap(self, now: float) -> None:
         if self._gap is None or now < self._gaps_checked + GAP_CHECK_EVERY:
             return
         self._gaps_checked = now
         begin, self._gap = self._gap, None
-        found = self._properties()
-        if begin < found.first_sequence_number:
-            self._lost(expired(self.address, begin, found))
+        properties = self._properties()
+        if begin < properties.first_sequence_number:
+            report(expired(self.address, begin, properties), self.settings)
 
     def _explain_silence(self, believed: bool) -> None:
         """Query the hub for the reason of the silence, and skip events removed by retention.
@@ -133,13 +134,18 @@ class RangeReader:
             DataLossError: the missing events are gone.
             HubUnavailableError: they exist, and a second receiver got nothing either.
         """
-        found = self._properties()
-        if not self._moved_by_loss(found) and believed:
-            raise self._unexplained(found)
+        properties = self._properties()
+        if self.next < properties.first_sequence_number:
+            report(expired(self.address, self.next, properties), self.settings)
+            self.next = min(properties.first_sequence_number, self.until)
+        elif properties.next_sequence_number < self.until:
+            report(ahead_of_end(self.address, self.until, properties), self.settings)
+            self.until = max(self.next, properties.next_sequence_number)
+        elif believed:
+            raise self._unexplained(properties.next_sequence_number - 1)
 
-    def _unexplained(self, found: PartitionProperties) -> HubUnavailableError:
+    def _unexplained(self, newest: int) -> HubUnavailableError:
         """Return the error for events that the hub holds but never, or no longer, delivers."""
-        newest = found.next_sequence_number - 1
         partition = f"partition {self.partition_id} of {self.address}"
         seconds = self.settings.receiver_timeout
         if self._trouble:
@@ -155,44 +161,10 @@ class RangeReader:
             )
         return HubUnavailableError(
             f"{partition} delivered nothing from sequence number {self.next} on for {seconds:g} s, "
-            f"twice, although it holds events up to {newest}; try again, or give a longer "
+            f"twice, although it holds events up to {newest}; try again, or set a longer "
             "receiverTimeout"
         )
 
-    def _moved_by_loss(self, found: PartitionProperties) -> bool:
-        """Return whether the hub lacks the rest of the range; cut the range to what it has."""
-        if self.next < found.first_sequence_number:
-            self._lost(expired(self.address, self.next, found))
-            self.next = min(found.first_sequence_number, self.until)
-        elif found.next_sequence_number < self.until:
-            self._lost(ahead_of_end(self.address, self.until, found))
-            self.until = max(self.next, found.next_sequence_number)
-        else:
-            return False
-        return True
-
     def _properties(self) -> PartitionProperties:
-        timeout = self.settings.operation_timeout
-        found = partition_properties(self.address, [self.partition_id], timeout=timeout)
-        return found[self.partition_id]
-
-    def _lost(self, loss: DataLossError) -> None:
-        if self.settings.fail_on_data_loss:
-            raise loss
-        _LOGGER.warning("%s", loss)
-
-
-def repeats(found: Columns | None, begin: int) -> bool:
-    """Return whether there are events, and all of them are before the first wanted one.
-
-    A client that cannot decode an event reopens its receiver again and again, and repeats the
-    events before it each time.
-    """
-    return bool(found) and found is not None and max(found.numbers) < begin
-
-
-def stretches(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each run of consecutive indexes."""
-    breaks = [at for at in range(1, len(places)) if places[at] != places[at - 1] + 1]
-    for begin, end in pairwise([0, *breaks, len(places)] if places else []):
-        yield places[begin], places[end - 1] + 1
+        ids, timeout = [self.partition_id], self.settings.operation_timeout
+        return partition_properties(self.address, ids, timeout=timeout)[self.partition_id]

@@ -7,7 +7,8 @@ import pytest
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.receive import OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.amqp import known_client, paths
+from eventhub_checkpoints.receive.amqp import address as amqp_address
+from eventhub_checkpoints.receive.amqp import private_parts
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES
 from eventhub_checkpoints.receive.batches import read_range
@@ -15,8 +16,8 @@ from renamed_part import is_as_it_should_be, read_with_renamed
 
 
 @pytest.fixture(autouse=True)
-def nothing_said(monkeypatch):
-    monkeypatch.setattr(paths, "_SAID", set())
+def nothing_logged(monkeypatch):
+    monkeypatch.setattr(amqp_address, "_WARNED", set())
 
 
 def rows(address, path="auto", begin=0, end=100):
@@ -25,10 +26,10 @@ def rows(address, path="auto", begin=0, end=100):
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def said(caplog):
-    records = [one for one in caplog.records if one.name == paths.__name__]
-    assert {one.levelno for one in records} <= {logging.WARNING}
-    return [one.getMessage() for one in records]
+def warnings(caplog):
+    records = [record for record in caplog.records if record.name == amqp_address.__name__]
+    assert {record.levelno for record in records} <= {logging.WARNING}
+    return [record.getMessage() for record in records]
 
 
 @pytest.mark.parametrize("name", ["_create_consumer", "_incoming_endpoints", "flow"])
@@ -39,25 +40,25 @@ def test_a_client_with_a_renamed_part_is_used_by_its_public_api(name):
 
 def test_a_client_of_the_next_major_version_is_used_by_its_public_api(address, caplog):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known_client.check_version, "__defaults__", ("6.0.0b1",))
+        patch.setattr(private_parts.check_version, "__defaults__", ("6.0.0b1",))
         found = rows(address)
         assert rows(address) == found
         with pytest.raises(ConfigurationError, match=r"azure-eventhub 6\.0\.0b1 is not known"):
             rows(address, "fast")
-    [sentence] = said(caplog)
+    [sentence] = warnings(caplog)
     assert "azure-eventhub 6.0.0b1" in sentence
     assert found == rows(address, "fast")
 
 
 @pytest.mark.parametrize("version", ["5.11.9", "6.0", "", "next"])
 def test_versions_that_are_not_known(version):
-    with pytest.raises(known_client.FastPathError):
-        known_client.check_version(version)
+    with pytest.raises(private_parts.FastPathError):
+        private_parts.check_version(version)
 
 
 @pytest.mark.parametrize("version", ["5.12.0", "5.15.1", "5.99b1"])
 def test_versions_that_are_known(version):
-    known_client.check_version(version)
+    private_parts.check_version(version)
 
 
 @pytest.mark.parametrize("fed", [0, 1, 3])
@@ -79,7 +80,7 @@ def test_a_frame_that_cannot_be_read_is_left_to_the_client(hub, address, caplog,
         with pytest.raises(ConfigurationError, match="a frame cannot be read: no such constr"):
             rows(address, "fast", end=130)
     assert found == rows(address, "public", end=130)
-    assert len(said(caplog)) == 1
+    assert len(warnings(caplog)) == 1
 
 
 def test_a_part_that_works_otherwise_than_known_is_noticed(address, caplog, monkeypatch):
@@ -92,9 +93,9 @@ def test_a_part_that_works_otherwise_than_known_is_noticed(address, caplog, monk
 
 
 def test_the_public_path_uses_no_private_part(address, monkeypatch, caplog):
-    monkeypatch.setattr(known_client.check_version, "__defaults__", ("0",))
+    monkeypatch.setattr(private_parts.check_version, "__defaults__", ("0",))
     assert len(rows(address, "public")) == 100
-    assert said(caplog) == []
+    assert warnings(caplog) == []
 
 
 def test_every_private_name_is_used_and_has_a_reason():

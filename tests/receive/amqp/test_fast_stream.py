@@ -14,9 +14,8 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints.amqp.performatives import Disposition, Flow
 from eventhub_checkpoints.localhub import LocalHub, delivery, session
 from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
-from eventhub_checkpoints.receive.amqp import opening
-from eventhub_checkpoints.receive.amqp.fast import FastStream
-from eventhub_checkpoints.receive.amqp.opening import Place, Retries
+from eventhub_checkpoints.receive.amqp import fast
+from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
 
 FAST = ReadSettings(receive_path="fast")
 
@@ -33,7 +32,9 @@ def numbers(stream, until):
 
 
 def stream_of(client, until, retries=None, settings=FAST):
-    return FastStream(Place(client, "$Default", "0"), 0, until, settings, retries or Retries({}))
+    return FastStream(
+        LinkSource(client, "$Default", "0"), 0, until, settings, retries or Retries({})
+    )
 
 
 def test_a_helping_has_at_most_as_many_rows_as_a_batch(hub, address):
@@ -142,7 +143,7 @@ def test_a_server_that_says_nothing_keeps_nobody():
 
 
 def test_a_server_that_goes_on_saying_nothing_is_named(monkeypatch):
-    monkeypatch.setattr(opening, "OPEN_TIMEOUT", 0.2)
+    monkeypatch.setattr(fast, "OPEN_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = HubAddress.from_connection_string(
             f"Endpoint=sb://127.0.0.1:{silent.getsockname()[1]};SharedAccessKeyName=n;"
@@ -158,7 +159,7 @@ def test_a_server_that_goes_on_saying_nothing_is_named(monkeypatch):
 
 
 def test_a_token_that_is_refused_is_not_waited_for(hub, monkeypatch):
-    monkeypatch.setattr(opening, "OPEN_TIMEOUT", 0.5)
+    monkeypatch.setattr(fast, "OPEN_TIMEOUT", 0.5)
     address = HubAddress.from_connection_string(
         hub.connection_string("orders"), retry_backoff_factor=0.01
     )

@@ -138,7 +138,7 @@ def text(hub: LocalHub) -> str:
 
 @pytest.fixture
 def address(hub: LocalHub, text: str) -> HubAddress:
-    """The hub, which tells about its partitions by itself: the client takes 0.4 s a question."""
+    """Hub that reports its partitions itself: the client takes 0.4 s per query."""
 
     class Address(HubAddress):
         def ask_partition_ids(self) -> list[str]:

@@ -56,7 +56,7 @@ def test_what_was_not_committed_is_read_again(colour, address, kept):
         assert last_of(next(batches))["sequenceNumber"] == 19
 
 
-def test_a_commit_writes_only_what_the_store_has_not_been_told(colour, address, kept):
+def test_a_commit_writes_only_positions_that_are_not_stored(colour, address, kept):
     with colour.read_batches(address, store=kept.url, partition_ids=["2"]) as batches:
         assert batches.commit() == {}
         next(batches)
@@ -242,7 +242,7 @@ def test_a_store_whose_tables_are_missing_says_what_creates_them(colour, address
         store.create()
 
 
-def test_a_scope_without_checkpoints_is_said_once_with_those_that_have_some(
+def test_a_scope_without_checkpoints_is_logged_once_with_those_that_have_some(
     colour, address, kept, scope, caplog
 ):
     kept.save("0", 9)

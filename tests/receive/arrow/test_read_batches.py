@@ -12,7 +12,7 @@ from arrow_rows import last_of, numbers
 from eventhub_checkpoints import ConfigurationError, Scope
 from eventhub_checkpoints.arrow import EventPosition, HubAddress, ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive.columns import SCHEMA
+from eventhub_checkpoints.receive.batches import SCHEMA
 
 TENS = ReadSettings(rows_per_batch=10)
 ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
@@ -252,7 +252,7 @@ def test_an_argument_that_cannot_be_meant_is_refused_at_once(colour, text, setti
         ({"start": 50, "until": 40}, "ends before it begins"),
     ],
 )
-def test_what_the_hub_tells_is_an_error_at_the_first_batch(colour, address, settings, message):
+def test_an_error_of_the_hub_is_raised_at_the_first_batch(colour, address, settings, message):
     with (
         colour.read_batches(address, **settings) as batches,
         pytest.raises(ConfigurationError, match=message),

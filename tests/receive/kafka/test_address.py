@@ -7,9 +7,9 @@ from azure.core.credentials import AccessToken, AzureNamedKeyCredential
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
-from eventhub_checkpoints.receive.kafka import asking
+from eventhub_checkpoints.receive.kafka import address as queries
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
-from eventhub_checkpoints.receive.kafka.troubles import Troubles
+from eventhub_checkpoints.receive.kafka.client import ClientErrors
 from kafka_broker import free_ports
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
@@ -92,14 +92,14 @@ def test_a_topic_needs_a_name_and_a_server(topic, settings):
 
 
 @pytest.mark.parametrize("name", ["group.id", "enable.auto.commit", "auto.offset.reset"])
-def test_a_setting_that_exact_ranges_rest_upon_is_not_a_jobs_to_choose(name):
+def test_a_setting_that_exact_ranges_depend_on_cannot_be_set(name):
     with pytest.raises(ConfigurationError, match=name) as refused:
         KafkaAddress.of_hub(HUB, {name: SECRET})
     assert SECRET not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["fetch.min.bites", "isolation.level", "fetch.min.bytes"])
-def test_a_setting_that_librdkafka_does_not_take_is_named_without_its_value(name):
+def test_a_setting_that_librdkafka_refuses_is_named_without_its_value(name):
     address = KafkaAddress.of_topic("orders", {**SERVERS, name: SECRET})
     with pytest.raises(ConfigurationError, match=name) as refused:
         address.ask_partition_ids()
@@ -113,8 +113,8 @@ def test_an_offset_cannot_be_looked_up():
         KafkaAddress.of_hub(HUB).ask_first("0", "8589934592", True, 1)
 
 
-def test_nobody_there_is_said_in_time_and_with_the_reason(nobody, monkeypatch):
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.2)
+def test_a_silent_server_is_reported_in_time_with_the_reason(nobody, monkeypatch):
+    monkeypatch.setattr(queries, "FIRST_WAIT", 0.2)
     begun = time.monotonic()
     with pytest.raises(HubUnavailableError, match="Connection refused"):
         nobody.ask_first("0", datetime.now(UTC), True, 1)
@@ -142,7 +142,7 @@ class Tokens:
         return AccessToken("token", time.time() + 3600)
 
 
-def test_tokens_are_asked_for_the_namespace(nobody):
+def test_tokens_are_requested_for_the_namespace(nobody):
     hub = HubAddress.from_credential("ns.servicebus.windows.net:5671", "Orders", Tokens())
     address = KafkaAddress.of_hub(hub, nobody.settings)
     with address.open_stream("0", 0, 10, ReadSettings()) as stream:
@@ -150,7 +150,7 @@ def test_tokens_are_asked_for_the_namespace(nobody):
     assert set(address.credential.asked) == {("https://ns.servicebus.windows.net/.default",)}
 
 
-def test_why_there_is_no_token_is_said():
+def test_the_reason_for_a_missing_token_is_reported():
     hub = HubAddress.from_credential("ns.servicebus.windows.net", "Orders", Tokens(fails=True))
     with pytest.raises(RuntimeError, match="no managed identity here"):
         KafkaAddress.of_hub(hub).ask_partition_ids()
@@ -158,16 +158,16 @@ def test_why_there_is_no_token_is_said():
 
 def test_few_clients_are_kept_and_a_refused_one_is_not():
     made = [
-        asking.shared(asking.key_of("ns/orders", {"n": str(n)}, ""), lambda n=n: (n, n))
+        queries.shared(queries.key_of("ns/orders", {"n": str(n)}, ""), lambda n=n: (n, n))
         for n in range(9)
     ]
-    assert [one for one, _ in made] == [*range(9)]
-    assert len(asking._kept) <= asking.CLIENTS_KEPT
-    again = asking.key_of("ns/orders", {"n": "8"}, "")
-    assert asking.shared(again, lambda: ("new", 0)) == (8, 8)
-    asking.forget(again)
-    assert asking.shared(again, lambda: ("new", 0)) == ("new", 0)
-    asking._kept.clear()
+    assert [number for number, _ in made] == [*range(9)]
+    assert len(queries._kept) <= queries.CLIENTS_KEPT
+    again = queries.key_of("ns/orders", {"n": "8"}, "")
+    assert queries.shared(again, lambda: ("new", 0)) == (8, 8)
+    queries.forget(again)
+    assert queries.shared(again, lambda: ("new", 0)) == ("new", 0)
+    queries._kept.clear()
 
 
 class SlowConsumer:
@@ -184,5 +184,5 @@ class SlowConsumer:
 
 
 def test_no_answer_is_not_an_empty_partition():
-    asker = asking.Asker(SlowConsumer(), Troubles("ns/orders", ()), "orders")
-    assert asker.ends("0") == (3, 5)
+    topic = queries.TopicQueries(SlowConsumer(), ClientErrors("ns/orders", ()), "orders")
+    assert topic.ends("0") == (3, 5)

@@ -6,8 +6,8 @@ import pytest
 
 from eventhub_checkpoints.amqp.encode import encode
 from eventhub_checkpoints.amqp.types import Float, Int, Symbol, Timestamp, UInt
-from eventhub_checkpoints.receive.kafka import messages as headers
-from eventhub_checkpoints.receive.kafka.messages import HeaderReader, read_header
+from eventhub_checkpoints.receive.kafka import records as headers
+from eventhub_checkpoints.receive.kafka.records import HeaderReader, read_header
 
 
 def rows(maps):

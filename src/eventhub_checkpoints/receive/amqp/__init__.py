@@ -1,8 +1,6 @@
 """Receiving over AMQP, by the official client.
 
-- `address`: a hub.
-- `paths`: the fast path or the public path of a stream, and errors of the client as ours.
-- `events`: the public path. `fast`: the fast path; `opening` opens its link, and `decoder` turns
-  frames into columns.
-- `known_client`, `private_parts`: what is used of the official client that is not public.
+- `address`: a hub, the choice between the two paths, and the client's errors as ours.
+- `events`: the public path. `fast`: the fast path, where `decoder` turns frames into columns.
+- `private_parts`: what is used of the official client that is not public.
 """

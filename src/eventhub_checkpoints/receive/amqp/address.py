@@ -1,28 +1,35 @@
-"""Address of a hub over AMQP, read with the official client."""
+"""Address of a hub over AMQP, read with the official client by its fast or its public path."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
 from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.exceptions import EventHubError
 
+from eventhub_checkpoints._shared.client_errors import explanation
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
     PartitionProperties,
+    Stream,
     checked_group,
     checked_name,
 )
 from eventhub_checkpoints.receive.amqp.events import EventStream
-from eventhub_checkpoints.receive.amqp.fast import FastStream
-from eventhub_checkpoints.receive.amqp.opening import Place, Retries
-from eventhub_checkpoints.receive.amqp.paths import ExplainedStream, explained, open_by
+from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
+from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, UnreadableFrameError
+from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.credentials import Credential, checked_credential, credential_of
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.stream import Stream
+
+_LOGGER = logging.getLogger(__name__)
+_WARNED: set[str] = set()
 
 
 class OnePartitionClient(EventHubConsumerClient):
@@ -66,7 +73,7 @@ def read_properties(partition_id: str, answer: Mapping[str, object]) -> Partitio
 
 
 STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
-"""With a given partition there is no load balancing; the client's balancing thread still sleeps
+"""Receiving from one partition needs no load balancing; the client's balancing thread still sleeps
 this long (s) after it was stopped."""
 
 HUB_NAME = "the name of an event hub, such as orders"
@@ -187,19 +194,12 @@ class HubAddress(Address):
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
-        """Open a stream as `Address` does, by the path in `ReadSettings.receive_path`."""
+        """Open a stream as `Address` does, by the path in `ReadSettings.receive_path`.
 
-        def public(at: int) -> Stream:
-            client = self.open_receiving_client(partition_id)
-            prefetch = max(1, min(settings.prefetch, until - at))
-            return EventStream(client, partition_id, at, prefetch=prefetch, until=until)
-
-        def fast(at: int) -> Stream:
-            place = Place(self.open_client(), self.consumer_group, partition_id)
-            return FastStream(place, at, until, settings, Retries(self.settings))
-
-        stream = open_by(settings.receive_path, start, fast=fast, public=public)
-        return ExplainedStream(stream, self, partition_id)
+        Raises:
+            FastPathError: the path is `fast`, and it cannot be used.
+        """
+        return HubStream(self, partition_id, start, until, settings)
 
     def open_client(self) -> EventHubConsumerClient:
         """Open a client of the hub; the caller closes it."""
@@ -238,3 +238,90 @@ def read_parts(connection_string: str) -> Mapping[str, str]:
         "the connection string is malformed; expected Endpoint=sb://NAMESPACE/;"
         "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"
     )
+
+
+@contextmanager
+def explained(address: Address, partition_id: str | None = None) -> Iterator[None]:
+    """Translate the client's errors into those of this package.
+
+    Args:
+        address: the hub that the client calls.
+        partition_id: the partition it receives from; None for a management call.
+
+    Raises:
+        ConfigurationError: the hub or the consumer group does not exist, or the key, the
+            signature or the credential is refused.
+        HubUnavailableError: any other reason why the client gave up.
+    """
+    try:
+        yield
+    except EventHubError as error:
+        raise explanation(error, address.scope(), partition_id) from error
+
+
+class HubStream(Stream):
+    """Stream by the fast path where possible, then by the public one, with equal columns.
+
+    Args:
+        address: the hub.
+        partition_id: which partition.
+        start: sequence number of the first event.
+        until: sequence number of the first event behind the range.
+        settings: they may fix the path.
+    """
+
+    def __init__(
+        self, address: HubAddress, partition_id: str, start: int, until: int, settings: ReadSettings
+    ) -> None:
+        self._address, self._partition_id, self._settings = address, partition_id, settings
+        self._next, self._until = start, until
+        self._unreadable = ""
+        self._stream: Stream
+        try:
+            self._stream = self._public() if settings.receive_path == "public" else self._fast()
+        except FastPathError as error:
+            self._stream = self._fall_back(error)
+
+    @property
+    def trouble(self) -> str:
+        return self._stream.trouble or self._unreadable
+
+    def next(self, timeout: float) -> Columns | None:
+        with explained(self._address, self._partition_id):
+            try:
+                columns = self._stream.next(timeout)
+            except FastPathError as error:
+                stream, self._stream = self._stream, self._fall_back(error)
+                stream.close()
+                columns = self._stream.next(timeout)
+        if columns and columns.numbers[-1] >= self._next:
+            self._next, self._unreadable = columns.numbers[-1] + 1, ""
+        return columns
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _fast(self) -> Stream:
+        address = self._address
+        source = LinkSource(address.open_client(), address.consumer_group, self._partition_id)
+        retries = Retries(address.settings)
+        return FastStream(source, self._next, self._until, self._settings, retries)
+
+    def _public(self) -> Stream:
+        client, start = self._address.open_receiving_client(self._partition_id), self._next
+        prefetch = max(1, min(self._settings.prefetch, self._until - start))
+        return EventStream(client, self._partition_id, start, prefetch=prefetch, until=self._until)
+
+    def _fall_back(self, error: FastPathError) -> Stream:
+        """Log once per process and reason why the fast path is left, and open the public one."""
+        if self._settings.receive_path == "fast":
+            raise error
+        if str(error) not in _WARNED:
+            _WARNED.add(str(error))
+            _LOGGER.warning(
+                "%s; events are received through the client's public API, which is slower", error
+            )
+        if isinstance(error, UnreadableFrameError):
+            # The client may be unable to read it as well, and does not report that.
+            self._unreadable = str(error)
+        return self._public()

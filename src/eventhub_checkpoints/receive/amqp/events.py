@@ -2,55 +2,63 @@
 
 import queue
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.amqp import AmqpMessageBodyType
 
-from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, TextMaps
-from eventhub_checkpoints.receive.amqp.decoder.events import (
-    ENQUEUED_TIME,
+from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.columns import (
     IN_OTHER_COLUMNS,
-    OFFSET,
-    PARTITION_KEY,
-    PUBLISHER,
-    SEQUENCE_NUMBER,
+    Columns,
+    Events,
+    TextMaps,
+    as_text,
 )
-from eventhub_checkpoints.receive.amqp.decoder.values import as_text, as_texts
-from eventhub_checkpoints.receive.stream import Stream
 
-DATA, SEQUENCE = AmqpMessageBodyType.DATA, AmqpMessageBodyType.SEQUENCE
+
+class ClientEvents(Events):
+    """Events of the official client."""
+
+    def __init__(self, events: Sequence[EventData]) -> None:
+        self._events = events
+        self._annotations = [event.raw_amqp_message.annotations or {} for event in events]
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [body_bytes(event) for event in self._events]
+
+    @property
+    def properties(self) -> TextMaps:
+        return TextMaps.of(event.raw_amqp_message.application_properties for event in self._events)
+
+    @property
+    def systems(self) -> TextMaps:
+        return TextMaps.of(map(system_properties, self._events))
+
+    def texts(self, annotation: bytes) -> list[str | None]:
+        return [as_text(annotations.get(annotation)) for annotations in self._annotations]
+
+    def integers(self, annotation: bytes) -> list[int | None]:
+        return [annotations.get(annotation) for annotations in self._annotations]
 
 
 def columns_of(events: Sequence[EventData]) -> Columns:
     """Return the events as columns, one row each, in order."""
-    messages = [event.raw_amqp_message for event in events]
-    annotations = [message.annotations or {} for message in messages]
-    return Columns(
-        numbers=[found.get(SEQUENCE_NUMBER) or 0 for found in annotations],
-        bodies=[body_bytes(event) for event in events],
-        offsets=[as_text(found.get(OFFSET)) for found in annotations],
-        enqueued=[found.get(ENQUEUED_TIME) for found in annotations],
-        publishers=[as_text(found.get(PUBLISHER)) for found in annotations],
-        partition_keys=[as_text(found.get(PARTITION_KEY)) for found in annotations],
-        properties=text_maps(message.application_properties for message in messages),
-        systems=text_maps(map(system_properties, events)),
-    )
+    return Columns.of(ClientEvents(events))
 
 
 def body_bytes(event: EventData) -> bytes:
     """Return the payload: joined data sections, or an AMQP value as its string or its JSON."""
     message = event.raw_amqp_message
-    kind, body = message.body_type, message.body
-    if kind is DATA:
+    body = message.body
+    if message.body_type is AmqpMessageBodyType.DATA:
         return body if isinstance(body, bytes) else b"".join(body)
-    if kind is SEQUENCE:
+    if message.body_type is AmqpMessageBodyType.SEQUENCE:
         body = list(body)
-    if isinstance(body, bytes):
-        return body
-    return (as_text(body) or "").encode()
+    return body if isinstance(body, bytes) else (as_text(body) or "").encode()
 
 
 def system_properties(event: EventData) -> Mapping[Any, Any]:
@@ -59,21 +67,8 @@ def system_properties(event: EventData) -> Mapping[Any, Any]:
     if message.properties is None and (message.annotations or {}).keys() <= IN_OTHER_COLUMNS:
         # For most events: the client would copy all annotations, only to have them dropped here.
         return {}
-    found: Mapping[Any, Any] = event.system_properties
-    return {key: value for key, value in found.items() if key not in IN_OTHER_COLUMNS}
-
-
-def text_maps(maps: Iterable[Mapping[Any, Any] | None]) -> TextMaps:
-    """Convert maps to a column; the strings of all of them are converted at once."""
-    ends = [0]
-    keys: list[Any] = []
-    values: list[Any] = []
-    for one in maps:
-        if one:
-            keys += one.keys()
-            values += one.values()
-        ends.append(len(keys))
-    return TextMaps(ends, as_texts(keys), as_texts(values))
+    properties: Mapping[Any, Any] = event.system_properties
+    return {key: value for key, value in properties.items() if key not in IN_OTHER_COLUMNS}
 
 
 LISTS_AHEAD = 2
@@ -150,13 +145,13 @@ class EventStream(Stream):
             # Otherwise it would receive some thousand more events before the reader gets this far.
             self._client.close()
 
-    def _put(self, found: Sequence[EventData] | Exception) -> None:
+    def _put(self, item: Sequence[EventData] | Exception) -> None:
         while not self._closed.is_set():
             try:
-                self._inbox.put(found, timeout=STOP_CHECK)
+                self._inbox.put(item, timeout=STOP_CHECK)
             except queue.Full:
                 continue
-            if isinstance(found, Exception):
+            if isinstance(item, Exception):
                 # The client would create a new receiver and go on; that decision is the reader's.
                 self._client.close()
             return

@@ -1,21 +1,185 @@
 """Fast path: events of one partition, decoded from frames on the official client's connection."""
 
 import logging
+import threading
 import time
 from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from typing import Any
 
-from eventhub_checkpoints._shared.client_errors import reason
-from eventhub_checkpoints.amqp.frames import encode_frame
-from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition
-from eventhub_checkpoints.amqp.types import CodecError
-from eventhub_checkpoints.receive.amqp.decoder import Columns, Deliveries
-from eventhub_checkpoints.receive.amqp.known_client import FastPathError, UnreadableFrameError
-from eventhub_checkpoints.receive.amqp.opening import Credit, Opening, Place, Retries
-from eventhub_checkpoints.receive.amqp.paths import is_final
-from eventhub_checkpoints.receive.amqp.private_parts import READ_SIZE, OfficialLink
-from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.stream import Stream
+from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.exceptions import ConnectError, EventHubError
+
+from eventhub_checkpoints._shared.client_errors import NOT_FOUND, OUT_OF_RANGE, STOLEN, reason
+from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition, encode_frame
+from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries
+from eventhub_checkpoints.receive.amqp.private_parts import (
+    READ_SIZE,
+    FastPathError,
+    OfficialLink,
+    UnreadableFrameError,
+)
+from eventhub_checkpoints.receive.columns import Columns
+from eventhub_checkpoints.receive.ranges import ReadSettings, runs
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Retries:
+    """Counter of consecutive failures, and the delay before the next attempt.
+
+    Args:
+        settings: keywords of the client; those that begin with `retry_` are used, with the
+            client's defaults for missing ones.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._total = int(settings.get("retry_total", 3))
+        self._factor = float(settings.get("retry_backoff_factor", 0.8))
+        self._longest = float(settings.get("retry_backoff_max", 120))
+        self._fixed = settings.get("retry_mode", "exponential") == "fixed"
+        self._failed = 0
+
+    def succeeded(self) -> None:
+        """Reset the failure count, because events arrived."""
+        self._failed = 0
+
+    def pause(self) -> float | None:
+        """Return the seconds until the next attempt; None if there is none left."""
+        self._failed += 1
+        if self._failed > self._total:
+            return None
+        growth = 1.0 if self._fixed else float(2 ** (self._failed - 1))
+        return min(self._factor * growth, self._longest)
+
+
+GROWTH = 20
+"""Factor over `prefetch`: the fast path buffers few events, so more may be in transit."""
+
+BYTES_AHEAD = 32 * 2**20
+
+
+class Credit:
+    """Credit of one link, topped up when half of it is used.
+
+    It does not extend past the end of the range, judged by sequence numbers, nor past
+    `BYTES_AHEAD` of bodies, estimated by the size of those received. Events in transit wait in
+    the sockets until they are read, so this bounds not memory but what is sent in vain.
+
+    Args:
+        start: sequence number of the first event.
+        until: sequence number of the first event behind the range.
+        prefetch: the first credit, while the size of an event is unknown.
+    """
+
+    def __init__(self, start: int, until: int, prefetch: int) -> None:
+        self._next, self._until = start, until
+        self._first, self._most = prefetch, prefetch * GROWTH
+        self._rows = self._size = 0
+        self._outstanding = 0
+
+    def used(self, deliveries: int) -> None:
+        """Count deliveries received."""
+        self._outstanding -= deliveries
+
+    def taken(self, columns: Columns) -> None:
+        """Record that these events were taken; the next one has the next sequence number."""
+        if columns:
+            self._next = columns.numbers[-1] + 1
+            self._rows += len(columns)
+            self._size += columns.size
+
+    def grant(self, waiting: int, *, urgent: bool = False) -> int | None:
+        """Return the credit to grant now, counted from the last delivery; None for no change.
+
+        Args:
+            waiting: events received and not taken.
+            urgent: a flow frame has to be sent anyway.
+        """
+        window = self._window()
+        credit = min(window, max(0, self._until - self._next - waiting))
+        is_due = credit > self._outstanding and self._outstanding <= window // 2
+        if not (is_due or urgent):
+            return None
+        self._outstanding = max(credit, self._outstanding)
+        return self._outstanding
+
+    def _window(self) -> int:
+        if not self._rows:
+            return self._first
+        size = max(1, self._size // self._rows)
+        return max(1, min(self._most, BYTES_AHEAD // size))
+
+
+OPEN_TIMEOUT = 30.0
+"""Seconds for connection, token and link together; a token may take a while to fetch."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSource:
+    """Partition from which links receive.
+
+    Attributes:
+        client: of the hub.
+        consumer_group: the group that reads the events.
+        partition_id: which partition.
+    """
+
+    client: EventHubConsumerClient
+    consumer_group: str
+    partition_id: str
+
+
+class Opening:
+    """Link being opened in a background thread.
+
+    The client's handshake waits for ever for a server that accepts a connection and sends
+    nothing, and it waits without an error where its token's link is refused.
+
+    Attributes:
+        deadline: when the attempt times out, by `time.monotonic`.
+    """
+
+    def __init__(self, source: LinkSource, start: int) -> None:
+        self._link = OfficialLink(source.client, source.consumer_group, source.partition_id, start)
+        self.deadline = time.monotonic() + OPEN_TIMEOUT
+        self._is_wanted = True
+        self._opened: Future[None] = Future()
+        name = f"open-{source.partition_id}"
+        threading.Thread(target=self._open, name=name, daemon=True).start()
+
+    def result(self, timeout: float) -> OfficialLink | None:
+        """Return the opened link; None if it takes longer than `timeout` (s).
+
+        Raises:
+            FastPathError: the client has changed.
+            EventHubError: the attempt failed, or timed out.
+        """
+        if not wait([self._opened], timeout).done:
+            if time.monotonic() < self.deadline:
+                return None
+            self.abandon()
+            raise ConnectError(f"no link was attached within {OPEN_TIMEOUT:g} s")
+        self._opened.result()
+        return self._link
+
+    def abandon(self) -> None:
+        """Stop waiting; whatever is opened is closed, also if it is opened later."""
+        self._is_wanted = False
+        if not self._opened.done():
+            self._link.interrupt()
+        self._opened.add_done_callback(lambda _: self._link.close())
+
+    def _open(self) -> None:
+        try:
+            self._link.open(lambda: self._is_wanted)
+        except Exception as error:
+            self._opened.set_exception(self._link.ended_by(error))
+        else:
+            self._opened.set_result(None)
 
 
 class LinkFrames:
@@ -28,27 +192,20 @@ class LinkFrames:
     Args:
         link: opened, without credit.
         credit: how much credit to grant.
+
+    Attributes:
+        deliveries: events received over this link, and those not taken.
     """
 
     def __init__(self, link: OfficialLink, credit: Credit) -> None:
-        self._link, self._credit = link, credit
-        self._deliveries = Deliveries(
+        self.link, self._credit = link, credit
+        self.deliveries = Deliveries(
             channel=link.channel, handle=link.handle, max_frame_size=link.max_frame_size
         )
         self._others: deque[bytes] = deque()
         self._broken: CodecError | None = None
         self._counted = (0, 0)
         self._take_in(link.take_over(self._read))
-
-    @property
-    def rows(self) -> int:
-        """Return the number of events received and not taken."""
-        return self._deliveries.rows
-
-    @property
-    def has_delivered(self) -> bool:
-        """Return whether any event was received over this link."""
-        return self._deliveries.deliveries > 0
 
     def receive(self, rows: int, size: int) -> None:
         """Wait once for bytes, then decode what is available, up to `rows` rows or `size` bytes.
@@ -57,37 +214,26 @@ class LinkFrames:
             UnreadableFrameError: a frame cannot be read; earlier events can be taken.
             Exception: the error that ended the link or connection.
         """
-        deliveries = self._deliveries
+        deliveries = self.deliveries
         self._step()
-        while 0 < deliveries.rows < rows and deliveries.size < size and self._link.has_more:
+        while 0 < deliveries.rows < rows and deliveries.size < size and self.link.has_more:
             self._step()
 
     def take(self, most: int | None = None) -> Columns:
         """Return the received rows, at most `most`, and remove them."""
-        columns = self._deliveries.take(most)
+        columns = self.deliveries.take(most)
         self._credit.taken(columns)
         return columns
 
-    def ended_by(self, error: Exception) -> Exception:
-        """Return the public error for one raised by `receive`; the link is closed."""
-        return self._link.ended_by(error)
-
-    def close(self) -> None:
-        """Detach and disconnect; never raises."""
-        self._link.close()
-
     def _step(self) -> None:
-        self._grant()
-        self._link.work()
+        credit = self._credit.grant(self.deliveries.rows, urgent=self.link.window_is_low)
+        if credit is not None:
+            self.link.grant(credit)
+        self.link.work()
         if self._broken is not None:
             # Recorded, not raised where it happened: the client swallows some errors there.
             text = f"a frame cannot be read: {self._broken}"
             raise UnreadableFrameError(text) from self._broken
-
-    def _grant(self) -> None:
-        granted = self._credit.grant(self._deliveries.rows, urgent=self._link.window_is_low)
-        if granted is not None:
-            self._link.grant(granted)
 
     def _read(self, *_: Any, **__: Any) -> tuple[memoryview, int, memoryview]:
         """Return head, channel and body of the client's next frame, in place of its own function.
@@ -105,12 +251,12 @@ class LinkFrames:
 
     def _read_ready(self) -> bytes:
         """Wait for the first bytes, then return all that have arrived, about `READ_SIZE`."""
-        parts = [self._link.read_some()]
+        parts = [self.link.read_some()]
         size = len(parts[0])
         # TLS returns 16 KiB at a time, a WebSocket one message.
-        while size < READ_SIZE and self._link.has_more:
+        while size < READ_SIZE and self.link.has_more:
             try:
-                parts.append(self._link.read_some())
+                parts.append(self.link.read_some())
             except OSError:
                 break  # the next call meets it again; earlier events must not be lost
             size += len(parts[-1])
@@ -118,42 +264,28 @@ class LinkFrames:
 
     def _take_in(self, data: bytes) -> None:
         try:
-            self._others += self._deliveries.feed(data)
+            self._others += self.deliveries.feed(data)
         except CodecError as error:
             self._broken = error
-        self._count()
-        if self._deliveries.unsettled:
-            self._settle()
-
-    def _count(self) -> None:
-        transfers, deliveries = self._deliveries.transfers, self._deliveries.deliveries
-        self._link.count(transfers - self._counted[0], deliveries - self._counted[1])
+        transfers, deliveries = self.deliveries.transfers, self.deliveries.deliveries
+        self.link.count(transfers - self._counted[0], deliveries - self._counted[1])
         self._credit.used(deliveries - self._counted[1])
         self._counted = transfers, deliveries
+        if self.deliveries.unsettled:
+            self._settle()
 
     def _settle(self) -> None:
         """Accept deliveries that the peer sent unsettled; the client would never settle them."""
-        ids, self._deliveries.unsettled = self._deliveries.unsettled, []
+        ids, self.deliveries.unsettled = self.deliveries.unsettled, []
         frames = (
-            Disposition(role=RECEIVER, first=first, last=last, settled=True, state=Accepted())
-            for first, last in runs(ids)
+            Disposition(role=RECEIVER, first=first, last=end - 1, settled=True, state=Accepted())
+            for first, end in runs(ids)
         )
-        channel = self._link.outgoing_channel
-        self._link.send(b"".join(encode_frame(frame, channel) for frame in frames))
+        channel = self.link.outgoing_channel
+        self.link.send(b"".join(encode_frame(frame, channel) for frame in frames))
 
 
-def runs(ids: list[int]) -> list[tuple[int, int]]:
-    """Return first and last id of each run of consecutive ids."""
-    found: list[tuple[int, int]] = []
-    for one in ids:
-        if found and one == found[-1][1] + 1:
-            found[-1] = (found[-1][0], one)
-        else:
-            found.append((one, one))
-    return found
-
-
-_LOGGER = logging.getLogger(__name__)
+REFUSALS = (NOT_FOUND, STOLEN, OUT_OF_RANGE)
 
 BYTES_AT_ONCE = 16 * 2**20
 """Approximate limit, in bytes of bodies, of the events returned at once."""
@@ -168,9 +300,9 @@ class FastStream(Stream):
     connection, and its next call reconnects where it left off, as after any other break.
 
     Args:
-        place: where to read; its client is closed with the stream.
+        source: where to read; its client is closed with the stream.
         start: sequence number of the first event.
-        until: sequence number of the first event not wanted; nothing after it is requested.
+        until: sequence number of the first event behind the range; no later one is requested.
         settings: how a range is read.
         retries: how often a broken link is replaced.
 
@@ -179,16 +311,16 @@ class FastStream(Stream):
     """
 
     def __init__(
-        self, place: Place, start: int, until: int, settings: ReadSettings, retries: Retries
+        self, source: LinkSource, start: int, until: int, settings: ReadSettings, retries: Retries
     ) -> None:
-        self._place, self._settings, self._retries = place, settings, retries
+        self._source, self._settings, self._retries = source, settings, retries
         self._next, self._until = start, until
         self._closed = False
         self._not_before = 0.0
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: Opening | None = self._begun()
+        self._opening: Opening | None = Opening(source, start)
 
     @property
     def trouble(self) -> str:
@@ -212,10 +344,10 @@ class FastStream(Stream):
         frames, opening = self._frames, self._opening
         self._frames = self._opening = None
         if frames is not None:
-            frames.close()
+            frames.link.close()
         if opening is not None:
             opening.abandon()
-        self._place.client.close()
+        self._source.client.close()
 
     def _received(self, deadline: float) -> Columns | None:
         frames = self._frames or self._opened(deadline)
@@ -223,7 +355,7 @@ class FastStream(Stream):
             return None
         most = self._settings.rows_per_batch
         try:
-            if frames.rows < most:
+            if frames.deliveries.rows < most:
                 frames.receive(most, BYTES_AT_ONCE)
         except Exception as error:
             return self._broken(frames, error)
@@ -233,28 +365,31 @@ class FastStream(Stream):
         """Return the events received before the error; the next attempt begins after them."""
         self._frames = None
         columns = frames.take()
-        if frames.has_delivered:
+        has_delivered = frames.deliveries.deliveries > 0
+        if has_delivered:
             self._retries.succeeded()
-        ended = frames.ended_by(error)
+        ended = frames.link.ended_by(error)
         if isinstance(ended, UnreadableFrameError):
             number = columns.numbers[-1] + 1 if columns else self._next
-            partition = self._place.partition_id
+            partition = self._source.partition_id
             ended = UnreadableFrameError(
                 f"event {number} of partition {partition}, or the next one, cannot be decoded: "
                 f"{ended}"
             )
-        self._failed(ended, at_once=frames.has_delivered)
+        self._failed(ended, at_once=has_delivered)
         return columns
 
     def _failed(self, error: Exception, *, at_once: bool = False) -> None:
         """Schedule the next attempt, at once if the link has delivered; or give up."""
         self._trouble = reason(error)
-        is_last = isinstance(error, FastPathError) or is_final(error)
+        # A receiver refused for one of these reasons would be refused again at once.
+        is_refused = isinstance(error, EventHubError) and str(error.error).endswith(REFUSALS)
+        is_last = isinstance(error, FastPathError) or is_refused
         pause = None if is_last else self._retries.pause()
         if pause is None:
             self._failure = error
             return
-        _LOGGER.info("partition %s is opened again after: %s", self._place.partition_id, error)
+        _LOGGER.info("partition %s is opened again after: %s", self._source.partition_id, error)
         self._not_before = time.monotonic() + (0.0 if at_once else pause)
 
     def _opened(self, deadline: float) -> LinkFrames | None:
@@ -264,7 +399,7 @@ class FastStream(Stream):
             time.sleep(max(0.0, min(self._not_before, deadline) - now))
             return None
         if self._opening is None:
-            self._opening = self._begun()
+            self._opening = Opening(self._source, self._next)
         try:
             until = min(deadline, self._opening.deadline)
             link = self._opening.result(max(0.0, until - now))
@@ -277,6 +412,3 @@ class FastStream(Stream):
             self._failed(error)
         self._opening = None
         return self._frames
-
-    def _begun(self) -> Opening:
-        return Opening(self._place, self._next)

@@ -7,6 +7,7 @@ Source: azure-eventhub 5.12.0 and 5.15.1, `_consumer.py`, `_pyamqp/client.py`, `
 `session.py`, `link.py`, `receiver.py`, `_transport.py`.
 """
 
+import re
 import selectors
 import socket
 import time
@@ -14,14 +15,38 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import azure.eventhub
 from azure.eventhub import EventHubConsumerClient
 
-from eventhub_checkpoints.receive.amqp.known_client import (
-    VERSION,
-    FastPathError,
-    changed,
-    check_version,
-)
+from eventhub_checkpoints.errors import ConfigurationError
+
+VERSION = azure.eventhub.__version__
+OLDEST, NEXT_MAJOR = (5, 12), (6, 0)
+
+
+class FastPathError(ConfigurationError):
+    """The fast path cannot be used, or cannot continue; the message gives the reason."""
+
+
+class UnreadableFrameError(FastPathError):
+    """A frame of the hub cannot be decoded."""
+
+
+def check_version(version: str = VERSION) -> None:
+    """Check that the client's major version is a supported one.
+
+    Raises:
+        FastPathError: it is not.
+    """
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if not numbers or not OLDEST <= (int(numbers[1]), int(numbers[2])) < NEXT_MAJOR:
+        raise FastPathError(f"azure-eventhub {version} is not known; 5.12 to 5.x are")
+
+
+def changed(error: Exception) -> FastPathError:
+    """Return the error for a private part of the client that exists but has changed."""
+    return FastPathError(f"azure-eventhub {VERSION} has changed: {error}")
+
 
 READ_SIZE, TLS_RECORD = 256 * 1024, 16 * 1024
 SERIAL = 0xFFFF_FFFF
@@ -44,9 +69,9 @@ class PrivateName(NamedTuple):
 PRIVATE_NAMES = tuple(
     PrivateName(*row)
     for row in (
-        ("client", "_create_consumer", "makes a receiver that no thread of the client drives"),
-        ("consumer", "_keep_alive", "0: no thread that reads frames beside ours"),
-        ("consumer", "_open", "connects, sends the token, attaches the link, a step a call"),
+        ("client", "_create_consumer", "makes a receiver without a thread of the client"),
+        ("consumer", "_keep_alive", "0: no other thread reads frames"),
+        ("consumer", "_open", "connects, sends the token, attaches the link, one step per call"),
         ("consumer", "_handler", "the way to the connection, the session and the link"),
         ("consumer", "_handle_exception", "makes the public error of an internal one"),
         ("handler", "client_ready", "renews the token in time, raises what ended the link"),
@@ -54,37 +79,37 @@ PRIVATE_NAMES = tuple(
         ("handler", "_session", "its windows"),
         ("handler", "_link", "its handle and its credit"),
         ("connection", "listen", "sends heartbeats, handles a frame, raises what ended it"),
-        ("connection", "_transport", "where bytes come from"),
-        ("connection", "_incoming_endpoints", "the channel on which the session's frames come"),
+        ("connection", "_transport", "source of the bytes"),
+        ("connection", "_incoming_endpoints", "the channel of the session's frames"),
         ("connection", "_max_frame_size", "no frame may be larger"),
         ("connection", "_last_frame_received_time", "events are a sign of life, for idle_timeout"),
         ("session", "channel", "dispositions are sent on it"),
         ("session", "next_incoming_id", "counts transfers, for the window in a flow frame"),
-        ("session", "incoming_window", "how many more transfers may come"),
-        ("session", "target_incoming_window", "what the window is opened to again"),
-        ("link", "remote_handle", "transfers of the link bear it"),
+        ("session", "incoming_window", "number of transfers that may still come"),
+        ("session", "target_incoming_window", "the window when it is opened again"),
+        ("link", "remote_handle", "identifies transfers of the link"),
         ("link", "delivery_count", "counts deliveries, for the credit in a flow frame"),
         ("link", "flow", "grants credit"),
-        ("transport", "read", "replaced: gives the client all frames but the link's transfers"),
+        ("transport", "read", "replaced: returns all frames except the link's transfers"),
         ("transport", "sock", "read from in large pieces"),
-        ("transport", "_read", "the same over WebSockets, and it knows their errors"),
-        ("transport", "_read_buffer", "what the client has read and not used"),
+        ("transport", "_read", "the same over WebSockets, with their errors"),
+        ("transport", "_read_buffer", "bytes that the client has read and not used"),
         ("transport", "write", "sends dispositions"),
         ("transport", "close", "the client forgets the socket of a broken connection"),
     )
 )
 
 
-def checked(owner: str, found: Internal) -> Internal:
+def checked(owner: str, part: Internal) -> Internal:
     """Return the same object after checking that it has all the names used of it.
 
     Raises:
         FastPathError: names are missing; the message lists all of them.
     """
-    wanted = (one.name for one in PRIVATE_NAMES if one.owner == owner)
-    if missing := [f"{type(found).__name__}.{name}" for name in wanted if not hasattr(found, name)]:
+    names = [private.name for private in PRIVATE_NAMES if private.owner == owner]
+    if missing := [f"{type(part).__name__}.{name}" for name in names if not hasattr(part, name)]:
         raise FastPathError(f"azure-eventhub {VERSION} has no {', '.join(missing)}")
-    return found
+    return part
 
 
 class OfficialLink:
@@ -141,7 +166,7 @@ class OfficialLink:
         self._connection = checked("connection", self._handler._connection)
         self._transport = checked("transport", self._connection._transport)
         endpoints: Mapping[int, object] = self._connection._incoming_endpoints
-        self.channel = next(one for one in endpoints if endpoints[one] is self._session)
+        self.channel = next(at for at in endpoints if endpoints[at] is self._session)
         self.outgoing_channel, self.handle = self._session.channel, self._link.remote_handle
         self.max_frame_size = self._connection._max_frame_size
         self._seen = self._session.next_incoming_id
@@ -215,29 +240,29 @@ class OfficialLink:
 
     def ended_by(self, error: Exception) -> Exception:
         """Return the public error that the client makes of an internal one; the link is closed."""
-        transport = self._found_transport()
+        transport = self._current_transport()
         if isinstance(error, AttributeError | TypeError):
             error = changed(error)
         if isinstance(error, FastPathError):
             self._close(transport)
             return error
         try:
-            found: Exception = self._consumer._handle_exception(error, is_consumer=True)
+            public: Exception = self._consumer._handle_exception(error, is_consumer=True)
         except Exception as raised:
-            found = raised
+            public = raised
         self._close(transport)
-        return found
+        return public
 
     def interrupt(self) -> None:
         """Make `open` fail in another thread that may be waiting for bytes; never raises."""
         with suppress(Exception):
-            self._found_transport().sock.shutdown(socket.SHUT_RDWR)
+            self._current_transport().sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Detach and disconnect; never raises."""
-        self._close(self._found_transport())
+        self._close(self._current_transport())
 
-    def _found_transport(self) -> Internal:
+    def _current_transport(self) -> Internal:
         """Return the transport, also of a receiver that was never fully opened."""
         handler = getattr(self._consumer, "_handler", None)
         return getattr(getattr(handler, "_connection", None), "_transport", None)

@@ -3,33 +3,31 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import pyarrow as pa
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import kind_of, require
+from eventhub_checkpoints._shared.settings import is_count, kind_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress, read_parts
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.read_plan import (
+    CheckpointPosition,
     Missing,
-    Place,
-    Wanted,
+    ReadPlan,
     Where,
     checked_missing,
-    wanted_of,
 )
 from eventhub_checkpoints.records import Scope
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DEFAULT_SETTINGS = ReadSettings(rows_per_batch=10_000)
 """Larger batches than in a Spark task: DuckDB, Polars and Parquet work best with many rows."""
 
 NO_STORE = "there is no store to commit to; give read_batches store="
 
-NO_STORE_TO_MISS = "missing='error' is about checkpoints; give read_batches store= too"
+NO_STORE_FOR_MISSING = "missing='error' is about checkpoints; give read_batches store= too"
 
 ONE_TABLE = (
     "the batches were read into a table already, and a second one would be empty: keep the first, "
@@ -41,12 +39,12 @@ CLOSE_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadRequest:
     """Arguments of `read_batches`, checked as far as possible without a hub."""
 
     address: Address
     scope: Scope
-    wanted: Wanted
+    plan: ReadPlan
     partitions_at_once: int
     settings: ReadSettings
     missing: Missing = "start"
@@ -66,13 +64,12 @@ class Reading:
         """Check the arguments against one another; raises as `read_batches`."""
         address = address_of(hub, scope)
         at_once = partitions_at_once
-        is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
-        require("partitions_at_once", at_once, is_count, "a whole number, 1 or more")
+        require("partitions_at_once", at_once, is_count(at_once), "a whole number, 1 or more")
         is_settings = isinstance(settings, ReadSettings)
         require("settings", settings, is_settings, "ReadSettings of eventhub_checkpoints.arrow")
-        wanted = wanted_of(partition_ids, start, until)
-        needed = checked_missing("missing", missing)
-        return cls(address, scope or address.scope(), wanted, at_once, settings, needed)
+        plan = ReadPlan.checked(partition_ids, start, until)
+        missing = checked_missing("missing", missing)
+        return cls(address, scope or address.scope(), plan, at_once, settings, missing)
 
 
 def address_of(hub: object, scope: Scope | None) -> Address:
@@ -85,12 +82,15 @@ def address_of(hub: object, scope: Scope | None) -> Address:
     if scope is not None and not isinstance(scope, Scope):
         raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
     if isinstance(hub, str):
-        hub = address_of_text(hub, scope)
+        # The scope may supply consumer group and hub.
+        group = scope.consumer_group if scope else DEFAULT_CONSUMER_GROUP
+        name = read_parts(hub).get("entitypath") or (scope.eventhub_name if scope else None)
+        hub = HubAddress.from_connection_string(hub, group, eventhub_name=name)
     if not isinstance(hub, Address):
         raise ConfigurationError(
             f"hub is of type {type(hub).__name__}; expected a connection string or a HubAddress. "
-            "A client cannot be read from part by part, for its receivers end with it: give "
-            "HubAddress.from_credential what the client was given"
+            "A client cannot be read part by part, as its receivers end with it: pass the client's "
+            "arguments to HubAddress.from_credential"
         )
     if scope is not None and hub.eventhub_name.casefold() != scope.eventhub_name.casefold():
         raise ConfigurationError(
@@ -100,14 +100,6 @@ def address_of(hub: object, scope: Scope | None) -> Address:
     return hub
 
 
-def address_of_text(connection_string: str, scope: Scope | None) -> HubAddress:
-    """Return the address in a connection string; the scope may supply hub and group."""
-    group = scope.consumer_group if scope else DEFAULT_CONSUMER_GROUP
-    named = read_parts(connection_string).get("entitypath")
-    hub = named or (scope.eventhub_name if scope else None)
-    return HubAddress.from_connection_string(connection_string, group, eventhub_name=hub)
-
-
 @dataclass(slots=True)
 class Positions:
     """Positions up to which each partition was handed out, and was saved.
@@ -115,31 +107,26 @@ class Positions:
     Rule: a commit covers every batch that was handed out before it, and nothing else.
     """
 
-    handed_out: dict[str, Place] = field(default_factory=dict)
-    settled: dict[str, Place] = field(default_factory=dict)
+    handed_out: dict[str, CheckpointPosition] = field(default_factory=dict)
+    settled: dict[str, CheckpointPosition] = field(default_factory=dict)
 
-    def hand_out(self, batch: "pa.RecordBatch") -> None:
+    def hand_out(self, batch: pa.RecordBatch) -> None:
         """Record the last row of a batch, which is from one partition."""
         last = batch.slice(batch.num_rows - 1).select(["partition", "sequenceNumber", "offset"])
         (row,) = last.to_pylist()
-        place = Place(row["sequenceNumber"], row["offset"])
+        position = CheckpointPosition(row["sequenceNumber"], row["offset"])
         known = self.handed_out.get(row["partition"])
         # Of two threads that take batches of a partition, the later one may record its own first.
-        if known is None or known.sequence_number < place.sequence_number:
-            self.handed_out[row["partition"]] = place
+        if known is None or known.sequence_number < position.sequence_number:
+            self.handed_out[row["partition"]] = position
 
-    def unsettled(self) -> dict[str, Place]:
+    def unsettled(self) -> dict[str, CheckpointPosition]:
         """Return the positions that are not saved yet, by partition id."""
         return {
-            partition: place
-            for partition, place in self.handed_out.items()
-            if self.settled.get(partition) != place
+            partition: position
+            for partition, position in self.handed_out.items()
+            if self.settled.get(partition) != position
         }
-
-
-def checkpoint(scope: Scope, partition_id: str, place: Place) -> dict[str, Any]:
-    """Return a checkpoint as the SDK builds it; the offset is None where the transport has none."""
-    return {**scope.as_dict(), "partition_id": partition_id, **place._asdict()}
 
 
 def stale_count(store: Any) -> int:
@@ -158,8 +145,8 @@ def checked_store(store: Any, *, is_async: bool) -> Any:
     if store is None:
         return None
     method = getattr(store, "list_checkpoints", None)
-    is_one = callable(method) and not isinstance(store, type)
-    if not is_one or iscoroutinefunction(method) is not is_async:
+    is_store = callable(method) and not isinstance(store, type)
+    if not is_store or iscoroutinefunction(method) is not is_async:
         kind, module = ("asynchronous", ".aio") if is_async else ("synchronous", "")
         raise ConfigurationError(
             f"store is of type {kind_of(store)}; expected a store "

@@ -1,13 +1,17 @@
-"""Address of a hub's Kafka endpoint, or of a topic of any Kafka cluster."""
+"""Address of a hub's Kafka endpoint, or of a topic of any Kafka cluster, and queries to it."""
 
 import math
+import os
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self, TypeVar
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
@@ -15,37 +19,150 @@ from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
     PartitionProperties,
+    Stream,
     checked_group,
     checked_name,
 )
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.credentials import Credential
-from eventhub_checkpoints.receive.kafka.asking import (
-    IDLE,
-    Asker,
-    TopicMissingError,
-    forget,
-    key_of,
-    shared,
-)
-from eventhub_checkpoints.receive.kafka.client import (
-    QUEUED_MESSAGES,
-    Settings,
-    checked,
-    first_server,
-    made,
-    of_connection_string,
-    of_token,
-    open_consumer,
-    tokens_of,
-)
-from eventhub_checkpoints.receive.kafka.messages import HeaderForm, HeaderReader
-from eventhub_checkpoints.receive.kafka.stream import KafkaStream
-from eventhub_checkpoints.receive.kafka.troubles import Troubles
+from eventhub_checkpoints.receive.kafka import client
+from eventhub_checkpoints.receive.kafka.client import ClientErrors, Settings
+from eventhub_checkpoints.receive.kafka.records import HeaderForm, HeaderReader, KafkaStream
 from eventhub_checkpoints.receive.ranges import ReadSettings
-from eventhub_checkpoints.receive.stream import Stream
 
 T = TypeVar("T")
+
+QUERY_TIMEOUT = 30.0
+FIRST_WAIT = 1.0
+"""Seconds before librdkafka's errors are examined the first time; doubled after each time."""
+
+PAUSE = 0.1
+"""Seconds between two attempts: some errors are immediate and temporary."""
+
+IDLE: Settings = {"connections.max.idle.ms": "30000"}
+"""Idle time after which connections of an unused client are closed."""
+
+CLIENTS_KEPT = 4
+
+
+class TopicMissingError(Exception):
+    """The topic or its partition does not exist."""
+
+
+class TopicQueries:
+    """Queries about one topic, through a client shared with others.
+
+    Args:
+        consumer: used from several threads, which librdkafka allows.
+        errors: receives that consumer's errors.
+    """
+
+    def __init__(self, consumer: Consumer, errors: ClientErrors, topic: str) -> None:
+        self._consumer = consumer
+        self._errors = errors
+        self._topic = topic
+
+    def partition_ids(self) -> list[str]:
+        """Return the ids of all partitions, in numeric order.
+
+        Raises:
+            TopicMissingError: there is no such topic.
+        """
+
+        def query(wait: float) -> list[str]:
+            topic = self._consumer.list_topics(self._topic, wait).topics[self._topic]
+            if topic.error is not None:
+                raise KafkaException(topic.error)
+            return [str(number) for number in sorted(topic.partitions)]
+
+        return self._retry("its partitions", query)
+
+    def ends(self, partition_id: str, timeout: float = QUERY_TIMEOUT) -> tuple[int, int]:
+        """Return a partition's first retained offset, and the offset of its next record.
+
+        With `isolation.level=read_committed`, which is librdkafka's default, an open transaction
+        lies behind the end.
+
+        Raises:
+            TopicMissingError: there is no such partition.
+        """
+        partition = TopicPartition(self._topic, int(partition_id))
+
+        def query(wait: float) -> tuple[int, int]:
+            ends = self._consumer.get_watermark_offsets(partition, wait)
+            if ends is None:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            low, high = ends
+            return low, high
+
+        return self._retry(f"the ends of partition {partition_id}", query, timeout)
+
+    def first_at(self, partition_id: str, milliseconds: int, timeout: float) -> int | None:
+        """Return the offset of the first record at or after a time; None if there is none.
+
+        Raises:
+            TopicMissingError: there is no such partition.
+        """
+        time_ = TopicPartition(self._topic, int(partition_id), milliseconds)
+
+        def query(wait: float) -> int | None:
+            [position] = self._consumer.offsets_for_times([time_], wait)
+            if position.error is not None:
+                raise KafkaException(position.error)
+            return position.offset if position.offset >= 0 else None
+
+        return self._retry(f"a time in partition {partition_id}", query, timeout)
+
+    def _retry(self, what: str, query: Callable[[float], T], timeout: float = QUERY_TIMEOUT) -> T:
+        """Retry until there is an answer; the client does not report why there is none."""
+        begun, wait = time.monotonic(), FIRST_WAIT
+        while (left := begun + timeout - time.monotonic()) > 0:
+            try:
+                return query(min(wait, left))
+            except KafkaException as error:
+                inner = client.error_of(error)
+                if inner.code() in client.MISSING:
+                    raise TopicMissingError(inner.str()) from error
+                self._errors.raise_if_final(inner)
+                # Also makes the client report pending errors to `errors`.
+                self._consumer.poll(PAUSE)
+                self._errors.raise_denied()
+                wait *= 2
+        raise self._errors.unavailable(what, timeout)
+
+
+Key = tuple[int, str, frozenset[tuple[str, str]], str | int]
+Opened = tuple[Consumer, ClientErrors]
+
+_kept: OrderedDict[Key, Opened] = OrderedDict()
+_lock = threading.Lock()
+
+
+def key_of(where: str, settings: Settings, credential: object) -> Key:
+    """Return the key that identifies a client, including the process: threads end at a fork."""
+    name = credential if isinstance(credential, str) else id(credential)
+    return os.getpid(), where, frozenset(settings.items()), name
+
+
+def shared(key: Key, make: Callable[[], Opened]) -> Opened:
+    """Return the client of this process for these settings, created if necessary.
+
+    A stream queries each partition every second: TLS and a log-in per query would cost more than
+    the answers. Where there are many clients, the least used ones are discarded.
+    """
+    with _lock:
+        if key not in _kept:
+            _kept[key] = make()
+            while len(_kept) > CLIENTS_KEPT:
+                _kept.popitem(last=False)
+        _kept.move_to_end(key)
+        return _kept[key]
+
+
+def forget(key: Key) -> None:
+    """Discard a client that was refused; the next query creates another."""
+    with _lock:
+        _kept.pop(key, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +210,7 @@ class KafkaAddress(Address):
             hub.fully_qualified_namespace,
             hub.eventhub_name,
             hub.consumer_group,
-            checked(settings or {}),
+            client.checked(settings or {}),
             text,
             "" if text else credential_in(hub),
             headers,
@@ -122,8 +239,8 @@ class KafkaAddress(Address):
             ConfigurationError: a name or `bootstrap.servers` is missing, or one of the settings
                 is reserved.
         """
-        name = namespace or first_server(settings)
-        if not (topic.strip() and first_server(settings)):
+        name = namespace or client.first_server(settings)
+        if not (topic.strip() and client.first_server(settings)):
             raise ConfigurationError(
                 "a topic over Kafka needs its name and kafka.bootstrap.servers, such as "
                 "broker.example.net:9092"
@@ -131,13 +248,13 @@ class KafkaAddress(Address):
         checked_name("topic", topic, "the name of a topic")
         checked_name("namespace", name, "the name of the cluster, such as broker.example.net")
         group = checked_group("consumer_group", consumer_group)
-        return cls(name, topic, group, checked(settings), headers=headers)
+        return cls(name, topic, group, client.checked(settings), headers=headers)
 
     def ask_partition_ids(self) -> list[str]:
-        return self._asked(Asker.partition_ids)
+        return self._query(TopicQueries.partition_ids)
 
     def ask_properties(self, partition_id: str) -> PartitionProperties:
-        first, following = self._asked(lambda asker: asker.ends(partition_id))
+        first, following = self._query(lambda queries: queries.ends(partition_id))
         return PartitionProperties(partition_id, first, following, "", None)
 
     def ask_first(
@@ -152,28 +269,28 @@ class KafkaAddress(Address):
         time = start.timestamp() * 1000
         milliseconds = math.ceil(time) if inclusive else math.floor(time) + 1
 
-        def look_up(asker: Asker) -> int:
+        def look_up(queries: TopicQueries) -> int:
             # The end first: events that arrive while the time is looked up are not before it.
-            _, following = asker.ends(partition_id, timeout)
-            found = asker.first_at(partition_id, milliseconds, timeout)
-            return following if found is None else found
+            _, following = queries.ends(partition_id, timeout)
+            first = queries.first_at(partition_id, milliseconds, timeout)
+            return following if first is None else first
 
-        return self._asked(look_up)
+        return self._query(look_up)
 
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
-        ahead = {"queued.min.messages": str(min(QUEUED_MESSAGES, until - start))}
-        consumer, troubles = self._open({**ahead, **self._settings()})
-        where = TopicPartition(self.eventhub_name, int(partition_id), start)
-        return KafkaStream(consumer, troubles, HeaderReader(self.headers), where)
+        ahead = {"queued.min.messages": str(min(client.QUEUED_MESSAGES, until - start))}
+        consumer, errors = self._open({**ahead, **self._settings()})
+        position = TopicPartition(self.eventhub_name, int(partition_id), start)
+        return KafkaStream(consumer, errors, HeaderReader(self.headers), position)
 
-    def _asked(self, question: Callable[[Asker], T]) -> T:
+    def _query(self, query: Callable[[TopicQueries], T]) -> T:
         settings = {**IDLE, **self._settings()}
         key = key_of(str(self), settings, self.credential)
-        consumer, troubles = shared(key, lambda: self._open(settings))
+        consumer, errors = shared(key, lambda: self._open(settings))
         try:
-            return question(Asker(consumer, troubles, self.eventhub_name))
+            return query(TopicQueries(consumer, errors, self.eventhub_name))
         except TopicMissingError as error:
             kind = "event hub" if self._is_hub else "topic"
             raise ConfigurationError(
@@ -189,31 +306,30 @@ class KafkaAddress(Address):
         return bool(self.connection_string or self.credential)
 
     def _settings(self) -> dict[str, str]:
-        namespace = self.fully_qualified_namespace
-        if self.connection_string:
-            return {**of_connection_string(namespace, self.connection_string), **self.settings}
-        return {**(of_token(namespace) if self.credential else {}), **self.settings}
+        if not self._is_hub:
+            return dict(self.settings)
+        hub = client.hub_settings(self.fully_qualified_namespace, self.connection_string)
+        return {**hub, **self.settings}
 
-    def _open(self, settings: Mapping[str, str]) -> tuple[Consumer, Troubles]:
+    def _open(self, settings: Mapping[str, str]) -> Opened:
         secrets = (value for name, value in settings.items() if "password" in name)
-        troubles = Troubles(str(self), secrets)
-        tokens = (
-            tokens_of(self.credential, self.fully_qualified_namespace) if self.credential else None
-        )
-        return open_consumer(self.consumer_group, settings, tokens, troubles), troubles
+        errors, tokens = ClientErrors(str(self), secrets), None
+        if self.credential:
+            tokens = client.tokens_of(self.credential, self.fully_qualified_namespace)
+        return client.open_consumer(self.consumer_group, settings, tokens, errors), errors
 
 
 def credential_in(hub: HubAddress) -> str | Credential:
     """Return the credential of a hub, or its name."""
-    given: str | Credential = hub.settings.get("credential", hub.credential)
-    return given
+    credential: str | Credential = hub.settings.get("credential", hub.credential)
+    return credential
 
 
 def connection_string_of(hub: HubAddress) -> str:
     """Return a connection string with a hub's key or signature; "" if it uses tokens."""
     if hub.connection_string:
         return hub.connection_string
-    credential = made(credential_in(hub))
+    credential = client.credential_object(credential_in(hub))
     if isinstance(credential, AzureSasCredential):
         secret = f"SharedAccessSignature={credential.signature}"
     elif isinstance(credential, AzureNamedKeyCredential):

@@ -1,13 +1,121 @@
-"""Consumer of librdkafka that commits nothing, and its settings."""
+"""Consumer of librdkafka that commits nothing: its settings and its errors."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.credentials import Credential, credential_of
-from eventhub_checkpoints.receive.kafka.troubles import Troubles, unusable
+
+DENIED = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+"""Errors for which a retry does not help."""
+
+VAGUE = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT})
+"""Errors of a failed query; the cause was reported earlier."""
+
+MISSING = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+"""Errors for a missing topic or partition, perhaps a temporary one."""
+
+OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+"""Errors for a position that has expired, or a topic that was replaced by another."""
+
+SETTING = re.compile(r'configuration property:? "([\w.]+)"$')
+"""How librdkafka names a setting at the end of a message."""
+
+
+class ClientErrors:
+    """Errors between a client and its servers, as messages without secrets; passed as `error_cb`.
+
+    Args:
+        where: the namespace and hub named in the errors.
+        secrets: strings that no error may show, whatever their source.
+    """
+
+    def __init__(self, where: str, secrets: Iterable[str]) -> None:
+        self._where = where
+        self._secrets = tuple(filter(None, secrets))
+        self._last = ""
+        self._is_denied = False
+
+    def __call__(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last = self._without_secrets(error)
+        self._is_denied = self._is_denied or error.code() in DENIED
+
+    def raise_denied(self) -> None:
+        """Raise if a connection was refused for good; the client would retry for ever.
+
+        Raises:
+            ConfigurationError: the servers have refused the client.
+        """
+        if self._is_denied:
+            raise ConfigurationError(
+                f"{self._where} refuses this reader over Kafka: {self._last}. Check the "
+                "connection string or credential, its right to listen, and "
+                "kafka.security.protocol"
+            )
+
+    def raise_if_final(self, error: KafkaError) -> None:
+        """Raise if an error means that waiting does not help.
+
+        Raises:
+            ConfigurationError: the servers have refused the client.
+            HubUnavailableError: the client cannot go on.
+        """
+        if not (self._last and error.code() in VAGUE):
+            self(error)
+        self.raise_denied()
+        if error.fatal():
+            raise HubUnavailableError(f"{self._where} cannot be read over Kafka: {self._last}")
+
+    def unavailable(self, what: str, seconds: float) -> HubUnavailableError:
+        """Return the error for a query `what` that was not answered in time."""
+        reason = f" ({self._last})" if self._last else ""
+        return HubUnavailableError(
+            f"{self._where} gave no answer over Kafka within {round(seconds, 1):g} s to a query "
+            f"for {what}{reason}. Can its Kafka endpoint be reached? Event Hubs has one on port "
+            "9093 in every tier but Basic"
+        )
+
+    def _without_secrets(self, error: KafkaError) -> str:
+        text = error.str()
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def unusable_setting(error: KafkaException) -> ConfigurationError:
+    """Return the error for a setting that librdkafka refuses: its name, never its value."""
+    named = SETTING.search(error_of(error).str())
+    which = f"the setting kafka.{named[1]}" if named else "the kafka.* settings together"
+    return ConfigurationError(
+        f"librdkafka does not accept {which}; its CONFIGURATION.md has the names and values"
+    )
+
+
+def error_of(error: KafkaException) -> KafkaError:
+    """Return the error inside an exception of the client."""
+    inner = error.args[0]
+    assert isinstance(inner, KafkaError)
+    return inner
+
 
 Settings = Mapping[str, str]
 """Settings of librdkafka by name, such as `socket.timeout.ms`."""
@@ -30,7 +138,7 @@ FIXED: Settings = {
     "fetch.queue.backoff.ms": "20",
     # Delay before the end of a partition is reported; a fetch that finds data returns at once.
     "fetch.wait.max.ms": "100",
-    # librdkafka's stderr lines repeat what `troubles` raises; they do not belong in a driver's log.
+    # What librdkafka would print to stderr, `ClientErrors` raises.
     "log_level": "0",
 }
 """Settings that a job may override."""
@@ -45,7 +153,7 @@ OURS: Settings = {
 and the end of a partition is reported even where its last offsets hold no record."""
 
 RESERVED = {
-    **dict.fromkeys(OURS, "reading exact ranges rests upon it"),
+    **dict.fromkeys(OURS, "reading exact ranges depends on it"),
     "group.id": "give consumerGroup instead",
 }
 
@@ -62,24 +170,22 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
     return dict(settings)
 
 
-def of_connection_string(namespace: str, connection_string: str) -> dict[str, str]:
-    """Return the settings to reach a hub's endpoint with its connection string."""
+def hub_settings(namespace: str, connection_string: str) -> dict[str, str]:
+    """Return the settings to reach a hub's Kafka endpoint.
+
+    Args:
+        namespace: a port in its name is that of AMQP.
+        connection_string: "" to use tokens, which are fetched when needed.
+    """
+    endpoint = {BOOTSTRAP: f"{namespace.partition(':')[0]}:{PORT}", "security.protocol": "SASL_SSL"}
+    if not connection_string:
+        return {**endpoint, "sasl.mechanism": "OAUTHBEARER"}
     return {
-        **of_endpoint(namespace),
+        **endpoint,
         "sasl.mechanism": "PLAIN",
         "sasl.username": CONNECTION_STRING_USER,
         "sasl.password": connection_string,
     }
-
-
-def of_token(namespace: str) -> dict[str, str]:
-    """Return the settings to reach a hub's endpoint with tokens, fetched when needed."""
-    return {**of_endpoint(namespace), "sasl.mechanism": "OAUTHBEARER"}
-
-
-def of_endpoint(namespace: str) -> dict[str, str]:
-    """Return host and port of a namespace's Kafka endpoint; a port in its name is that of AMQP."""
-    return {BOOTSTRAP: f"{namespace.partition(':')[0]}:{PORT}", "security.protocol": "SASL_SSL"}
 
 
 def first_server(settings: Mapping[str, str]) -> str:
@@ -92,7 +198,7 @@ Tokens = Callable[[str], tuple[str, float]]
 
 
 def open_consumer(
-    group: str, settings: Mapping[str, str], tokens: Tokens | None, troubles: Troubles
+    group: str, settings: Mapping[str, str], tokens: Tokens | None, errors: ClientErrors
 ) -> Consumer:
     """Open a consumer; the caller closes it.
 
@@ -100,25 +206,25 @@ def open_consumer(
         group: a name that the servers see in requests; nothing is stored under it.
         settings: of librdkafka; they take precedence over `FIXED`.
         tokens: provides tokens, where the servers require them.
-        troubles: receives the consumer's errors.
+        errors: receives the consumer's errors.
 
     Raises:
         ConfigurationError: librdkafka does not accept a setting.
     """
-    whole: dict[str, Any] = {**FIXED, **settings, **OURS, "group.id": group, "error_cb": troubles}
+    whole: dict[str, Any] = {**FIXED, **settings, **OURS, "group.id": group, "error_cb": errors}
     if tokens:
         whole["oauth_cb"] = tokens
     try:
         return Consumer(whole)
     except KafkaException as error:
         # Not chained: the message may contain a value.
-        refused = unusable(error)
+        refused = unusable_setting(error)
     except (TypeError, ValueError):
-        refused = ConfigurationError("librdkafka does not take one of the kafka.* settings")
+        refused = ConfigurationError("librdkafka does not accept one of the kafka.* settings")
     raise refused
 
 
-def made(credential: str | Credential) -> Credential:
+def credential_object(credential: str | Credential) -> Credential:
     """Return the credential, created if it is passed by name."""
     return credential_of(credential) if isinstance(credential, str) else credential
 
@@ -129,7 +235,7 @@ def tokens_of(credential: str | Credential, namespace: str) -> Tokens:
     The client waits ten seconds for a token that does not come, and reports no reason; so this
     function reports it. The credential caches its tokens and renews them.
     """
-    source: Any = made(credential)
+    source: Any = credential_object(credential)
     scope = f"https://{namespace.partition(':')[0]}/.default"
     source.get_token(scope)
 

@@ -11,8 +11,7 @@ from eventhub_checkpoints.receive.address import (
     Address,
     PartitionProperties,
 )
-from eventhub_checkpoints.receive.amqp.address import HubAddress, read_properties
-from eventhub_checkpoints.receive.amqp.paths import explained
+from eventhub_checkpoints.receive.amqp.address import HubAddress, explained, read_properties
 from eventhub_checkpoints.receive.hub import ask_each, list_partitions, partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT

@@ -10,6 +10,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.columns import column_types
 from eventhub_checkpoints.spark.source.options import ENDINGS, LIMITS, SourceOptions
 from eventhub_checkpoints.spark.source.planning import plan_ranges
 from eventhub_checkpoints.spark.source.pyspark_api import (
@@ -25,19 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _LOGGER = logging.getLogger(__name__)
-
-COLUMNS = {
-    "body": "binary",
-    "partition": "string",
-    "offset": "string",
-    "sequenceNumber": "bigint",
-    "enqueuedTime": "timestamp",
-    "publisher": "string",
-    "partitionKey": "string",
-    "properties": "map<string,string>",
-    "systemProperties": "map<string,string>",
-}
-"""Name and type of each column, as in the JVM connector."""
 
 
 class EventHubSource(DataSource):
@@ -60,8 +48,8 @@ class EventHubSource(DataSource):
         return "eventhubs"
 
     def schema(self) -> str:
-        """Return the nine columns."""
-        return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+        """Return the columns, as in the JVM connector."""
+        return ", ".join(f"{name} {kind}" for name, kind in column_types().items())
 
     def reader(self, schema: "StructType") -> "EventHubBatchReader":
         """Return a reader of one batch.
@@ -108,12 +96,12 @@ def check_columns(schema: "StructType") -> None:
     """Refuse a schema of the user: the columns of events are fixed.
 
     Raises:
-        ConfigurationError: it is not that of `COLUMNS`.
+        ConfigurationError: it is not that of `column_types`.
     """
-    asked = {field.name: field.dataType.simpleString() for field in schema.fields}
-    if asked != COLUMNS:
+    columns = column_types()
+    if {field.name: field.dataType.simpleString() for field in schema.fields} != columns:
         raise ConfigurationError(
-            f"format('eventhubs') has the columns {', '.join(COLUMNS)}; leave out .schema(...)"
+            f"format('eventhubs') has the columns {', '.join(columns)}; leave out .schema(...)"
         )
 
 

@@ -8,7 +8,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
-from eventhub_checkpoints.receive.kafka.messages import HeaderForm
+from eventhub_checkpoints.receive.kafka.records import HeaderForm
 from eventhub_checkpoints.spark.source.options import KAFKA, from_environment, read_group
 
 

@@ -24,7 +24,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def stream(seed):
-    """Good frames that layouts are learned from, and more of the same to be damaged."""
+    """Good frames that templates are learned from, and more of the same to be damaged."""
     made = mixed_payloads(seed, GOOD + 10, producers=2)
     return (
         made,

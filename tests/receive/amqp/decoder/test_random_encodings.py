@@ -15,7 +15,7 @@ from amqp_deliveries import (
     plain,
     reference,
 )
-from eventhub_checkpoints.receive.amqp.decoder import Columns
+from eventhub_checkpoints.receive.columns import Columns
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -9,8 +9,12 @@ from amqp_spelling import Spelling, compound, sized
 from eventhub_checkpoints.amqp.encode import encode_described
 from eventhub_checkpoints.amqp.messages import Properties, section, sections
 from eventhub_checkpoints.receive.amqp.decoder import CodecError
-from eventhub_checkpoints.receive.amqp.decoder.events import IN_OTHER_COLUMNS, read_event
-from eventhub_checkpoints.receive.amqp.decoder.tails import SMALL_DESCRIPTOR, read_tail
+from eventhub_checkpoints.receive.amqp.decoder.events import (
+    SMALL_DESCRIPTOR,
+    read_event,
+    read_tail,
+)
+from eventhub_checkpoints.receive.columns import IN_OTHER_COLUMNS
 
 HEAD = payload(1, data=[])
 TAIL = (

@@ -1,38 +1,33 @@
 """Decoding of one link's deliveries: transfers become rows, other frames are passed on.
 
-(1) Frames of one link share a byte template, see `shapes` and `learning`. (2) The template becomes
-a regular expression, see `patterns` and `layouts`. (3) Sizes are verified after the match, else the
-generic decoder in `events` takes over.
+Source: OASIS AMQP 1.0, part 2, sections 2.6.14 and 2.7.5.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
-from eventhub_checkpoints.amqp.frames import AMQP_FRAME, Frame, split_frame
+from eventhub_checkpoints.amqp.decode import decode
 from eventhub_checkpoints.amqp.messages import BATCH_FORMAT
+from eventhub_checkpoints.amqp.performatives import AMQP_FRAME, Transfer, decode_body, split_frame
 from eventhub_checkpoints.amqp.types import CodecError
-from eventhub_checkpoints.receive.amqp.decoder.events import read_events
-from eventhub_checkpoints.receive.amqp.decoder.layouts import Layout, unsettled_ids
-from eventhub_checkpoints.receive.amqp.decoder.learning import Layouts
-from eventhub_checkpoints.receive.amqp.decoder.pending import Pending
-from eventhub_checkpoints.receive.amqp.decoder.transfers import (
-    MAX_DELIVERY_SIZE,
-    Assembly,
-    Delivery,
-    is_transfer,
-    read_transfer,
-    read_whole,
-)
+from eventhub_checkpoints.receive.amqp.decoder.events import read_event, read_events
+from eventhub_checkpoints.receive.amqp.decoder.learning import LearnedTemplates
+from eventhub_checkpoints.receive.amqp.decoder.rows import PendingRows
 
 if TYPE_CHECKING:
-    from eventhub_checkpoints.receive.amqp.decoder.columns import Columns
-    from eventhub_checkpoints.receive.amqp.decoder.layouts import Held, Match
+    from eventhub_checkpoints.amqp.performatives import Frame
+    from eventhub_checkpoints.receive.amqp.decoder.rows import Buffer, Match, Matcher
+    from eventhub_checkpoints.receive.columns import Columns
 
-__all__ = ["MAX_DELIVERY_SIZE", "Deliveries"]
+MAX_DELIVERY_SIZE = 64 * 1024 * 1024
+"""Maximum payload of one delivery, in bytes. Event Hubs takes events up to 20 MB on clusters with
+large messages and up to 1 MB elsewhere; the limit stops a peer that never ends a delivery.
+"""
 
-Data = bytes | bytearray | memoryview
+_TRANSFER = (Transfer.descriptor, "amqp:transfer:list")
 
 _size_at = struct.Struct(">I").unpack_from
 
@@ -52,46 +47,41 @@ class Deliveries:
         deliveries: deliveries of the link that ended, aborted ones included; credit counts these.
         transfers: transfer frames of the link; the session's incoming window counts these.
         heartbeats: empty frames, on any channel.
-        generic: events read by the generic decoder.
+        generic: events that were read without a template.
         last_delivery_id: id of the delivery that ended last.
         unsettled: ids of deliveries that the peer sent unsettled and that need a disposition; the
             caller clears the list when it has sent one.
+        size: size in bytes of the pending rows' bodies.
     """
 
     def __init__(self, *, channel: int, handle: int, max_frame_size: int) -> None:
         self._channel, self._handle, self._limit = channel, handle, max_frame_size
-        self.deliveries = self.transfers = self.heartbeats = self.generic = 0
+        self.deliveries = self.transfers = self.heartbeats = self.generic = self.size = 0
         self.last_delivery_id: int | None = None
         self.unsettled: list[int] = []
         self._rest = bytearray()
         self._needed = 0
         self._assembly = Assembly()
-        self._layouts = Layouts()
-        self._pending = Pending()
-        self._size = 0
+        self._templates = LearnedTemplates()
+        self._pending = PendingRows()
         self._error: CodecError | None = None
 
     @property
     def rows(self) -> int:
         """Number of pending rows."""
-        return len(self._pending.layouts)
+        return len(self._pending.order)
 
     @property
-    def halves(self) -> int:
-        """Number of events of which only the head had a learned layout."""
-        return self._layouts.halves
-
-    @property
-    def size(self) -> int:
-        """Size in bytes of the pending rows' bodies."""
-        return self._size
+    def heads_only(self) -> int:
+        """Number of events of which only the head fitted a learned template."""
+        return self._templates.heads_only
 
     @property
     def is_between(self) -> bool:
         """Return whether no part of a frame or delivery is buffered."""
-        return not self._rest and not self._assembly.started
+        return not self._rest and not self._assembly.has_started
 
-    def feed(self, data: Data) -> list[bytes]:
+    def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
         """Decode received bytes, which may begin or end inside a frame.
 
         Returns:
@@ -108,25 +98,25 @@ class Deliveries:
             if len(self._rest) < self._needed:
                 return []
             data, self._rest = bytes(self._rest), bytearray()
-        others: list[bytes] = []
         try:
-            self._walk(bytes(data), others)
+            return self._walk(bytes(data))
         except CodecError as error:
             self._error = error
             raise
-        return others
 
     def take(self, most: int | None = None) -> Columns:
         """Return the oldest pending rows, at most `most`, and remove them."""
         columns = self._pending.take(self.rows if most is None else most)
-        self._size -= columns.size
-        self._layouts.taken(len(columns))
+        self.size -= columns.size
+        self._templates.taken(len(columns))
         return columns
 
-    def _walk(self, data: bytes, others: list[bytes]) -> None:
+    def _walk(self, data: bytes) -> list[bytes]:
+        """Read all whole frames and keep the rest; return the frames of others."""
+        others: list[bytes] = []
         at = 0
         while True:
-            if not self._assembly.started:
+            if not self._assembly.has_started:
                 at = self._match(data, at)
             frame = split_frame(data, at, self._limit)
             if frame is None:
@@ -135,36 +125,34 @@ class Deliveries:
             if not self._read(raw, frame._replace(start=frame.start - at, end=len(raw))):
                 others.append(raw)
             at = frame.end
-        self._hold(data, at)
-
-    def _hold(self, data: bytes, at: int) -> None:
         self._rest = bytearray(data[at:])
-        self._needed = 8 if len(self._rest) < 8 else int.from_bytes(self._rest[:4], "big")
+        self._needed = 8 if len(self._rest) < 8 else _size_at(self._rest)[0]
+        return others
 
     def _match(self, data: bytes, at: int) -> int:
         """Match frames against known templates; return the offset of the first that fits none."""
         begin, stop, limit = at, len(data) - 8, self._limit
-        find, order = self._layouts.find, self._pending.layouts
+        find, order = self._templates.find, self._pending.order
         known = len(order)
         again: Match | None = None
-        layout: Held | None = None
-        held: list[bytes] = []
+        latest: Buffer = self._pending.generic
+        contents: list[bytes] = []
         while at <= stop:
             size = _size_at(data, at)[0]
             end = at + size
             if size > limit or end > stop + 8:
                 break
-            found = None if again is None else again(data, at, end)
-            if found is not None:
-                held += found.groups()
+            match = None if again is None else again(data, at, end)
+            if match is not None:
+                contents += match.groups()
             else:
                 other = find(data, at, end)
                 if other is None:
                     break
-                # In a run of frames of one layout, a frame costs one match.
-                again = other.match if other is layout and isinstance(other, Layout) else None
-                layout, held = other, other.held
-            order.append(layout)
+                # In a run of frames of one template, a frame costs one match.
+                again = other.match if other is latest and other.is_whole else None
+                latest, contents = other, other.contents
+            order.append(latest)
             at = end
         if len(order) > known:
             self._check(data, begin, known)
@@ -172,31 +160,33 @@ class Deliveries:
 
     def _check(self, data: bytes, at: int, known: int) -> None:
         """Verify the rows from `known` on, whose frames lie one after another from `at` on."""
-        pending, matched = self._pending, self.rows - known
-        self.transfers += matched
-        self.deliveries += matched
-        self.last_delivery_id = pending.last_delivery_id()
-        layouts = pending.touched(known)
-        if self._layouts.has_unsettled:
-            self.unsettled += unsettled_ids(layouts)
+        matchers = self._pending.matchers(known)
+        self.transfers += self.rows - known
+        self.deliveries += self.rows - known
+        self.last_delivery_id = self._pending.last_delivery_id()
+        if self._templates.has_unsettled:
+            unsettled = [matcher for matcher in matchers if not matcher.template.settled]
+            ids = (matcher.delivery_ids(matcher.checked) for matcher in unsettled)
+            self.unsettled += sorted(chain.from_iterable(ids))
         try:
-            self._repair(layouts, data, at, known)
+            self._repair(matchers, data, at, known)
         finally:
-            self._size += sum(layout.check() for layout in layouts)
+            self.size += sum(matcher.check() for matcher in matchers)
 
-    def _repair(self, layouts: list[Held], data: bytes, at: int, place: int) -> None:
-        """Let the generic decoder take over the rows whose sizes are wrong."""
-        for misread in self._pending.misread(layouts):
-            while place < misread:
+    def _repair(self, matchers: list[Matcher], data: bytes, at: int, row: int) -> None:
+        """Read the rows whose sizes are wrong without a template."""
+        for misread in self._pending.misread(matchers):
+            while row < misread:
                 at += _size_at(data, at)[0]
-                place += 1
+                row += 1
+            raw = data[at : at + _size_at(data, at)[0]]
             try:
-                event = read_whole(data[at : at + _size_at(data, at)[0]])
+                event = read_event(_read_transfer(raw, split_frame(raw, 0, len(raw)))[1])
             except CodecError:
-                self._pending.cut_off(place)
+                self._pending.cut_off(row)
                 raise
-            self._pending.replace(place, event)
-            self._size += len(event.body)
+            self._pending.replace(row, event)
+            self.size += len(event.body)
             self.generic += 1
 
     def _read(self, raw: bytes, frame: Frame) -> bool:
@@ -204,21 +194,23 @@ class Deliveries:
         if frame.start == frame.end:
             self.heartbeats += 1
             return True
-        if (frame.kind, frame.channel) != (
-            AMQP_FRAME,
-            self._channel,
-        ) or not is_transfer(raw, frame.start):
+        if (frame.kind, frame.channel) != (AMQP_FRAME, self._channel):
             return False
-        transfer, payload = read_transfer(raw, frame)
+        if raw[frame.start]:
+            code = raw[frame.start]
+            raise CodecError(f"a frame's body starts with 0x{code:02x}, not with a descriptor")
+        if decode(raw, frame.start + 1)[0] not in _TRANSFER:
+            return False
+        transfer, payload = _read_transfer(raw, frame)
         if transfer.handle != self._handle:
             return False
         self.transfers += 1
-        is_whole = not self._assembly.started
+        is_whole = not self._assembly.has_started
         delivery = self._assembly.add(transfer, payload)
         if delivery is not None:
             self._end(delivery)
             if is_whole and not delivery.aborted and delivery.message_format != BATCH_FORMAT:
-                self._layouts.learn(raw)
+                self._templates.learn(raw)
         return True
 
     def _end(self, delivery: Delivery) -> None:
@@ -230,4 +222,63 @@ class Deliveries:
             events = read_events(delivery.payload, delivery.message_format)
             self._pending.add(events)
             self.generic += len(events)
-            self._size += sum(len(event.body) for event in events)
+            self.size += sum(len(event.body) for event in events)
+
+
+def _read_transfer(raw: bytes, frame: Frame | None) -> tuple[Transfer, bytes]:
+    """Read the transfer in a whole frame; return it and its payload."""
+    assert frame is not None
+    body = decode_body(raw, frame)
+    assert isinstance(body.performative, Transfer)
+    return body.performative, body.payload
+
+
+class Delivery(NamedTuple):
+    """Delivery that has ended."""
+
+    delivery_id: int
+    message_format: int
+    settled: bool
+    aborted: bool
+    payload: bytes
+
+
+class Assembly:
+    """Assembly of the delivery being received; a link sends one after another."""
+
+    def __init__(self) -> None:
+        self._first: Transfer | None = None
+        self._payload = bytearray()
+        self._settled = False
+
+    @property
+    def has_started(self) -> bool:
+        """Return whether a part of a delivery is buffered."""
+        return self._first is not None
+
+    def add(self, transfer: Transfer, payload: bytes) -> Delivery | None:
+        """Add the next transfer; return the delivery if that ends it.
+
+        Raises:
+            CodecError: it belongs to no open delivery, or the delivery is too large.
+        """
+        first, buffered = self._first or transfer, self._payload
+        if first.delivery_id is None:
+            raise CodecError("the first transfer of a delivery has no delivery-id")
+        if transfer.delivery_id not in (None, first.delivery_id):
+            raise CodecError(
+                f"delivery {transfer.delivery_id} began before {first.delivery_id} had ended"
+            )
+        if len(buffered) + len(payload) > MAX_DELIVERY_SIZE:
+            raise CodecError(f"delivery {first.delivery_id} exceeds {MAX_DELIVERY_SIZE} bytes")
+        settled = self._settled or transfer.settled is True or transfer.aborted
+        if transfer.more and not transfer.aborted:
+            buffered += payload
+            self._first, self._settled = first, settled
+            return None
+        if buffered:
+            buffered += payload
+            payload = bytes(buffered)
+        self._first, self._payload, self._settled = None, bytearray(), False
+        message_format = first.message_format or 0
+        return Delivery(first.delivery_id, message_format, settled, transfer.aborted, payload)

@@ -1,8 +1,8 @@
-"""Builder of a bytes regular expression for frames of known structure.
+"""Regular expression of a frame template.
 
-Here the template becomes a regular expression. It cannot count, so the content of a sized value
-ends at the first occurrence of the literal that follows it in the template. The sizes are verified
-afterwards, by comparison with the lengths of the contents.
+A regular expression cannot count, so the content of a sized value ends at the first occurrence of
+the literal that follows it in the template. The sizes are verified afterwards, by comparison with
+the lengths of the contents.
 
 Every repetition is possessive: only the first occurrence is tried, so time is linear in the input,
 whatever a producer writes into its events. Possessive repetitions are also the fast ones: for
@@ -12,10 +12,18 @@ others `re` pushes a context to backtrack to, but not for these, nor for a row o
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+
+class _Piece(NamedTuple):
+    """Piece of a pattern: literal bytes, a regex, or content that extends to the next literal."""
+
+    raw: bytes
+    is_literal: bool = False
+    is_content: bool = False
 
 
 class Pattern:
@@ -33,13 +41,13 @@ class Pattern:
 
     def literal(self, raw: bytes) -> None:
         """Add bytes that are the same in all frames."""
-        if self._pieces and isinstance(self._pieces[-1], _Literal):
+        if self._pieces and self._pieces[-1].is_literal:
             raw = self._pieces.pop().raw + raw
-        self._pieces.append(_Literal(raw))
+        self._pieces.append(_Piece(raw, is_literal=True))
 
     def skip(self, size: int) -> None:
         """Add `size` bytes whose content is ignored."""
-        self._pieces.append(_Regex(_any(size)))
+        self._pieces.append(_Piece(_any(size)))
 
     def fixed(self, size: int) -> int:
         """Add a group of `size` bytes."""
@@ -47,15 +55,13 @@ class Pattern:
 
     def one_of(self, regex: bytes) -> int:
         """Add a group for a regex of fixed length."""
-        self._pieces.append(_Regex(b"(%b)" % regex))
-        self.groups += 1
-        return self.groups - 1
+        return self._group(_Piece(b"(%b)" % regex))
 
     def sized(self, width: int, least: int = 0) -> int:
         """Add a group for a size of `width` bytes, and another for the content of that size."""
-        number = self._size(width)
-        self._pieces.append(_Content(b"." * least))
-        self.groups += 1
+        self.sizes.append((self.groups, width))
+        number = self.fixed(width)
+        self._group(_Piece(b"." * least, is_content=True))
         return number
 
     def last(self, codes: Collection[int]) -> int:
@@ -63,53 +69,26 @@ class Pattern:
 
         Sizes with and without a constructor must not be confused: these have width 0 in `sizes`.
         """
-        heads = b"|".join(
-            re.escape(bytes((one,))) + b"." * (4 if one & 0x10 else 1) for one in codes
-        )
         self.sizes.append((self.groups, 0))
-        number = self.one_of(heads)
+        heads = [re.escape(bytes((code,))) + b"." * (4 if code & 0x10 else 1) for code in codes]
+        number = self.one_of(b"|".join(heads))
         self.one_of(b".*+")
         return number
 
-    def _size(self, width: int) -> int:
-        self.sizes.append((self.groups, width))
-        return self.fixed(width)
-
     def regex(self) -> bytes:
         """Return the regex, to be compiled with `re.DOTALL`."""
-        following = [*self._pieces[1:], _Literal(b"")]
-        return b"".join(map(_spelled, self._pieces, following))
+        following = [*self._pieces[1:], _Piece(b"")]
+        return b"".join(map(_regex, self._pieces, following))
+
+    def _group(self, piece: _Piece) -> int:
+        self._pieces.append(piece)
+        self.groups += 1
+        return self.groups - 1
 
 
-class _Regex:
-    """Piece that is a regex already."""
-
-    def __init__(self, spelled: bytes) -> None:
-        self.raw = spelled
-
-
-class _Literal:
-    """Piece of literal bytes."""
-
-    def __init__(self, raw: bytes) -> None:
-        self.raw = raw
-
-
-class _Content:
-    """Piece that extends to the next literal."""
-
-    def __init__(self, first: bytes) -> None:
-        self.raw = first
-
-
-_Piece = _Regex | _Literal | _Content
-
-
-def _spelled(piece: _Piece, following: _Piece) -> bytes:
-    if isinstance(piece, _Literal):
-        return re.escape(piece.raw)
-    if isinstance(piece, _Regex):
-        return piece.raw
+def _regex(piece: _Piece, following: _Piece) -> bytes:
+    if not piece.is_content:
+        return re.escape(piece.raw) if piece.is_literal else piece.raw
     stop, rest = following.raw[:1], following.raw[1:]
     others = rb"[^\x%02x]*+" % ord(stop)
     if not rest:

@@ -4,30 +4,41 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from eventhub_checkpoints.receive.arrow.plan import CLOSE_TIMEOUT, Reading
-from eventhub_checkpoints.receive.parallel_reader import SideBySide
+import pyarrow as pa
+
+from eventhub_checkpoints.receive.arrow.plan import CLOSE_TIMEOUT, ReadRequest
+from eventhub_checkpoints.receive.batches import ParallelReader
 from eventhub_checkpoints.receive.ranges import OffsetRange
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T")
 
 IS_ASYNC = True
 
 
+class ArrowExport:
+    """Nothing: Arrow's own readers are synchronous, so `to_reader` exists only there."""
+
+    __slots__ = ()
+
+
 class Source:
     """Ranges read concurrently, for the tasks of one loop."""
 
-    def __init__(self, reading: Reading, ranges: Sequence[OffsetRange]) -> None:
-        self._news = asyncio.Event()
+    def __init__(self, request: ReadRequest, ranges: Sequence[OffsetRange]) -> None:
+        news = self._news = asyncio.Event()
         self._is_closed = False
-        at_once, tell = reading.partitions_at_once, telling(self._news)
-        self._threads = SideBySide(reading.address, ranges, reading.settings, at_once, tell)
+        at_once, loop = request.partitions_at_once, asyncio.get_running_loop()
 
-    async def next(self) -> "pa.RecordBatch | None":
+        def notify() -> None:
+            # A closed loop has no waiting tasks.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(news.set)
+
+        self._threads = ParallelReader(request.address, ranges, request.settings, at_once, notify)
+
+    async def next(self) -> pa.RecordBatch | None:
         """Return the next batch of any range; cancelling a waiting task loses no batch."""
         while not (self._threads.is_ready or self._is_closed):
             self._news.clear()
@@ -37,7 +48,7 @@ class Source:
         return None if self._is_closed else self._threads.next()
 
     def abandon(self) -> None:
-        """Tell all threads to end soon; may be called from any thread."""
+        """Request all threads to end soon; may be called from any thread."""
         self._threads.stop()
 
     async def close(self) -> None:
@@ -81,33 +92,21 @@ class Once(Generic[T]):
             await asyncio.wait([self._work])
 
 
-def telling(news: asyncio.Event) -> Callable[[], None]:
-    """Return a function that sets an event of this loop from any thread."""
-    loop = asyncio.get_running_loop()
-
-    def tell() -> None:
-        # A closed loop has no waiting tasks.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(news.set)
-
-    return tell
-
-
 async def call(function: Callable[..., T], *args: object) -> T:
     """Call the function in a thread that delays neither cancellation nor the program's exit.
 
     `asyncio.to_thread` would delay the exit: the loop waits for its threads when it ends.
     """
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[T] = loop.create_future()
+    future: asyncio.Future[T] = loop.create_future()
 
     def settle(result: T | None, error: Exception | None) -> None:
-        if answer.done():  # cancelled
+        if future.done():  # cancelled
             return
         if error is not None:
-            answer.set_exception(error)
+            future.set_exception(error)
         else:
-            answer.set_result(result)  # type: ignore[arg-type]
+            future.set_result(result)  # type: ignore[arg-type]
 
     def work() -> None:
         result, failure = None, None
@@ -119,4 +118,4 @@ async def call(function: Callable[..., T], *args: object) -> T:
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=work, name="read-batches", daemon=True).start()
-    return await answer
+    return await future

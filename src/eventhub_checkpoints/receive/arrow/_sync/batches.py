@@ -1,28 +1,28 @@
 # Derived from _async/batches.py by tools/unasync.py; edit that file.
-"""Batches of a hub, and the commit of the positions that were handed out."""
+"""A hub as Arrow batches, and the commit of the positions that were handed out."""
 
 import logging
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import pyarrow as pa
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.client_check import IterationGuard
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
-from eventhub_checkpoints.receive.arrow._sync.source import IS_ASYNC, Once, Source, call
-from eventhub_checkpoints.receive.arrow.plan import (
-    NO_STORE,
-    NO_STORE_TO_MISS,
-    ONE_TABLE,
-    Positions,
-    Reading,
-    checked_store,
-    checkpoint,
-    stale_count,
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.arrow import plan
+from eventhub_checkpoints.receive.arrow._sync.source import (
+    IS_ASYNC,
+    ArrowExport,
+    Once,
+    Source,
+    call,
 )
-from eventhub_checkpoints.receive.columns import SCHEMA
-from eventhub_checkpoints.receive.read_plan import without_checkpoints
+from eventhub_checkpoints.receive.batches import SCHEMA
+from eventhub_checkpoints.receive.ranges import ReadSettings
+from eventhub_checkpoints.receive.read_plan import Missing, Where, without_checkpoints
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
 from eventhub_checkpoints.stores._sync.abilities import ListsScopes
@@ -30,27 +30,77 @@ from eventhub_checkpoints.stores._sync.abilities import ListsScopes
 _LOGGER = logging.getLogger(__name__)
 
 
-class HubBatches(IterationGuard):
+def read_batches(
+    hub: str | Address,
+    scope: Scope | None = None,
+    store: CheckpointStore | str | Mapping[str, Any] | None = None,
+    *,
+    partition_ids: Iterable[str | int] | None = None,
+    start: Where | Mapping[str, Where] = "earliest",
+    until: Where | Mapping[str, Where] = "latest",
+    partitions_at_once: int = 4,
+    settings: ReadSettings = plan.DEFAULT_SETTINGS,
+    missing: Missing = "start",
+) -> "Batches":
+    """Read a hub from its checkpoints, or `start`, up to its current end.
+
+    Nothing is requested or received before the first batch is requested. The ranges are fixed at
+    that moment: reading ends there, even if more events arrive meanwhile. To read those, call it
+    again; with a store it continues after the committed positions.
+
+    Args:
+        hub: a connection string, or a `HubAddress` for anything else that the official client
+            accepts, such as a credential of azure-identity.
+        scope: the scope of the checkpoints. With a connection string also the consumer group,
+            and the hub if the string names none. Default: the hub's own names, and `$Default`.
+        store: where the checkpoints are: a store of the same kind, sync or async, whose tables
+            exist, or what `open_store` accepts, which is then closed with the batches. Default:
+            none.
+        partition_ids: default: all partitions of the hub.
+        start: where a partition without a checkpoint begins: `"earliest"`, `"latest"`, a datetime
+            with a zone, the sequence number of the first event to read, an `EventPosition`, or a
+            dict of these by partition id. From `"latest"` nothing is read, and a commit saves
+            that end.
+        until: the first event of each partition that is *not* read, in the same forms.
+        partitions_at_once: how many partitions are read concurrently, each over a separate
+            connection. Memory use is that of as many tasks, see `ReadSettings.prefetch`, plus
+            one batch for each.
+        settings: how each partition is read. `fail_on_data_loss=False` continues after a warning
+            where events have expired.
+        missing: `"error"` refuses a partition that has had events and has no checkpoint, which may
+            be a misspelt `scope`. By default it begins at `start`; where the store has no
+            checkpoint of the scope at all, a warning is logged.
+
+    Raises:
+        ConfigurationError: an argument is unusable. No message shows a connection string.
+    """
+    request = plan.ReadRequest.checked(
+        hub, scope, partition_ids, start, until, partitions_at_once, settings, missing
+    )
+    return Batches(request, store)
+
+
+class Batches(ArrowExport, IterationGuard):
     """Batches of a hub, each from one partition; the batches of a partition come in order.
 
-    They can be iterated once.
+    An iterator that several threads, or several tasks of one loop, may share. It can be read once.
 
     Attributes:
-        schema: the nine columns.
+        schema: the columns of the Spark source.
     """
 
     schema: pa.Schema = SCHEMA
     twin = "read_batches"
 
-    def __init__(self, reading: Reading, store: Any) -> None:
-        if reading.missing == "error" and store is None:
-            raise ConfigurationError(NO_STORE_TO_MISS)
-        self._reading = reading
+    def __init__(self, request: plan.ReadRequest, store: Any) -> None:
+        if request.missing == "error" and store is None:
+            raise ConfigurationError(plan.NO_STORE_FOR_MISSING)
+        self._request = request
         self._owns_store = isinstance(store, str | Mapping)
         self._store = (
-            open_store(store) if self._owns_store else checked_store(store, is_async=IS_ASYNC)
+            open_store(store) if self._owns_store else plan.checked_store(store, is_async=IS_ASYNC)
         )
-        self._positions = Positions()
+        self._positions = plan.Positions()
         self._opening: Once[Source] = Once()
         self._source: Source | None = None
         self._is_taken = False
@@ -65,7 +115,7 @@ class HubBatches(IterationGuard):
         Raises:
             ConfigurationError: there is no such hub, consumer group or partition, access is
                 refused, or a range ends before it begins.
-            DataLossError: wanted events are not in the hub.
+            DataLossError: events of the ranges are not in the hub.
             HubUnavailableError: the hub did not answer, did not deliver the events it holds, or
                 another receiver holds a partition by its owner level.
             StoreError: the checkpoints could not be read.
@@ -96,20 +146,22 @@ class HubBatches(IterationGuard):
                 saved.
         """
         if self._store is None:
-            raise ConfigurationError(NO_STORE)
+            raise ConfigurationError(plan.NO_STORE)
+        scope = self._request.scope
         saved: dict[str, int] = {}
         refused: StaleCheckpointError | None = None
-        for partition, place in self._positions.unsettled().items():
-            before = stale_count(self._store)
-            row = checkpoint(self._reading.scope, partition, place)
+        for partition, position in self._positions.unsettled().items():
+            before = plan.stale_count(self._store)
+            # As the SDK builds it; the offset is None where the transport has none.
+            row = {**scope.as_dict(), "partition_id": partition, **position._asdict()}
             try:
                 self._store.update_checkpoint(row)
             except StaleCheckpointError as error:
                 refused = error
             else:
-                if stale_count(self._store) == before:
-                    saved[partition] = place.sequence_number
-            self._positions.settled[partition] = place
+                if plan.stale_count(self._store) == before:
+                    saved[partition] = position.sequence_number
+            self._positions.settled[partition] = position
         if refused:
             raise refused
         return saved
@@ -121,7 +173,7 @@ class HubBatches(IterationGuard):
             ConfigurationError: `to_table` was called before: a second table would be empty.
         """
         if self._is_taken:
-            raise ConfigurationError(ONE_TABLE)
+            raise ConfigurationError(plan.ONE_TABLE)
         self._is_taken = True
         batches = []
         for batch in self:
@@ -150,12 +202,12 @@ class HubBatches(IterationGuard):
         return None if self._is_closed else self._source
 
     def _open(self) -> Source:
-        reading = self._reading
+        request = self._request
         stored = self._checkpoints() if self._store is not None else {}
-        needed = reading.scope if reading.missing == "error" else None
-        plan = call(reading.wanted.plan, reading.address, stored, reading.settings, needed)
-        self._positions.handed_out.update(plan.passed)
-        source = self._source = Source(reading, plan.ranges)
+        needed = request.scope if request.missing == "error" else None
+        planned = call(request.plan.resolve, request.address, stored, request.settings, needed)
+        self._positions.handed_out.update(planned.passed)
+        source = self._source = Source(request, planned.ranges)
         if self._is_closed:
             # Closed by a caller that did not wait for the plan, so there was no source to stop yet.
             source.abandon()
@@ -165,16 +217,16 @@ class HubBatches(IterationGuard):
 
     def _checkpoints(self) -> dict[str, Any]:
         """Return the checkpoints by partition id; log or raise why there may be none."""
-        reading = self._reading
-        rows = self._store.list_checkpoints(*reading.scope)
+        scope = self._request.scope
+        rows = self._store.list_checkpoints(*scope)
         if not rows:
-            sentence = without_checkpoints(reading.scope, self._held_scopes())
-            if reading.missing == "error":
-                raise ConfigurationError(sentence)
-            _LOGGER.warning("%s (its partitions begin as start= says)", sentence)
+            message = without_checkpoints(scope, self._stored_scopes())
+            if self._request.missing == "error":
+                raise ConfigurationError(message)
+            _LOGGER.warning("%s (its partitions begin at the position in start=)", message)
         return {row["partition_id"]: row for row in rows}
 
-    def _held_scopes(self) -> list[Scope] | None:
+    def _stored_scopes(self) -> list[Scope] | None:
         """Return the scopes in the store; None where it cannot list them."""
         if not isinstance(self._store, ListsScopes):
             return None

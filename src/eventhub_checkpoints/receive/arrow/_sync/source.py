@@ -5,8 +5,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from eventhub_checkpoints.receive.arrow.plan import CLOSE_TIMEOUT, Reading
-from eventhub_checkpoints.receive.parallel_reader import SideBySide
+import pyarrow as pa
+
+from eventhub_checkpoints.receive.arrow.plan import CLOSE_TIMEOUT, ReadRequest
+from eventhub_checkpoints.receive.batches import ParallelReader
 from eventhub_checkpoints.receive.ranges import OffsetRange
 
 T = TypeVar("T")
@@ -14,15 +16,29 @@ T = TypeVar("T")
 IS_ASYNC = False
 
 
-class Source(SideBySide):
+class ArrowExport:
+    """Arrow stream: `pyarrow.table`, `polars.DataFrame` and DuckDB queries accept it directly."""
+
+    schema: pa.Schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return all remaining batches as an Arrow reader; they are received as it is read."""
+        return pa.RecordBatchReader.from_batches(self.schema, self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export an Arrow stream, for libraries that use the Arrow C stream interface."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+class Source(ParallelReader):
     """Ranges read concurrently."""
 
-    def __init__(self, reading: Reading, ranges: Sequence[OffsetRange]) -> None:
-        at_once = reading.partitions_at_once
-        super().__init__(reading.address, ranges, reading.settings, at_once)
+    def __init__(self, request: ReadRequest, ranges: Sequence[OffsetRange]) -> None:
+        at_once = request.partitions_at_once
+        super().__init__(request.address, ranges, request.settings, at_once)
 
     def abandon(self) -> None:
-        """Tell all threads to end soon, without waiting."""
+        """Request all threads to end soon, without waiting."""
         self.stop()
 
     def close(self) -> None:

@@ -6,14 +6,14 @@ import time
 import pytest
 
 from eventhub_checkpoints.receive import Address, OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.amqp.decoder.columns import Columns, TextMaps
-from eventhub_checkpoints.receive.parallel_reader import (
+from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.batches import (
     STOP_CHECK,
-    SideBySide,
+    ParallelReader,
     StoppableStream,
     StoppedError,
 )
-from eventhub_checkpoints.receive.stream import Stream
+from eventhub_checkpoints.receive.columns import Columns, TextMaps
 
 TENS = ReadSettings(rows_per_batch=10)
 
@@ -32,12 +32,14 @@ class Numbers(Stream):
         nothing = [None] * 10
         empty = [0] * 11
         return Columns(
-            numbers,
-            [b""] * 10,
-            [str(number) for number in numbers],
-            *(nothing, nothing, nothing),
-            TextMaps(empty),
-            TextMaps([*empty]),
+            numbers=numbers,
+            bodies=[b""] * 10,
+            offsets=[str(number) for number in numbers],
+            enqueued=nothing,
+            publishers=nothing,
+            partition_keys=nothing,
+            properties=TextMaps(empty),
+            systems=TextMaps([*empty]),
         )
 
     def close(self) -> None:
@@ -99,7 +101,7 @@ def drained(reading):
 @pytest.mark.parametrize(("count", "at_once"), [(1, 4), (5, 1), (5, 2), (3, 8)])
 def test_all_ranges_are_read_and_no_more_at_once_than_allowed(count, at_once):
     address = OfNumbers()
-    batches = drained(SideBySide(address, ranges(count, 100), TENS, at_once))
+    batches = drained(ParallelReader(address, ranges(count, 100), TENS, at_once))
     found: dict[str, list[int]] = {}
     for batch in batches:
         found.setdefault(batch["partition"][0].as_py(), []).extend(
@@ -111,7 +113,7 @@ def test_all_ranges_are_read_and_no_more_at_once_than_allowed(count, at_once):
 
 
 def test_nothing_to_read_ends_at_once():
-    reading = SideBySide(OfNumbers(), [], TENS, 4)
+    reading = ParallelReader(OfNumbers(), [], TENS, 4)
     assert reading.is_ready
     assert reading.next() is None
 
@@ -119,7 +121,7 @@ def test_nothing_to_read_ends_at_once():
 def test_who_does_not_read_is_waited_for():
     """At most `at_once` batches wait in the inbox, and each thread has one more in its hands."""
     address = OfNumbers()
-    reading = SideBySide(address, ranges(3, 10_000), TENS, 3)
+    reading = ParallelReader(address, ranges(3, 10_000), TENS, 3)
     assert settled(lambda: address.asked >= 4)
     time.sleep(0.2)
     assert address.asked <= 3 + 3
@@ -132,9 +134,9 @@ def test_who_does_not_read_is_waited_for():
     assert address.open == 0
 
 
-def test_news_are_told_whenever_the_next_answer_is_there():
+def test_the_callback_is_called_whenever_a_batch_is_ready():
     news = threading.Semaphore(0)
-    reading = SideBySide(OfNumbers(), ranges(2, 50), TENS, 2, on_news=news.release)
+    reading = ParallelReader(OfNumbers(), ranges(2, 50), TENS, 2, on_news=news.release)
     batches = []
     while news.acquire(timeout=5):
         if not reading.is_ready:
@@ -149,7 +151,7 @@ def test_news_are_told_whenever_the_next_answer_is_there():
 def test_an_error_comes_once_after_what_was_read_and_ends_all():
     address = OfNumbers()
     wanted = [*ranges(1, 50), OffsetRange("13", 0, 50), *ranges(3, 50, first=20)]
-    reading = SideBySide(address, wanted, TENS, 1)
+    reading = ParallelReader(address, wanted, TENS, 1)
     assert [reading.next().num_rows for _ in range(5)] == [10] * 5
     with pytest.raises(ValueError, match="13 breaks"):
         reading.next()
@@ -159,7 +161,7 @@ def test_an_error_comes_once_after_what_was_read_and_ends_all():
 
 def test_stopping_throws_away_what_nobody_took_and_ends_a_wait():
     address = OfNumbers()
-    reading = SideBySide(address, ranges(4, 1000), TENS, 2)
+    reading = ParallelReader(address, ranges(4, 1000), TENS, 2)
     assert settled(lambda: reading.is_ready)
     reading.stop()
     reading.join(5)
@@ -180,7 +182,7 @@ def test_a_silent_stream_looks_often_whether_anybody_reads_and_keeps_its_time():
 
 
 class Ending(Stream):
-    """One that delivers nothing: first it passes over a gap, and then it tells that it is over."""
+    """Delivers nothing: first it skips a gap, and then it reports that it is over."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -201,7 +203,7 @@ class Ending(Stream):
         pass
 
 
-def test_what_a_stream_tells_without_events_is_told_at_once():
+def test_a_position_without_events_is_passed_on_at_once():
     ending = Ending()
     stream = StoppableStream(ending, threading.Event())
     began = time.monotonic()
@@ -210,10 +212,10 @@ def test_what_a_stream_tells_without_events_is_told_at_once():
     assert time.monotonic() - began < 10
 
 
-def test_a_stopped_address_opens_nothing_more():
+def test_a_stopped_reader_opens_no_stream():
     address = OfNumbers()
-    reading = SideBySide(address, ranges(1, 20), TENS, 1)
+    reading = ParallelReader(address, ranges(1, 20), TENS, 1)
     drained(reading)
     reading.stop()
     with pytest.raises(StoppedError):
-        reading._address.open_stream("0", 0, 10, TENS)
+        reading._open_stream("0", 0, 10, TENS)

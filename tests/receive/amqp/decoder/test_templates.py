@@ -1,4 +1,4 @@
-"""Learned layouts: that they are used, and that nothing depends on whether they are."""
+"""Learned templates: that they are used, and that nothing depends on whether they are."""
 
 import gc
 import time
@@ -12,7 +12,7 @@ from eventhub_checkpoints.amqp.encode import encode_described
 from eventhub_checkpoints.amqp.messages import Properties, section
 from eventhub_checkpoints.amqp.types import Symbol
 from eventhub_checkpoints.receive.amqp.decoder import CodecError, learning
-from eventhub_checkpoints.receive.amqp.decoder.shapes import shape_of
+from eventhub_checkpoints.receive.amqp.decoder.templates import template_of
 
 KNOWN = 200
 
@@ -28,7 +28,7 @@ def feed(link, payloads, first=1000):
     link.feed(b"".join(raw))
 
 
-def test_events_of_one_layout_are_learned_at_the_second(link):
+def test_events_of_one_template_are_learned_at_the_second(link):
     numbers = [*range(10**6, 10**6 + KNOWN)]
     feed(link, [*map(payload, numbers)])
     assert link.generic == 2
@@ -37,7 +37,7 @@ def test_events_of_one_layout_are_learned_at_the_second(link):
     assert texts(columns.offsets) == [str(number * 10) for number in numbers]
 
 
-def test_layouts_that_alternate_keep_the_order(link):
+def test_templates_that_alternate_keep_the_order(link):
     made = [
         payload(
             number,
@@ -59,7 +59,7 @@ def test_layouts_that_alternate_keep_the_order(link):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_row_of_a_layout_is_the_row_of_the_generic_way(link, seed):
+def test_a_row_of_a_template_is_the_row_of_the_generic_way(link, seed):
     content, numbers = Random(seed), range(10**6, 10**6 + 40)
     made = [Spelling(Random(seed), content, exotic=True).event(number) for number in numbers]
     feed(link, made)
@@ -88,7 +88,7 @@ def test_a_value_that_holds_what_follows_it_is_read_whole(link):
     assert found.bodies[-2:] == [b"x", b"body"]
 
 
-def test_several_data_sections_behind_a_known_layout_are_joined(link):
+def test_several_data_sections_behind_a_known_template_are_joined(link):
     one = payload(1, b"x")
     feed(link, [one, one, one, one + section(0x75, b"y"), one])
     found = link.take()
@@ -104,7 +104,7 @@ def test_rows_before_one_that_is_found_unreadable_late_stay(link):
     assert len(link.take()) == 20
 
 
-def test_ids_of_rows_that_a_layout_misread_are_not_lost(link):
+def test_ids_of_rows_that_a_template_misread_are_not_lost(link):
     one = payload(1, b"x")
     raw = [one] * 5 + [one + section(0x75, b"y")] + [one] * 5
     for number, each in enumerate(raw, 1000):
@@ -145,7 +145,7 @@ def fix_map(raw):
     return raw[:at] + bytes((end - at - 1,)) + raw[at + 1 :]
 
 
-def test_layouts_are_bounded(link):
+def test_templates_are_bounded(link):
     for number in range(3):
         feed(
             link,
@@ -158,34 +158,34 @@ def test_layouts_are_bounded(link):
         )
     found = link.take()
     assert len(found) == 3 * 2500
-    layouts = link._layouts
-    assert learning.FEW <= len(layouts) <= learning.MAX_LAYOUTS
-    assert len(layouts._heads) == learning.MAX_HEADS
-    assert len(layouts._sighted) <= learning.MAX_SIGHTED + 2
+    templates = link._templates
+    assert learning.FEW <= len(templates) <= learning.MAX_TEMPLATES
+    assert len(templates._heads) == learning.MAX_HEADS
+    assert len(templates._sighted) <= learning.MAX_SIGHTED + 2
 
 
-def test_a_layout_that_never_fits_is_not_learned_again(link):
+def test_a_template_that_never_fits_is_not_learned_again(link):
     made = [payload(1, application_properties={"a": "\x00Sux"})] * KNOWN
     feed(link, made)
     assert plain(link.take()) == plain(reference(made))
-    assert (len(link._layouts), link.halves) == (1, KNOWN - 2)
+    assert (len(link._templates), link.heads_only) == (1, KNOWN - 2)
 
 
-@pytest.mark.parametrize("bound", ["MAX_LAYOUTS", "MAX_ALIKE"])
-def test_a_layout_that_comes_to_stay_makes_room_for_itself(link, monkeypatch, bound):
+@pytest.mark.parametrize("bound", ["MAX_TEMPLATES", "MAX_ALIKE"])
+def test_a_frequent_template_replaces_a_rare_one(link, monkeypatch, bound):
     monkeypatch.setattr(learning, bound, 2)
     monkeypatch.setattr(learning, "MAX_HEADS", 1)
-    # Of one sign, where names differ late.
+    # Of one bucket key, where names differ late.
     names = ("name-a", "name-b", "name-c", "name-d")
     for name in names:
         feed(link, [payload(1, application_properties={name: "x"})] * KNOWN)
         link.take()
-    assert len(link._layouts) == 2
-    read = link.generic + link.halves
+    assert len(link._templates) == 2
+    read = link.generic + link.heads_only
     feed(link, [payload(1, application_properties={names[-1]: "x"})] * KNOWN)
-    assert link.generic + link.halves == read
+    assert link.generic + link.heads_only == read
     feed(link, [payload(1, annotations={"other": "x"})] * KNOWN)
-    assert link.generic + link.halves - read < KNOWN
+    assert link.generic + link.heads_only - read < KNOWN
 
 
 def test_of_frames_of_which_hardly_two_are_alike_the_head_is_enough(link):
@@ -198,7 +198,7 @@ def test_of_frames_of_which_hardly_two_are_alike_the_head_is_enough(link):
         for number in range(10**6, 10**6 + 5 * KNOWN)
     ]
     feed(link, made)
-    assert (link.generic, link.halves) == (2, 5 * KNOWN - 2)
+    assert (link.generic, link.heads_only) == (2, 5 * KNOWN - 2)
     assert plain(link.take()) == plain(reference(made))
 
 
@@ -214,7 +214,7 @@ def test_a_head_that_holds_what_follows_it_is_read_whole(link):
         for number, key in enumerate(keys, 1000)
     ]
     feed(link, made)
-    assert link.halves > len(keys) / 4
+    assert link.heads_only > len(keys) / 4
     assert link.generic > len(keys) / 4
     assert link.size == sum(len(b"body 1000") for _ in keys)
     first = plain(link.take(len(keys) // 2))
@@ -222,26 +222,28 @@ def test_a_head_that_holds_what_follows_it_is_read_whole(link):
     assert plain(link.take()) == plain(reference(made[len(keys) // 2 :]))
 
 
-def test_layouts_that_are_no_longer_met_are_forgotten(link, monkeypatch):
+def test_templates_that_no_longer_occur_are_forgotten(link, monkeypatch):
     monkeypatch.setattr(learning, "EPOCH", KNOWN)
     for digits in (7, 9):
         feed(link, [payload(10**digits + number) for number in range(KNOWN)])
-        assert len(link._layouts) == 1 + (digits == 9)
+        assert len(link._templates) == 1 + (digits == 9)
         link.take()
     feed(link, [payload(10**9 + number) for number in range(KNOWN)])
     link.take()
-    assert (len(link._layouts), link.generic) == (1, 4)
+    assert (len(link._templates), link.generic) == (1, 4)
 
 
-def test_few_of_the_frames_that_fit_nothing_are_looked_at(link, monkeypatch):
-    looks = []
-    monkeypatch.setattr(learning, "shape_of", lambda raw: looks.append(raw) or shape_of(raw))
+def test_few_of_the_frames_that_fit_no_template_are_analysed(link, monkeypatch):
+    analysed = []
+    monkeypatch.setattr(
+        learning, "template_of", lambda raw: analysed.append(raw) or template_of(raw)
+    )
     feed(link, [payload(1, application_properties={f"p{n}": "x"}) for n in range(100 * KNOWN)])
-    assert learning.PATIENCE < len(looks) < 3 * KNOWN
+    assert learning.PATIENCE < len(analysed) < 3 * KNOWN
 
 
 def test_a_short_frame_whose_performative_has_a_name_is_read(link):
-    """What a sign takes for a size there is a letter, and leads behind the frame's end."""
+    """What a bucket key takes for a size is a letter, and leads behind the frame's end."""
     name = b"amqp:transfer:list"
     raw = [frames_of(sequence_number_only(number), number)[0] for number in range(KNOWN)]
     for one in raw:
@@ -309,7 +311,7 @@ def test_an_annotation_that_is_only_called_offset_can_be_anything(link, value):
     [(b"\xc0\x03\x01\x54\x05", b"\xc0\x03\x02\x54\x05"), (b"\x73\0\0\0A", b"\x73\xff\0\0A")],
     ids=["list", "char"],
 )
-def test_a_value_that_is_none_is_refused_as_it_comes_and_not_as_it_is_taken(link, sound, damaged):
+def test_an_invalid_value_is_refused_on_arrival_and_not_when_it_is_taken(link, sound, damaged):
     def event(value):
         body = sized(0xA1, b"k") + value
         properties = encode_described(0x74, compound(0xC1, 2, body))
