@@ -5,9 +5,8 @@ import pytest
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition
-from eventhub_checkpoints.spark.positions.texts import connector_positions
-from eventhub_checkpoints.spark.source.limits import Limits, TaskSize
-from eventhub_checkpoints.spark.source.options import SourceOptions
+from eventhub_checkpoints.spark.position_formats import connector_positions
+from eventhub_checkpoints.spark.source.options import Limits, SourceOptions
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
 STRING = (
@@ -249,9 +248,10 @@ def test_a_rate_of_another_hub_is_refused():
         parse(maxRatesPerPartition='{"{\\"ehName\\":\\"o\\",\\"partitionId\\":0}":5}')
 
 
-def test_a_task_reads_as_many_partitions_as_told():
-    assert parse().task_size == TaskSize(1)
-    assert parse(partitionsPerTask="4").task_size == TaskSize(4)
-    assert parse(partitionsPerTask="Auto", parallelism="8").task_size == TaskSize(None, 8)
+def test_a_task_reads_as_many_partitions_as_configured():
+    assert parse().ranges_per_task == 1
+    assert parse(partitionsPerTask="4").ranges_per_task == 4
+    auto = parse(partitionsPerTask="Auto", parallelism="8")
+    assert (auto.ranges_per_task, auto.parallelism) == (None, 8)
     with pytest.raises(ConfigurationError, match=r"'many'; expected .* at least 1, or auto"):
         parse(partitionsPerTask="many")

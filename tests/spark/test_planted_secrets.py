@@ -18,9 +18,9 @@ from eventhub_checkpoints.spark import (
     parse_progress,
     starting_positions,
 )
-from eventhub_checkpoints.spark.progress.parsing import StreamOffset
+from eventhub_checkpoints.spark.offsets import StreamOffset
+from eventhub_checkpoints.spark.source.batches import starts_of
 from eventhub_checkpoints.spark.source.options import NAMES, SourceOptions
-from eventhub_checkpoints.spark.source.planning import where_to_start
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def test_no_option_of_the_source_is_echoed_with_a_secret(name, secret, transport
     def plan():
         given = {"connectionString": GOOD, "transport": transport, name: secret}
         options = SourceOptions.parse(given)
-        return options, str(options.address), where_to_start(options, {"0": HELD})
+        return options, str(options.address), starts_of(options, {"0": HELD})
 
     kind, text = shown(plan)
     assert "hidden" not in text

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from sqlalchemy import text
 
 from eventhub_checkpoints import Scope
-from eventhub_checkpoints.spark.exactly_once.foreach_batch import ExactlyOnce
+from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
 
 hub, database, scope, table, folder, stage = sys.argv[1:]
 

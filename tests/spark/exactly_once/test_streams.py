@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from sqlalchemy import text
 
-from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
+from eventhub_checkpoints.spark.staging import StagingTable
 
 DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 """Whether AvailableNow reads all that is there: before 4.2 it is one batch."""

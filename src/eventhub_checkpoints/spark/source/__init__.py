@@ -2,9 +2,8 @@
 
 - `data_source`, `stream`: PySpark's interfaces. `pyspark_api`: the differences between its
   versions.
-- `options`, `kafka_options`: the options.
-- `planning`, `limits`: ranges of a batch, and of each micro-batch within its limits.
-- `tasks`: what a Spark task reads.
+- `options`: the options.
+- `batches`: ranges of a batch, and of each micro-batch within its limits; what a task reads.
 """
 
 from eventhub_checkpoints.spark.source.data_source import EventHubSource

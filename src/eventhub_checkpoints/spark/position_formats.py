@@ -1,4 +1,4 @@
-"""Formats of positions in the JVM connector and Spark's Kafka source."""
+"""JSON of positions for the JVM connector and for Spark's Kafka source."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, is_partition_id
 
 FIELDS = ("offset", "seqNo", "enqueuedTime", "isInclusive")
-NO_SEQUENCE_NUMBER = -1
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -24,7 +23,7 @@ def connector_fields(position: EventPosition) -> dict[str, Any]:
     number = position.sequence_number
     return {
         "offset": position.offset,
-        "seqNo": NO_SEQUENCE_NUMBER if number is None else number,
+        "seqNo": -1 if number is None else number,
         "enqueuedTime": connector_time(position.enqueued_time),
         "isInclusive": position.inclusive,
     }
@@ -100,7 +99,7 @@ def read_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPos
         return EventPosition.from_enqueued_time(datetime.fromisoformat(text) + after)
     except (ValueError, TypeError, OverflowError):
         raise ConfigurationError(
-            f"{what}: {quoted(text)} is no time with a zone, such as 2026-11-21T10:00:00.123Z"
+            f"{what}: {quoted(text)} is not a time with a zone, such as 2026-11-21T10:00:00.123Z"
         ) from None  # Python's own message shows the whole string
 
 
@@ -136,9 +135,9 @@ def read_object(text: str, what: str) -> dict[str, Any]:
         value = json.loads(text)
     except ValueError as error:
         # Not chained: the original error contains the whole string.
-        raise ConfigurationError(f"{what} is no JSON: {error}") from None
+        raise ConfigurationError(f"{what} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{what} is no JSON object")
+        raise ConfigurationError(f"{what} is not a JSON object")
     return value
 
 
@@ -162,15 +161,13 @@ def kafka_offsets(
     Raises:
         ConfigurationError: Kafka has no offset for a position; the partitions are named.
     """
-    unknown = unknown_to_kafka(positions, refused)
-    if unknown:
+    if unknown := unknown_to_kafka(positions, refused):
         named = ", ".join(f"{partition} ({position})" for partition, position in unknown.items())
         raise ConfigurationError(
             f"Kafka offsets are sequence numbers, and none is known for partition {named}; pass "
-            "hub=, which is asked for it, or give missing= another position"
+            "hub= to look it up, or another position as missing="
         )
-    numbers = {partition: kafka_number(position) for partition, position in positions.items()}
-    return compact({topic: numbers})
+    return compact({topic: {key: kafka_number(position) for key, position in positions.items()}})
 
 
 def unknown_to_kafka(
@@ -208,11 +205,11 @@ def kafka_positions(text: str, topic: str, what: str) -> dict[str, EventPosition
     numbers = topics.get(topic)
     if not isinstance(numbers, dict):
         raise ConfigurationError(
-            f"{what} names no topic {quoted(topic)}; it names {quoted(', '.join(topics))}"
+            f"{what} does not name topic {quoted(topic)}; it names {quoted(', '.join(topics))}"
         )
-    if odd := [partition for partition in numbers if not is_partition_id(partition)]:
+    if invalid := [partition for partition in numbers if not is_partition_id(partition)]:
         raise ConfigurationError(
-            f"{what}: {quoted(odd[0])} is no partition; expected decimal numbers"
+            f"{what}: {quoted(invalid[0])} is not a partition; expected decimal numbers"
         )
     return {partition: kafka_position(numbers[partition], what) for partition in numbers}
 
@@ -221,7 +218,7 @@ def kafka_position(number: object, what: str) -> EventPosition:
     """Return the position for a Kafka offset."""
     if type(number) is not int or number < KAFKA_EARLIEST:
         raise ConfigurationError(
-            f"{what}: {quoted(number)} is no offset; expected -2, -1, 0, 1, ..."
+            f"{what}: {quoted(number)} is not an offset; expected -2, -1, 0, 1, ..."
         )
     if number < 0:
         return EARLIEST if number == KAFKA_EARLIEST else LATEST
