@@ -61,7 +61,7 @@ def test_an_option_like_no_other_is_answered_with_the_list():
 
 
 def test_an_option_given_twice_with_two_values_is_an_error():
-    with pytest.raises(ConfigurationError, match="consumerGroup is given twice"):
+    with pytest.raises(ConfigurationError, match="consumerGroup is set twice"):
         parse(**{"consumerGroup": "a", "eventhubs.consumerGroup": "b"})
 
 
@@ -211,9 +211,9 @@ def test_a_connection_string_of_a_namespace_needs_the_hubs_name():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "connectionString is missing; or give fullyQualifiedNamespace, eventHubName, cred"),
-        ({**BY_NAME}, "the option credential is missing beside fullyQualifiedNamespace"),
-        ({"credential": "env:X"}, "fullyQualifiedNamespace and eventHubName is missing beside"),
+        ({}, "connectionString is missing; or use fullyQualifiedNamespace, eventHubName, cred"),
+        ({**BY_NAME}, "with fullyQualifiedNamespace the option credential is missing"),
+        ({"credential": "env:X"}, "fullyQualifiedNamespace and eventHubName is missing"),
         ({"connectionString": STRING, **BY_NAME}, "connectionString or fullyQ.*, not both"),
     ],
 )

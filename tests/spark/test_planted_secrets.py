@@ -1,11 +1,12 @@
 """A secret that was pasted into the wrong option or argument comes back in no message."""
 
 import traceback
+from functools import partial
 
 import pytest
 from pyspark.errors import AnalysisException
 
-from eventhub_checkpoints import CheckpointStoreError, MemoryCheckpointStore, Scope
+from eventhub_checkpoints import CheckpointStoreError, MemoryCheckpointStore, Scope, open_store
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, PartitionProperties
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.spark import (
@@ -13,6 +14,7 @@ from eventhub_checkpoints.spark import (
     EventPosition,
     HubRanges,
     StartingPositions,
+    checkpoint_positions,
     ending_positions,
     gap_report,
     parse_progress,
@@ -39,6 +41,14 @@ PLANTED = {
 GOOD = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
 SCOPE = Scope("ns", "orders", "$Default")
 HELD = PartitionProperties("0", 0, 10, "9", None)
+
+
+@pytest.fixture(autouse=True)
+def short_timeout(monkeypatch):
+    """A store that cannot be reached is tried for a second, not for 30."""
+    impatient = partial(open_store, operation_timeout=1)
+    monkeypatch.setattr(checkpoint_positions, "open_store", impatient)
+
 
 planted = pytest.mark.parametrize("secret", PLANTED.values(), ids=PLANTED.keys())
 

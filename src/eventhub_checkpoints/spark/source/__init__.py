@@ -6,6 +6,13 @@
 - `batches`: ranges of a batch, and of each micro-batch within its limits; what a task reads.
 """
 
+from eventhub_checkpoints.errors import MissingDriverError
+
+try:
+    from pyspark.sql import datasource  # noqa: F401  (checked once, before any module here needs it)
+except ImportError as error:
+    raise MissingDriverError.of_extra("format('eventhubs')", "spark") from error
+
 from eventhub_checkpoints.spark.source.data_source import EventHubSource
 
 __all__ = ["EventHubSource"]

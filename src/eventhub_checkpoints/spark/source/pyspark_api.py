@@ -6,17 +6,12 @@ neither, and lack these classes.
 
 from dataclasses import dataclass
 
-from eventhub_checkpoints.errors import MissingDriverError
-
-try:
-    from pyspark.sql.datasource import (
-        DataSource,
-        DataSourceReader,
-        DataSourceStreamReader,
-        InputPartition,
-    )
-except ImportError as error:
-    raise MissingDriverError.of_extra("format('eventhubs')", "spark") from error
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 try:
     from pyspark.sql.streaming.datasource import (
