@@ -8,12 +8,12 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import DataLossError
 from eventhub_checkpoints.spark.source import stream
 from eventhub_checkpoints.spark.source.options import SourceOptions
-from eventhub_checkpoints.spark.source.pyspark_api import (
+from eventhub_checkpoints.spark.source.stream import (
+    EventHubStreamReader,
     ReadAllAvailable,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from eventhub_checkpoints.spark.source.stream import EventHubStreamReader
 
 
 @pytest.fixture

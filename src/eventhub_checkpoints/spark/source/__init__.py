@@ -1,7 +1,6 @@
 """`format("eventhubs")` in pure Python; importing this package needs PySpark.
 
-- `data_source`, `stream`: PySpark's interfaces. `pyspark_api`: the differences between its
-  versions.
+- `data_source`, `stream`: PySpark's interfaces, for batches and for micro-batches.
 - `options`: the options.
 - `batches`: ranges of a batch, and of each micro-batch within its limits; what a task reads.
 """

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql.datasource import InputPartition
+
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError
 from eventhub_checkpoints.receive import read_plan
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
@@ -17,7 +19,6 @@ from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.spark.checkpoint_positions import starting_positions
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source.options import Limits, SourceOptions
-from eventhub_checkpoints.spark.source.pyspark_api import InputPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa

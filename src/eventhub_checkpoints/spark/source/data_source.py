@@ -9,14 +9,11 @@ import logging
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark.source.batches import make_tasks, plan_batch, read_task
 from eventhub_checkpoints.spark.source.options import ENDINGS, LIMITS, SourceOptions
-from eventhub_checkpoints.spark.source.pyspark_api import (
-    DataSource,
-    DataSourceReader,
-    InputPartition,
-)
 from eventhub_checkpoints.spark.source.stream import EventHubStreamReader, RefusedStreamReader
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self, TypeVar, get_args
 
@@ -84,11 +85,8 @@ class SourceOptions:
     """Options of a job, checked as far as possible without the hub.
 
     Attributes:
-        address: the hub.
-        starting_position: default starting position of a partition.
-        starting_positions: by partition id.
-        ending_position: default ending position: the first event that is *not* read.
-        ending_positions: by partition id.
+        starting_position: of a partition that `starting_positions` does not name.
+        ending_position: likewise; the first event that is *not* read.
         checkpoint_store: URL of the store whose checkpoints take precedence; "" for none.
         checkpoint_group: consumer group of the checkpoints.
         missing: treatment of a partition without a checkpoint.
@@ -98,7 +96,6 @@ class SourceOptions:
         parallelism: number of tasks that run at once; None if not set. Spark does not expose it to
             the process that plans a source, so the default is the number of cores of the driver's
             machine, which is right for a local session only.
-        reading: settings for reading a range.
         names: the options that are set.
     """
 
@@ -344,16 +341,13 @@ def read_seconds(options: Options, name: str, default: float) -> float:
     """Parse a duration: seconds, or ISO 8601 as in the connector, such as `PT1M30S`."""
     if name not in options:
         return default
-    text = options[name].strip()
-    parts = DURATION.fullmatch(text)
-    if parts and any(parts.groups()):
+    text, total = options[name].strip(), 0.0
+    if (parts := DURATION.fullmatch(text)) and any(parts.groups()):
         hours, minutes, seconds = (float(part or 0) for part in parts.groups())
         total = 3600 * hours + 60 * minutes + seconds
     else:
-        try:
+        with suppress(ValueError):
             total = float(text)
-        except ValueError:
-            total = 0.0
     if not 0 < total < float("inf"):
         raise ConfigurationError(f"{name} is {quoted(text)}; expected seconds, or such as PT1M30S")
     return total

@@ -8,8 +8,10 @@ checkpoint survives a restart; there is no other state.
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import PartitionProperties
@@ -18,14 +20,33 @@ from eventhub_checkpoints.receive.read_plan import report, resolve, retained
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source import batches
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits, SourceOptions
-from eventhub_checkpoints.spark.source.pyspark_api import (
-    DataSourceStreamReader,
-    InputPartition,
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:
+    # Since 4.2 Spark passes a stream its position and a limit (admission control). Spark 4.0 and
+    # 4.1 do neither, and lack these classes.
+
+    class ReadLimit:  # type: ignore[no-redef]
+        """Limit of Spark for one batch of a stream."""
+
+    class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
+        """No limit, overriding the options."""
+
+    @dataclass
+    class ReadMaxRows(ReadLimit):  # type: ignore[no-redef]
+        """Maximum number of rows."""
+
+        max_rows: int
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Marker of a stream that can read the available events and stop."""
+
 
 if TYPE_CHECKING:
     import pyarrow as pa
