@@ -98,7 +98,7 @@ LAZY = {
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "spark.source.options": "only a job that asks for Kafka needs its client",
     "localhub.local": "only who has the client asks for the client's arguments",
-    "spark.publishing.following": "a listener is made of PySpark, and positions do without it",
+    "spark.query_follower": "a listener is made of PySpark, and positions do without it",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
 }
 """Modules and folders that import inside of a function, and why."""

@@ -19,6 +19,13 @@ PARTITION, NUMBER = "partition", "number"
 """Columns that a frame needs here: a partition id as a string, and a sequence number."""
 Numbers = dict[str, list[int]]
 
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Settings of a session that lives for seconds, and would spend most of them compiling."""
+
 
 @contextmanager
 def session(

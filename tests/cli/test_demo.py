@@ -20,7 +20,7 @@ from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.cli.azurite import Azurite
 from eventhub_checkpoints.cli.demo.command import java_version
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.spark.positions.hubs import ask_properties
+from eventhub_checkpoints.spark.hub import ask_properties
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),

@@ -5,7 +5,7 @@ import pytest
 import spark_runs
 from eventhub_checkpoints import MemoryCheckpointStore
 from eventhub_checkpoints.spark import EventPosition, StartingPositions, starting_positions
-from eventhub_checkpoints.spark.publishing.publisher import CheckpointPublisher
+from eventhub_checkpoints.spark.publisher import CheckpointPublisher
 
 EVERYTHING = {"0": [*range(10)], "1": [*range(20)], "2": [*range(30)]}
 PARTITIONS = ["0", "1", "2", "3"]

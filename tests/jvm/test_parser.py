@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition, StartingPositions
-from eventhub_checkpoints.spark.positions.texts import compact, read_positions
+from eventhub_checkpoints.spark.position_formats import compact, read_positions
 
 MOMENT = datetime(2026, 11, 21, 10, 0, 0, 123_000, UTC)
 EPOCH = datetime.fromtimestamp(0, UTC)

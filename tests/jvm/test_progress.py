@@ -11,7 +11,7 @@ from eventhub_checkpoints.spark import (
     parse_progress,
     read_spark_checkpoint,
 )
-from eventhub_checkpoints.spark.positions.ranges import by_number
+from eventhub_checkpoints.spark.positions import by_number
 
 COMMITTED = {"0": 9, "1": 19, "2": 29}
 RANGES = [OffsetRange("0", 3, 10), OffsetRange("1", 0, 20), OffsetRange("2", 29, 30)]

@@ -13,7 +13,7 @@ from eventhub_checkpoints.spark import (
     ending_positions,
     starting_positions,
 )
-from eventhub_checkpoints.spark.positions.texts import compact
+from eventhub_checkpoints.spark.position_formats import compact
 
 PARTITIONS = ["0", "1", "2", "3"]
 MILLISECOND = timedelta(milliseconds=1)

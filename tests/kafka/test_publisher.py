@@ -6,7 +6,7 @@ import spark_runs
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark import starting_positions
-from eventhub_checkpoints.spark.publishing.publisher import CheckpointPublisher
+from eventhub_checkpoints.spark.publisher import CheckpointPublisher
 
 COMMITTED = {"0": 9, "1": 19, "2": 29}
 PARTITIONS = ["0", "1", "2", "3"]

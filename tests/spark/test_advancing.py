@@ -3,9 +3,9 @@ from datetime import UTC, datetime
 import pytest
 
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
-from eventhub_checkpoints.spark.progress.parsing import StreamOffset
-from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits
-from eventhub_checkpoints.spark.source.planning import beginnings, losses, next_offset
+from eventhub_checkpoints.spark.offsets import StreamOffset
+from eventhub_checkpoints.spark.source.batches import losses, next_offset, partition_starts
+from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits
 
 ADDRESS = HubAddress("ns", "orders", "$Default", "secret")
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -25,13 +25,14 @@ def at(lost=None, initial=False, **by_partition):
 
 
 def advance(start, found, limits=NO_LIMITS, ends=None):
-    begun = beginnings(ADDRESS, start, found)
+    starts = partition_starts(ADDRESS, start, found)
     ends = ends or {one: each.next_sequence_number for one, each in found.items()}
-    return next_offset(start, begun, ends, limits)
+    return next_offset(start, starts, ends, limits)
 
 
 def said(start, found):
-    return [str(loss) for loss in losses(ADDRESS, start, found, beginnings(ADDRESS, start, found))]
+    starts = partition_starts(ADDRESS, start, found)
+    return [str(loss) for loss in losses(ADDRESS, start, found, starts)]
 
 
 def test_a_batch_ends_where_the_hub_ends():

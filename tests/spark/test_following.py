@@ -7,9 +7,12 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints.spark.publishing.following import Following
-from eventhub_checkpoints.spark.publishing.observed import newest_events, observed_offsets
-from eventhub_checkpoints.spark.publishing.outbox import LastEvent
+from eventhub_checkpoints.spark.query_follower import (
+    LastEvent,
+    QueryFollower,
+    latest_events,
+    observed_offsets,
+)
 
 QUERY, OTHER = "0000000a-0000-0000-0000-000000000000", "0000000b-0000-0000-0000-000000000000"
 RUN, OTHER_RUN = "0000000c-0000-0000-0000-000000000000", "0000000d-0000-0000-0000-000000000000"
@@ -78,7 +81,7 @@ def follow():
     def make(hub="Orders", **settings):
         put = []
         settings = {"query_name": None, "source": None} | settings
-        return Following(hub, put.append, **settings), put
+        return QueryFollower(hub, put.append, **settings), put
 
     return make
 
@@ -154,7 +157,7 @@ def test_where_no_action_has_read_the_rows_there_is_no_offset(observed):
 
 
 def test_every_place_has_its_aggregate():
-    assert newest_events(3).count("max(") == 3
+    assert latest_events(3).count("max(") == 3
 
 
 def test_the_source_is_found_by_the_hubs_name(follow):
@@ -185,7 +188,7 @@ def test_two_queries_on_one_hub_are_an_error_until_one_is_named(follow):
     following.take(progress(OURS))
     assert put == [POSITIONS]
     assert isinstance(following.problem, ConfigurationError)
-    assert f"counts and {OTHER}; say which" in str(following.problem)
+    assert f"counts and {OTHER}; choose the one to publish" in str(following.problem)
 
 
 @pytest.mark.parametrize("wanted", [OTHER, "second"])
@@ -225,7 +228,8 @@ def test_queries_on_other_things_are_left_alone_and_told_once(follow, caplog):
             following.take(progress('{"returns":{"0":5}}', query=OTHER, rows=0))
         following.take(progress(OURS))
     assert [record.message for record in caplog.records] == [
-        "query ticks reads, and none of its sources is hub 'Orders': its progress is not published"
+        "query ticks has read events, and none of its sources is hub 'Orders': its progress is "
+        "not published"
     ]
     assert put == [POSITIONS]
 
@@ -234,7 +238,7 @@ def test_nothing_is_raised_into_spark(follow):
     def broken(_):
         raise RuntimeError("unforeseen")
 
-    following = Following("Orders", broken, query_name=None, source=None)
+    following = QueryFollower("Orders", broken, query_name=None, source=None)
     following.take(progress(OURS))
     assert str(following.problem) == "unforeseen"
     following.take(None)

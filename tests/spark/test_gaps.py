@@ -6,7 +6,7 @@ from azure.eventhub import EventHubConsumerClient
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
 from eventhub_checkpoints.spark import EventPosition, StartingPositions, gap_report
-from eventhub_checkpoints.spark.positions.gaps import compare
+from eventhub_checkpoints.spark.gaps import compare
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 HELD = PartitionProperties("0", 100, 200, "9900", NOW)
@@ -62,8 +62,8 @@ def test_the_report_prints_as_a_table():
         "2          end of stream       nothing, next is 0  ok       0",
         "3          -                   100 to 199          missing  100",
         "7          sequence number 6   -                   unknown  cannot be known",
-        "expired: the hub's retention has dropped the first events that are wanted",
-        "missing: no position names the partition; the JVM connector would begin at its end",
+        "expired: the hub no longer retains the first requested events",
+        "missing: no position for the partition; the JVM connector would begin at its end",
         "unknown: the hub has no such partition",
     ]
 

@@ -2,7 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints.receive import OffsetRange
-from eventhub_checkpoints.spark.source.limits import TaskSize, events, grouped
+from eventhub_checkpoints.spark.source.batches import event_count, grouped, make_tasks
+from eventhub_checkpoints.spark.source.options import SourceOptions
 
 RANGES = st.lists(st.integers(0, 1000), max_size=40).map(
     lambda sizes: [OffsetRange(str(one), 5, 5 + size) for one, size in enumerate(sizes)]
@@ -20,20 +21,28 @@ def test_every_range_is_in_one_group_and_no_group_is_too_large(ranges, per_task)
 
 def test_large_ranges_come_into_different_tasks():
     ranges = [OffsetRange(str(one), 0, size) for one, size in enumerate([900, 800, 100, 1])]
-    assert [[events(one) for one in group] for group in grouped(ranges, 2)] == [
+    assert [[event_count(one) for one in group] for group in grouped(ranges, 2)] == [
         [900, 1],
         [800, 100],
     ]
 
 
-def test_a_task_reads_one_range_unless_told_otherwise():
-    assert TaskSize().of(32) == 1
-    assert TaskSize(5).of(32) == 5
+def ranges_of_tasks(count, **options):
+    """Sizes of the tasks for so many ranges."""
+    string = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
+    parsed = SourceOptions.parse({"connectionString": string, **options})
+    tasks = make_tasks(parsed, [OffsetRange(str(number), 0, 9) for number in range(count)])
+    return [len(task.ranges) for task in tasks]
+
+
+def test_a_task_reads_one_range_by_default():
+    assert ranges_of_tasks(32) == [1] * 32
+    assert ranges_of_tasks(32, partitionsPerTask="5") == [5] * 4 + [4] * 3
 
 
 def test_auto_leaves_one_task_for_each_core(monkeypatch):
-    assert TaskSize(None, 8).of(32) == 4
-    assert TaskSize(None, 8).of(33) == 5
-    assert TaskSize(None, 8).of(0) == 1
+    assert ranges_of_tasks(32, partitionsPerTask="auto", parallelism="8") == [4] * 8
+    assert max(ranges_of_tasks(33, partitionsPerTask="auto", parallelism="8")) == 5
+    assert ranges_of_tasks(0, partitionsPerTask="auto", parallelism="8") == []
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    assert TaskSize(None).of(32) == 16
+    assert ranges_of_tasks(32, partitionsPerTask="auto") == [16] * 2

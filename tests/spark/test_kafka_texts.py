@@ -19,14 +19,14 @@ def test_kafkas_numbers_and_its_two_words_are_read():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{", "startingPositions is no JSON"),
-        ("[]", "no JSON object"),
-        ('{"My-Hub":{"0":1}}', "names no topic 'my-hub'; it names 'My-Hub'"),
-        ('{"my-hub":5}', "names no topic 'my-hub'"),
-        ('{"my-hub":{"0":-3}}', "-3 is no offset"),
-        ('{"my-hub":{"0":"5"}}', "'5' is no offset"),
-        ('{"my-hub":{"0":true}}', "True is no offset"),
-        ('{"my-hub":{"all":5}}', "'all' is no partition"),
+        ("{", "startingPositions is not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"My-Hub":{"0":1}}', "does not name topic 'my-hub'; it names 'My-Hub'"),
+        ('{"my-hub":5}', "does not name topic 'my-hub'"),
+        ('{"my-hub":{"0":-3}}', "-3 is not an offset"),
+        ('{"my-hub":{"0":"5"}}', "'5' is not an offset"),
+        ('{"my-hub":{"0":true}}', "True is not an offset"),
+        ('{"my-hub":{"all":5}}', "'all' is not a partition"),
     ],
 )
 def test_what_kafka_would_not_take_is_refused_with_a_reason(text, complaint):

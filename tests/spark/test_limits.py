@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits, split
+from eventhub_checkpoints.spark.source.batches import limited, split
+from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits
 
 pytestmark = pytest.mark.slow
 
@@ -38,14 +39,14 @@ def test_what_is_left_is_drained_in_the_end(total, waiting, rate):
     left = {one: count % 500 for one, count in waiting.items()}
     limits = Limits(total, rate)
     for _ in range(1 + sum(left.values())):
-        taken = limits.taken(left)
+        taken = limited(limits, left)
         left = {one: count - taken[one] for one, count in left.items()}
     assert not any(left.values())
 
 
 @given(COUNTS)
 def test_without_a_limit_all_is_taken(waiting):
-    assert NO_LIMITS.taken(waiting) == waiting
+    assert limited(NO_LIMITS, waiting) == waiting
 
 
 @pytest.mark.parametrize(
@@ -60,4 +61,4 @@ def test_without_a_limit_all_is_taken(waiting):
     ],
 )
 def test_rates_go_before_the_total(limits, taken):
-    assert limits.taken({"0": 100, "1": 10, "2": 0}) == taken
+    assert limited(limits, {"0": 100, "1": 10, "2": 0}) == taken

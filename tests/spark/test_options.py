@@ -5,9 +5,8 @@ import pytest
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition
-from eventhub_checkpoints.spark.positions.texts import connector_positions
-from eventhub_checkpoints.spark.source.limits import Limits, TaskSize
-from eventhub_checkpoints.spark.source.options import SourceOptions
+from eventhub_checkpoints.spark.position_formats import connector_positions
+from eventhub_checkpoints.spark.source.options import Limits, SourceOptions
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
 STRING = (
@@ -62,7 +61,7 @@ def test_an_option_like_no_other_is_answered_with_the_list():
 
 
 def test_an_option_given_twice_with_two_values_is_an_error():
-    with pytest.raises(ConfigurationError, match="consumerGroup is given twice"):
+    with pytest.raises(ConfigurationError, match="consumerGroup is set twice"):
         parse(**{"consumerGroup": "a", "eventhubs.consumerGroup": "b"})
 
 
@@ -212,9 +211,9 @@ def test_a_connection_string_of_a_namespace_needs_the_hubs_name():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "connectionString is missing; or give fullyQualifiedNamespace, eventHubName, cred"),
-        ({**BY_NAME}, "the option credential is missing beside fullyQualifiedNamespace"),
-        ({"credential": "env:X"}, "fullyQualifiedNamespace and eventHubName is missing beside"),
+        ({}, "connectionString is missing; or use fullyQualifiedNamespace, eventHubName, cred"),
+        ({**BY_NAME}, "with fullyQualifiedNamespace the option credential is missing"),
+        ({"credential": "env:X"}, "fullyQualifiedNamespace and eventHubName is missing"),
         ({"connectionString": STRING, **BY_NAME}, "connectionString or fullyQ.*, not both"),
     ],
 )
@@ -249,9 +248,10 @@ def test_a_rate_of_another_hub_is_refused():
         parse(maxRatesPerPartition='{"{\\"ehName\\":\\"o\\",\\"partitionId\\":0}":5}')
 
 
-def test_a_task_reads_as_many_partitions_as_told():
-    assert parse().task_size == TaskSize(1)
-    assert parse(partitionsPerTask="4").task_size == TaskSize(4)
-    assert parse(partitionsPerTask="Auto", parallelism="8").task_size == TaskSize(None, 8)
+def test_a_task_reads_as_many_partitions_as_configured():
+    assert parse().ranges_per_task == 1
+    assert parse(partitionsPerTask="4").ranges_per_task == 4
+    auto = parse(partitionsPerTask="Auto", parallelism="8")
+    assert (auto.ranges_per_task, auto.parallelism) == (None, 8)
     with pytest.raises(ConfigurationError, match=r"'many'; expected .* at least 1, or auto"):
         parse(partitionsPerTask="many")

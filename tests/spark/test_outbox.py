@@ -10,7 +10,8 @@ from eventhub_checkpoints import (
     StoreAccessError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.spark.publishing.outbox import ForwardWriter, LastEvent, Outbox
+from eventhub_checkpoints.spark.publisher import BackgroundWriter, ForwardWriter
+from eventhub_checkpoints.spark.query_follower import LastEvent
 
 SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
 SOON = 10
@@ -40,7 +41,7 @@ def outbox_of():
     made = []
 
     def make(write):
-        made.append(Outbox(write, SCOPE))
+        made.append(BackgroundWriter(write, SCOPE))
         return made[-1]
 
     yield make
@@ -134,7 +135,7 @@ def test_an_outage_is_logged_once(outbox_of, caplog):
 
 
 def test_a_flush_does_not_wait_for_the_pause_to_end(outbox_of, monkeypatch):
-    monkeypatch.setattr("eventhub_checkpoints.spark.publishing.outbox.pause", lambda *_: 1000.0)
+    monkeypatch.setattr("eventhub_checkpoints.spark.publisher.pause", lambda *_: 1000.0)
     writer = Writer(StoreUnavailableError("the store is away"))
     outbox = outbox_of(writer)
     outbox.put(events(p0=1))
@@ -213,7 +214,7 @@ def test_what_is_stored_does_not_go_back(make, caplog):
     assert writer.counters["stale"] == 3
     [told] = [record.message for record in caplog.records]
     assert "checkpoint 50 of partition 0" in told
-    assert "at 100. Where the query was rewound" in told
+    assert "at 100. If the query was rewound" in told
 
 
 def test_the_same_position_is_not_written_over():

@@ -13,8 +13,8 @@ from eventhub_checkpoints.receive import (
 )
 from eventhub_checkpoints.receive.read_plan import at_hand, retained
 from eventhub_checkpoints.spark import EventPosition
+from eventhub_checkpoints.spark.source.batches import starts_of
 from eventhub_checkpoints.spark.source.options import SourceOptions
-from eventhub_checkpoints.spark.source.planning import where_to_start
 
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
 HELD = PartitionProperties("3", 100, 200, "9900", NEWEST)
@@ -112,14 +112,14 @@ def options_of(**options):
 
 def test_checkpoints_of_the_group_decide_and_nothing_is_said(store, caplog):
     options = options_of(checkpointStore=store, checkpointConsumerGroup="billing")
-    assert where_to_start(options, {"3": HELD}) == {"3": EventPosition.from_sequence_number(150)}
+    assert starts_of(options, {"3": HELD}) == {"3": EventPosition.from_sequence_number(150)}
     assert not caplog.text
 
 
 def test_a_group_without_checkpoints_is_said_once_with_those_that_have_some(store, caplog):
     options = options_of(checkpointStore=store, checkpointConsumerGroup="biling")
     found = {"3": HELD, "4": HELD}
-    assert set(where_to_start(options, found).values()) == {EventPosition.from_start_of_stream()}
+    assert set(starts_of(options, found).values()) == {EventPosition.from_start_of_stream()}
     [record] = caplog.records
     assert record.levelname == "WARNING"
     assert "no checkpoint of 'ns/orders/biling'; it holds 'ns/orders/billing'" in caplog.text
@@ -130,7 +130,7 @@ def test_missing_error_refuses_a_partition_without_a_checkpoint(store, caplog, g
     options = options_of(checkpointStore=store, checkpointConsumerGroup=group, missing="error")
     found = {"3": HELD, "4": replace(HELD, partition_id="4")}
     with pytest.raises(ConfigurationError) as raised:
-        where_to_start(options, found)
+        starts_of(options, found)
     assert f"'ns/orders/{group}'" in str(raised.value)
     assert ("it holds 'ns/orders/billing'" in str(raised.value)) == (group == "biling")
     assert ("partition 4" in str(raised.value)) == (group == "billing")
@@ -139,7 +139,7 @@ def test_missing_error_refuses_a_partition_without_a_checkpoint(store, caplog, g
 def test_missing_error_lets_a_partition_be_that_never_had_an_event(store):
     options = options_of(checkpointStore=store, checkpointConsumerGroup="billing", missing="error")
     unused = PartitionProperties("4", 0, 0, "", None)
-    assert where_to_start(options, {"3": HELD, "4": unused}) == {
+    assert starts_of(options, {"3": HELD, "4": unused}) == {
         "3": EventPosition.from_sequence_number(150),
         "4": EventPosition.from_start_of_stream(),
     }

@@ -1,11 +1,12 @@
 """A secret that was pasted into the wrong option or argument comes back in no message."""
 
 import traceback
+from functools import partial
 
 import pytest
 from pyspark.errors import AnalysisException
 
-from eventhub_checkpoints import CheckpointStoreError, MemoryCheckpointStore, Scope
+from eventhub_checkpoints import CheckpointStoreError, MemoryCheckpointStore, Scope, open_store
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, PartitionProperties
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.spark import (
@@ -13,14 +14,15 @@ from eventhub_checkpoints.spark import (
     EventPosition,
     HubRanges,
     StartingPositions,
+    checkpoint_positions,
     ending_positions,
     gap_report,
     parse_progress,
     starting_positions,
 )
-from eventhub_checkpoints.spark.progress.parsing import StreamOffset
+from eventhub_checkpoints.spark.offsets import StreamOffset
+from eventhub_checkpoints.spark.source.batches import starts_of
 from eventhub_checkpoints.spark.source.options import NAMES, SourceOptions
-from eventhub_checkpoints.spark.source.planning import where_to_start
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +41,14 @@ PLANTED = {
 GOOD = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
 SCOPE = Scope("ns", "orders", "$Default")
 HELD = PartitionProperties("0", 0, 10, "9", None)
+
+
+@pytest.fixture(autouse=True)
+def short_timeout(monkeypatch):
+    """A store that cannot be reached is tried for a second, not for 30."""
+    impatient = partial(open_store, operation_timeout=1)
+    monkeypatch.setattr(checkpoint_positions, "open_store", impatient)
+
 
 planted = pytest.mark.parametrize("secret", PLANTED.values(), ids=PLANTED.keys())
 
@@ -62,7 +72,7 @@ def test_no_option_of_the_source_is_echoed_with_a_secret(name, secret, transport
     def plan():
         given = {"connectionString": GOOD, "transport": transport, name: secret}
         options = SourceOptions.parse(given)
-        return options, str(options.address), where_to_start(options, {"0": HELD})
+        return options, str(options.address), starts_of(options, {"0": HELD})
 
     kind, text = shown(plan)
     assert "hidden" not in text

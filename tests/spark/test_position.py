@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition
-from eventhub_checkpoints.spark.positions.texts import (
+from eventhub_checkpoints.spark.position_formats import (
     compact,
     connector_fields,
     connector_positions,
@@ -162,11 +162,11 @@ def test_a_time_is_utc_and_cut_to_milliseconds():
         ('{"seqNo":100}', "offset, enqueuedTime, isInclusive missing"),
         ('{"offset":null,"seqNo":"1","enqueuedTime":null,"isInclusive":true}', "seqNo"),
         ('{"offset":null,"seqNo":1,"enqueuedTime":null,"isInclusive":"true"}', "isInclusive"),
-        ('{"offset":null,"seqNo":-1,"enqueuedTime":null,"isInclusive":true}', "no time"),
+        ('{"offset":null,"seqNo":-1,"enqueuedTime":null,"isInclusive":true}', "is not a time"),
         ('{"offset":null,"seqNo":-1,"enqueuedTime":"noon","isInclusive":true}', "'noon'"),
         ('{"offset":1,"seqNo":-1,"enqueuedTime":null,"isInclusive":true}', "offset is 1"),
-        ("[1]", "no JSON object"),
-        ("{", "no JSON: "),
+        ("[1]", "not a JSON object"),
+        ("{", "not JSON: "),
     ],
 )
 def test_what_the_connector_would_refuse_is_refused_with_a_reason(text, complaint):
@@ -184,7 +184,7 @@ def test_a_sequence_number_wins_over_the_other_fields():
     [
         (r"{\"ehName\":\"HUB\",\"partitionId\":0}", "case included"),
         (r"{\"ehName\":\"hub\",\"partitionId\":\"0\"}", "partitionId must be a number"),
-        ("0", "no JSON object"),
+        ("0", "not a JSON object"),
     ],
 )
 def test_an_entry_that_the_connector_would_ignore_is_an_error(key, complaint):

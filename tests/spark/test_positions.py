@@ -124,7 +124,7 @@ def test_a_checkpoint_with_neither_number_nor_offset_is_an_error(foreign_store):
 
 def test_a_checkpoint_of_a_partition_that_was_not_asked_for_is_reported(store, caplog):
     starting_positions(store, SCOPE, ["0"])
-    assert "partitions that were not asked for: ['2']" in caplog.text
+    assert "partitions not in partition_ids: ['2']" in caplog.text
 
 
 def test_an_aio_store_is_refused_and_not_guessed_around():

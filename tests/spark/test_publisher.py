@@ -17,8 +17,8 @@ from eventhub_checkpoints import (
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.receive import HubAddress
-from eventhub_checkpoints.spark.publishing.outbox import LastEvent
-from eventhub_checkpoints.spark.publishing.publisher import CheckpointPublisher
+from eventhub_checkpoints.spark.publisher import CheckpointPublisher
+from eventhub_checkpoints.spark.query_follower import LastEvent
 
 WAIT = 90
 """Seconds after which a query counts as stuck."""
@@ -170,7 +170,7 @@ def test_what_a_crash_kept_from_the_store_is_caught_up(spark, events, run, scope
 def test_a_folder_that_is_no_checkpoint_is_refused(url, scope, tmp_path):
     (tmp_path / "something").write_text("else")
     publisher = CheckpointPublisher(url, scope)
-    with pytest.raises(ConfigurationError, match="is no checkpoint of a streaming query"):
+    with pytest.raises(ConfigurationError, match="is not a checkpoint of a streaming query"):
         publisher.catch_up(tmp_path)
 
 

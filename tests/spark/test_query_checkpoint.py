@@ -167,7 +167,7 @@ def test_a_query_that_has_logged_nothing_has_read_nothing(query):
 
 @pytest.mark.parametrize("folder", ["", "nowhere"])
 def test_a_folder_that_is_no_checkpoint_is_an_error(tmp_path, folder):
-    with pytest.raises(ConfigurationError, match="is no checkpoint of a streaming query"):
+    with pytest.raises(ConfigurationError, match="is not a checkpoint of a streaming query"):
         read_spark_checkpoint(tmp_path / folder)
 
 
@@ -212,7 +212,7 @@ def test_spark_reads_what_its_hadoop_client_reads(spark, query, given):
     locations = {"path": str(query.path), "url": query.path.as_uri()}
     location = locations.get(given, "viewfs://elsewhere/query")
     assert read_spark_checkpoint(location, "hub", spark) == read_spark_checkpoint(query.path)
-    with pytest.raises(ConfigurationError, match="is no checkpoint"):
+    with pytest.raises(ConfigurationError, match="is not a checkpoint"):
         read_spark_checkpoint(location + "/commits", "hub", spark)
 
 
@@ -234,7 +234,7 @@ def test_what_spark_itself_writes_is_read(spark, tmp_path):
         assert json.loads((folder / "metadata").read_text())["id"] == query.id
         with pytest.raises(ConfigurationError, match="its 2 read no event hub"):
             read_spark_checkpoint(folder, "hub", spark)
-        with pytest.raises(ConfigurationError, match="no offset of an event hub"):
+        with pytest.raises(ConfigurationError, match="not an offset of an event hub"):
             read_spark_checkpoint(folder, source=1)
 
 

@@ -78,7 +78,7 @@ def test_the_columns_of_kafka_are_known(spark):
 
 
 def test_a_dataframe_without_positions_says_which_columns_tell_them(spark):
-    with pytest.raises(ConfigurationError, match="has the columns id; its ranges are told by"):
+    with pytest.raises(ConfigurationError, match="has the columns id; its ranges are"):
         ranges_of(spark.range(3))
 
 

@@ -15,14 +15,14 @@ from eventhub_checkpoints.spark import (
     StartingPositions,
     parse_progress,
 )
-from eventhub_checkpoints.spark.positions.texts import (
+from eventhub_checkpoints.spark.offsets import StreamOffset
+from eventhub_checkpoints.spark.position_formats import (
     compact,
     connector_fields,
     kafka_number,
     kafka_position,
     read_position,
 )
-from eventhub_checkpoints.spark.progress.parsing import StreamOffset
 from eventhub_checkpoints.spark.source.options import SourceOptions
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import parse_progress
-from eventhub_checkpoints.spark.progress.parsing import StreamOffset
+from eventhub_checkpoints.spark.offsets import StreamOffset
 
 pytestmark = pytest.mark.slow
 

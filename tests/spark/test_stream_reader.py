@@ -8,18 +8,18 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import DataLossError
 from eventhub_checkpoints.spark.source import stream
 from eventhub_checkpoints.spark.source.options import SourceOptions
-from eventhub_checkpoints.spark.source.pyspark_api import (
+from eventhub_checkpoints.spark.source.stream import (
+    EventHubStreamReader,
     ReadAllAvailable,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from eventhub_checkpoints.spark.source.stream import EventHubStreamReader
 
 
 @pytest.fixture
 def reader(hub, monkeypatch):
     monkeypatch.setattr(stream, "IDLE_PAUSE", 0.0)
-    monkeypatch.setattr(stream, "BELIEVE_AFTER", 0.0)
+    monkeypatch.setattr(stream, "CONFIRM_AFTER", 0.0)
 
     def make(**options):
         string = hub.connection_string("Orders")
@@ -32,7 +32,7 @@ def ranges(tasks):
     return {
         one.partition_id: (one.from_sequence_number, one.until_sequence_number)
         for task in tasks
-        for one in task.wanted
+        for one in task.ranges
     }
 
 
@@ -84,9 +84,9 @@ def test_an_idle_hub_is_left_in_peace_for_a_while(reader, monkeypatch):
     _, end = first_batch(one)
     monkeypatch.setattr(stream, "IDLE_PAUSE", 0.7)
     assert one.latestOffset(end, ReadAllAvailable()) == end
-    asked = one._asked
+    asked = one._queried_at
     one.latestOffset(end, ReadAllAvailable())
-    assert one._asked - asked >= 0.7
+    assert one._queried_at - asked >= 0.7
     one.stop()
     monkeypatch.setattr(stream, "IDLE_PAUSE", 60)
     begun = time.monotonic()
@@ -214,7 +214,7 @@ def test_partitions_are_grouped_into_tasks(reader):
     one = reader(partitionsPerTask="2")
     start, end = first_batch(one)
     tasks = one.partitions(start, end)
-    assert [[wanted.partition_id for wanted in task.wanted] for task in tasks] == [
+    assert [[each.partition_id for each in task.ranges] for task in tasks] == [
         ["0", "1"],
         ["2"],
     ]
@@ -226,6 +226,6 @@ def test_an_executor_is_sent_no_state_and_no_task_shows_a_secret(reader, hub):
     one = reader()
     start, end = first_batch(one)
     sent = pickle.loads(pickle.dumps(one))
-    assert sent._found == {}
+    assert sent._properties == {}
     secret = hub.connection_string("Orders").split("SharedAccessKey=")[1].split(";")[0]
     assert secret not in repr(one.partitions(start, end)) + repr(one._options)

@@ -2,7 +2,7 @@ import gc
 from contextlib import closing
 
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
-from eventhub_checkpoints.spark.source.tasks import COLLECT_AFTER, RangeTask, read_task
+from eventhub_checkpoints.spark.source.batches import COLLECT_AFTER, RangeTask, read_task
 
 
 def test_a_task_keeps_the_collector_away_from_events_and_brings_it_back(hub):

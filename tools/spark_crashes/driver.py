@@ -27,9 +27,6 @@ from spark_crashes.sinks import Recorder, SlowStore
 POLL_SECONDS = 0.1
 SIDE_BY_SIDE = 2
 STARTS = 5
-QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.ui.showConsoleProgress": "false"}
-"""A driver that lives for seconds would spend most of the time compiling."""
 
 Sink = Callable[[DataFrame, int], None]
 
@@ -124,9 +121,9 @@ def wait(query: StreamingQuery, job: Job) -> None:
 def run(jobs: Sequence[Job], folder: Path) -> None:
     """Run the queries until each waits to be killed, or has read what is there."""
     # The files that a killed Spark leaves behind are below the folder.
-    java = f"-Djava.io.tmpdir={folder} {QUICK_JAVA}"
+    java = f"-Djava.io.tmpdir={folder} {spark_runs.QUICK['spark.driver.extraJavaOptions']}"
     settings = {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": java}
-    with spark_runs.session(settings=QUICK | settings) as spark, ExitStack() as opened:
+    with spark_runs.session(settings=spark_runs.QUICK | settings) as spark, ExitStack() as opened:
         # Not all at once: each query starts Python processes.
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for _ in pool.map(lambda job: go_on(spark, job, opened), jobs):

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection, text
 
 from eventhub_checkpoints import Scope
-from eventhub_checkpoints.spark.exactly_once.foreach_batch import ExactlyOnce
+from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
 from eventhub_checkpoints.spark.source.data_source import COLUMNS
 from eventhub_checkpoints.sql import SqlCheckpointStore
 

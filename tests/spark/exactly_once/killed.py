@@ -5,11 +5,11 @@ import os
 import signal
 import sys
 
-from pyspark.sql import SparkSession
 from sqlalchemy import text
 
+import spark_runs
 from eventhub_checkpoints import Scope
-from eventhub_checkpoints.spark.exactly_once.foreach_batch import ExactlyOnce
+from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
 
 hub, database, scope, table, folder, stage = sys.argv[1:]
 
@@ -38,15 +38,9 @@ def run(batch, batch_id):
     die_at("behind the commit", calls)
 
 
-session = (
-    SparkSession.builder.master("local[2]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.driver.bindAddress", "127.0.0.1")
-    .config("spark.driver.host", "127.0.0.1")
-    .getOrCreate()
-)
-stream = session.readStream.format("eventhubs").options(
-    connectionString=hub, maxEventsPerTrigger="20"
-)
-query = stream.load().writeStream.foreachBatch(run)
-query.option("checkpointLocation", folder).start().awaitTermination(90)
+with spark_runs.session(settings=spark_runs.QUICK) as session:
+    stream = session.readStream.format("eventhubs").options(
+        connectionString=hub, maxEventsPerTrigger="20"
+    )
+    query = stream.load().writeStream.foreachBatch(run)
+    query.option("checkpointLocation", folder).start().awaitTermination(90)

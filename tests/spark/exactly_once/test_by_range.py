@@ -4,7 +4,7 @@ import pytest
 
 from eventhub_checkpoints import ConfigurationError, StaleCheckpointError
 from eventhub_checkpoints.spark import OffsetRange, ranges_of
-from eventhub_checkpoints.spark.exactly_once.fences import is_stored
+from eventhub_checkpoints.spark.new_rows import is_stored
 
 
 class Totals:

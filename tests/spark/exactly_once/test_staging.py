@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints.spark.exactly_once.staging import StagingTable, column_types, stage_rows
+from eventhub_checkpoints.spark.staging import StagingTable, column_types, stage_rows
 
 NAME = "results_staging"
 
@@ -82,7 +82,7 @@ def test_the_rows_of_a_task_that_ran_twice_are_moved_once(results, batch, staged
         list(stage_rows(*front, rows))  # its answer is lost
         return stage_rows(*front, rows)
 
-    monkeypatch.setattr("eventhub_checkpoints.spark.exactly_once.staging.stage_rows", twice)
+    monkeypatch.setattr("eventhub_checkpoints.spark.staging.stage_rows", twice)
     staged.sink()(batch(p0=(0, 50)), 0)
     assert results.are(p0=50)
     assert staged.rows == 0

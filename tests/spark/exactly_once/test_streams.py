@@ -1,6 +1,7 @@
 """Whole queries on a hub: they fail or are killed, and every result is there once."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from sqlalchemy import text
 
-from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
+import spark_runs
+from eventhub_checkpoints.spark.staging import StagingTable
 
 DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 """Whether AvailableNow reads all that is there: before 4.2 it is one batch."""
@@ -165,11 +167,14 @@ STAGES = {"in the transaction": 20, "behind the commit": 40}
 def killed(hub):
     """Runs queries in drivers of their own, side by side, until each has killed itself."""
 
+    path = [str(Path(spark_runs.__file__).parent), spark_runs.SOURCES]
+
     def run(given):
         running = [
             subprocess.Popen(
                 [sys.executable, KILLED, hub.connection_string("Orders"), *arguments],
                 stderr=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
             )
             for arguments in given
         ]

@@ -7,8 +7,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventhub_checkpoints import ConfigurationError, Scope, StoreUnavailableError
-from eventhub_checkpoints.spark.exactly_once.foreach_batch import ExactlyOnce
-from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
+from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
+from eventhub_checkpoints.spark.staging import StagingTable
 from eventhub_checkpoints.sql import SqlCheckpointStore
 
 SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")

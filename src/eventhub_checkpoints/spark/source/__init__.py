@@ -1,11 +1,16 @@
 """`format("eventhubs")` in pure Python; importing this package needs PySpark.
 
-- `data_source`, `stream`: PySpark's interfaces. `pyspark_api`: the differences between its
-  versions.
-- `options`, `kafka_options`: the options.
-- `planning`, `limits`: ranges of a batch, and of each micro-batch within its limits.
-- `tasks`: what a Spark task reads.
+- `data_source`, `stream`: PySpark's interfaces, for batches and for micro-batches.
+- `options`: the options.
+- `batches`: ranges of a batch, and of each micro-batch within its limits; what a task reads.
 """
+
+from eventhub_checkpoints.errors import MissingDriverError
+
+try:
+    from pyspark.sql import datasource  # noqa: F401  (checked once, before any module here needs it)
+except ImportError as error:
+    raise MissingDriverError.of_extra("format('eventhubs')", "spark") from error
 
 from eventhub_checkpoints.spark.source.data_source import EventHubSource
 

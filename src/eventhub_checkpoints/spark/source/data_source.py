@@ -9,17 +9,13 @@ import logging
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.columns import column_types
+from eventhub_checkpoints.spark.source.batches import make_tasks, plan_batch, read_task
 from eventhub_checkpoints.spark.source.options import ENDINGS, LIMITS, SourceOptions
-from eventhub_checkpoints.spark.source.planning import plan_ranges
-from eventhub_checkpoints.spark.source.pyspark_api import (
-    DataSource,
-    DataSourceReader,
-    InputPartition,
-)
 from eventhub_checkpoints.spark.source.stream import EventHubStreamReader, RefusedStreamReader
-from eventhub_checkpoints.spark.source.tasks import make_tasks, read_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +71,11 @@ class EventHubSource(DataSource):
         """
         try:
             check_columns(schema)
-            check_endless(self._parsed)
+            if endings := sorted(self._parsed.names & set(ENDINGS)):
+                raise ConfigurationError(
+                    f"{', '.join(endings)}: a stream has no end; read a batch, or leave it out and "
+                    "use .trigger(availableNow=True)"
+                )
         except ConfigurationError as error:
             return RefusedStreamReader(error)
         return EventHubStreamReader(self._parsed)
@@ -105,19 +105,6 @@ def check_columns(schema: "StructType") -> None:
         )
 
 
-def check_endless(options: SourceOptions) -> None:
-    """Refuse ending positions for a stream.
-
-    Raises:
-        ConfigurationError: an option is an ending position.
-    """
-    if ends := sorted(options.names & set(ENDINGS)):
-        raise ConfigurationError(
-            f"{', '.join(ends)}: a stream has no end; read a batch, or leave it out and use "
-            ".trigger(availableNow=True)"
-        )
-
-
 class EventHubBatchReader(DataSourceReader):
     """Reader of exact ranges, which are determined once, on the driver."""
 
@@ -131,7 +118,7 @@ class EventHubBatchReader(DataSourceReader):
             DataLossError: the job starts before the first retained event or after the end.
             ConfigurationError: a position does not match the hub.
         """
-        return make_tasks(self._options, plan_ranges(self._options))
+        return make_tasks(self._options, plan_batch(self._options))
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Read the ranges of one task, on an executor."""

@@ -8,31 +8,45 @@ checkpoint survives a restart; there is no other state.
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.read_plan import report, resolve, retained
-from eventhub_checkpoints.spark.progress.parsing import StreamOffset
-from eventhub_checkpoints.spark.source.limits import NO_LIMITS, Limits
-from eventhub_checkpoints.spark.source.options import SourceOptions
-from eventhub_checkpoints.spark.source.planning import (
-    beginnings,
-    losses,
-    next_offset,
-    where_to_start,
-)
-from eventhub_checkpoints.spark.source.pyspark_api import (
-    DataSourceStreamReader,
-    InputPartition,
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
-from eventhub_checkpoints.spark.source.tasks import make_tasks, read_task
+from eventhub_checkpoints.spark.offsets import StreamOffset
+from eventhub_checkpoints.spark.source import batches
+from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits, SourceOptions
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:
+    # Since 4.2 Spark passes a stream its position and a limit (admission control). Spark 4.0 and
+    # 4.1 do neither, and lack these classes.
+
+    class ReadLimit:  # type: ignore[no-redef]
+        """Limit of Spark for one batch of a stream."""
+
+    class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
+        """No limit, overriding the options."""
+
+    @dataclass
+    class ReadMaxRows(ReadLimit):  # type: ignore[no-redef]
+        """Maximum number of rows."""
+
+        max_rows: int
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Marker of a stream that can read the available events and stop."""
+
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +55,7 @@ IDLE_PAUSE = 1.0
 """Seconds between two requests to a hub that had no new events. Spark's default trigger polls
 every 10 ms, and each poll costs the hub a connection per partition."""
 
-BELIEVE_AFTER = 1.0
+CONFIRM_AFTER = 1.0
 """Seconds before the second request that confirms that a hub was created again: a partition that
 has just moved to another node may briefly report an older end."""
 
@@ -67,10 +81,10 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._hub = options.address.eventhub_name
         self._initial: StreamOffset | None = None
         self._planned: StreamOffset | None = None
-        self._found: Mapping[str, PartitionProperties] = {}
-        self._answer: dict[str, Any] | None = None
+        self._properties: Mapping[str, PartitionProperties] = {}
+        self._latest: dict[str, Any] | None = None
         self._target: Mapping[str, int] | None = None
-        self._asked = float("-inf")
+        self._queried_at = float("-inf")
         self._is_idle = False
         self._stopped = threading.Event()
 
@@ -89,10 +103,10 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _begin(self) -> StreamOffset:
         if self._initial is None:
-            options = self._options
-            found = self._properties()
-            wanted = where_to_start(options, found)
-            numbers = resolve(options.address, wanted, found, options.reading.operation_timeout)
+            address, timeout = self._options.address, self._options.reading.operation_timeout
+            properties = self._read_properties()
+            starts = batches.starts_of(self._options, properties)
+            numbers = resolve(address, starts, properties, timeout)
             self._initial = StreamOffset(self._hub, numbers, is_initial=True)
         return self._initial
 
@@ -115,40 +129,36 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             here = self._planned or self._begin()
         else:
             here = StreamOffset.from_json(start, self._hub)
-        self._pause()
-        self._ask(here)
-        begun = beginnings(self._options.address, here, self._found)
-        for loss in losses(self._options.address, here, self._found, begun):
+        if self._is_idle:
+            self._stopped.wait(self._queried_at + IDLE_PAUSE - time.monotonic())
+        self._query(here)
+        address, properties = self._options.address, self._properties
+        starts = batches.partition_starts(address, here, properties)
+        for loss in batches.losses(address, here, properties, starts):
             report(loss, self._options.reading)
-        end = next_offset(here, begun, self._ends(), self._limits(limit))
+        ends = self._known_ends()
+        if self._target is not None:
+            ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
+        end = batches.next_offset(here, starts, ends, self._limits(limit))
         self._is_idle = end is here
         # Byte for byte what Spark has, because it compares strings.
-        self._answer = end.to_json() if start is None or not self._is_idle else dict(start)
-        return self._answer
+        self._latest = end.to_json() if start is None or not self._is_idle else dict(start)
+        return self._latest
 
-    def _pause(self) -> None:
-        if self._is_idle:
-            self._stopped.wait(self._asked + IDLE_PAUSE - time.monotonic())
-
-    def _ask(self, here: StreamOffset) -> None:
+    def _query(self, here: StreamOffset) -> None:
         """Query the hub; repeat the query if a position is after the hub's end."""
-        self._found = self._properties(here.next)
-        if any(
-            here.next.get(one, 0) > held.next_sequence_number for one, held in self._found.items()
-        ):
-            self._stopped.wait(BELIEVE_AFTER)
-            self._found = self._properties(here.next)
-        self._asked = time.monotonic()
+        self._properties = self._read_properties(here.next)
+        if any(here.next.get(key, 0) > end for key, end in self._known_ends().items()):
+            self._stopped.wait(CONFIRM_AFTER)
+            self._properties = self._read_properties(here.next)
+        self._queried_at = time.monotonic()
 
-    def _properties(self, expected: Iterable[str] = ()) -> Mapping[str, PartitionProperties]:
+    def _read_properties(self, expected: Iterable[str] = ()) -> Mapping[str, PartitionProperties]:
         timeout = self._options.reading.operation_timeout
         return partition_properties(self._options.address, expected=expected, timeout=timeout)
 
-    def _ends(self) -> dict[str, int]:
-        ends = {one: held.next_sequence_number for one, held in self._found.items()}
-        if self._target is None:
-            return ends
-        return {one: min(end, self._target.get(one, 0)) for one, end in ends.items()}
+    def _known_ends(self) -> dict[str, int]:
+        return {key: each.next_sequence_number for key, each in self._properties.items()}
 
     def _limits(self, limit: ReadLimit | None) -> Limits:
         if isinstance(limit, ReadAllAvailable):
@@ -166,15 +176,12 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return the last known end of the hub, for the lag in a query's progress."""
-        if not self._found:
-            return None
-        ends = {one: held.next_sequence_number for one, held in self._found.items()}
-        return StreamOffset(self._hub, ends).to_json()
+        return StreamOffset(self._hub, self._known_ends()).to_json() if self._properties else None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Record the current end of the hub, at which the query stops."""
-        held = self._properties()
-        self._target = {one: each.next_sequence_number for one, each in held.items()}
+        properties = self._read_properties()
+        self._target = {key: each.next_sequence_number for key, each in properties.items()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the tasks of one batch, each with exact ranges.
@@ -187,19 +194,19 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned = after
         if dict(start) == dict(end):
             return []
-        if self._answer != dict(end):
-            self._ask(after)
+        if self._latest != dict(end):
+            self._query(after)
         options = self._options
         ranges = [
-            retained(options.address, options.reading, held, after.begin(one, before), until)
-            for one, until in after.next.items()
-            if (held := self._found.get(one))
+            retained(options.address, options.reading, held, after.begin(partition, before), end_at)
+            for partition, end_at in after.next.items()
+            if (held := self._properties.get(partition))
         ]
-        return make_tasks(options, ranges)
+        return batches.make_tasks(options, ranges)
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Read the ranges of one task, on an executor."""
-        return read_task(partition)
+        return batches.read_task(partition)
 
     def commit(self, end: Offset) -> None:
         """Do nothing: Spark calls it one batch late, and never for the last batch."""
@@ -215,22 +222,8 @@ class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, error: ConfigurationError) -> None:
         self._error = error
 
-    def initialOffset(self) -> NoReturn:  # noqa: N802
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise self._error
 
-    def latestOffset(  # noqa: N802
-        self, start: Offset | None = None, limit: ReadLimit | None = None
-    ) -> NoReturn:
-        raise self._error
-
-    def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802
-        raise self._error
-
-    def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802
-        raise self._error
-
-    def partitions(self, start: Offset, end: Offset) -> NoReturn:
-        raise self._error
-
-    def read(self, partition: InputPartition) -> NoReturn:
-        raise self._error
+    initialOffset = latestOffset = getDefaultReadLimit = _refuse  # noqa: N815
+    prepareForTriggerAvailableNow = partitions = read = _refuse  # noqa: N815

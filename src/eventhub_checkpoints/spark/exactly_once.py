@@ -12,33 +12,79 @@ from typing import TYPE_CHECKING, Any, Self
 
 from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints._shared.deadline import pause
-from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.spark.exactly_once.commit import commit, may_pass, open_sql_store
-from eventhub_checkpoints.spark.exactly_once.fences import (
-    ByRange,
-    ByRow,
-    Fence,
-    Plan,
-    Ranges,
-    RowsAsTheyAre,
+from eventhub_checkpoints.errors import (
+    ConfigurationError,
+    StaleCheckpointError,
+    StoreUnavailableError,
 )
-from eventhub_checkpoints.spark.exactly_once.staging import MAX_ROWS, Collected, Results
-from eventhub_checkpoints.spark.given import checked_scope, require_kind
-from eventhub_checkpoints.spark.positions.from_store import starting_positions
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.spark import new_rows
+from eventhub_checkpoints.spark.checkpoint_positions import Missing, starting_positions
+from eventhub_checkpoints.spark.hub import Hub
+from eventhub_checkpoints.spark.positions import StartingPositions
+from eventhub_checkpoints.spark.staging import (
+    MAX_ROWS,
+    Collected,
+    Results,
+    StagingTable,
+    open_sql_store,
+    transact,
+)
+from eventhub_checkpoints.spark.validation import checked_scope, require_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from eventhub_checkpoints.spark.exactly_once.staging import StagingTable
-    from eventhub_checkpoints.spark.positions.from_store import Missing
-    from eventhub_checkpoints.spark.positions.hub_positions import StartingPositions
-    from eventhub_checkpoints.spark.positions.hubs import Hub
+    from eventhub_checkpoints.sql import SqlCheckpointStore
     from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
 _LOGGER = logging.getLogger(__name__)
 
 TIMEOUT = 600.0
+
+Write = Callable[["Connection", Any], object]
+
+TRANSIENT = ("OperationalError", "InterfaceError", "TimeoutError")
+"""Transient errors of SQLAlchemy, such as a broken connection; a retry may succeed."""
+
+
+def commit(store: "SqlCheckpointStore", scope: Scope, plan: new_rows.Plan, write: Write) -> None:
+    """Write positions and results, and commit; on an error neither is stored.
+
+    The positions are written first, so that a batch that another query has overtaken is detected
+    before its results are written.
+
+    Raises:
+        StoreUnavailableError: another query has moved the positions since the plan was made, or
+            the database did not answer; a retry may succeed.
+        ConfigurationError: `write` has ended the transaction.
+    """
+
+    def work(connection: "Connection") -> None:
+        # Every query locks the rows in the same order, so two cannot deadlock. The writes below
+        # compare the stored sequence numbers.
+        store.read_in(connection, scope, [end.partition_id for end in plan.ends])
+        for end in plan.ends:
+            expected = plan.stored.get(end.partition_id)
+            store.write_in(connection, end, expected_sequence_number=expected)
+        # SQLAlchemy inserts one row of defaults for an empty list of rows.
+        if len(plan.results):
+            write(connection, plan.results.begin(connection))
+            if not connection.in_transaction():
+                raise ConfigurationError("write has ended the transaction; it must leave it open")
+            plan.results.end(connection)
+
+    try:
+        transact(store, work)
+    except StaleCheckpointError as stale:
+        raise StoreUnavailableError(f"{scope}: another came first: {stale}") from stale
+
+
+def may_succeed_later(store: "SqlCheckpointStore", error: Exception) -> bool:
+    """Return whether the transaction may be retried; a retry is safe if the outcome is unknown."""
+    if type(error).__name__ in TRANSIENT:
+        error = store.database.map_error(error) or error
+    return isinstance(error, StoreUnavailableError)
 
 
 class ExactlyOnce:
@@ -108,16 +154,16 @@ class ExactlyOnce:
         self,
         target: Any,
         scope: Scope,
-        write: "Callable[[Connection, Any], object]",
+        write: Write,
         *,
         transform: "Callable[[DataFrame], DataFrame] | None" = None,
-        ranges: Ranges | None = None,
-        staging: "StagingTable | None" = None,
+        ranges: new_rows.Ranges | None = None,
+        staging: StagingTable | None = None,
         max_rows: int = MAX_ROWS,
         timeout: float = TIMEOUT,
     ) -> None:
         checked_scope(scope)
-        require_kind("write", write, callable(write), "what is called with connection and rows")
+        require_type("write", write, callable(write), "a function of a connection and rows")
         if staging is not None and not isinstance(target, str):
             raise ConfigurationError("staging= needs the database's URL, which executors open")
         if not (max_rows >= 1 and timeout > 0):
@@ -129,11 +175,8 @@ class ExactlyOnce:
         self._transform, self._staging = transform, staging
         self._max_rows, self._timeout = max_rows, timeout
         self._store = open_sql_store(target)
-        self._fence: Fence = RowsAsTheyAre(scope, max_rows)
-        if ranges is not None:
-            self._fence = ByRange(scope, self._results, ranges)
-        elif transform is not None or staging is not None:
-            self._fence = ByRow(scope, self._results)
+        self._ranges = ranges
+        self._writes_rows = ranges is None and transform is None and staging is None
 
     def __repr__(self) -> str:
         return f"ExactlyOnce({self._store!r}, {self._scope})"
@@ -141,10 +184,10 @@ class ExactlyOnce:
     def starting_positions(
         self,
         partition_ids: Iterable[str | int] | None = None,
-        missing: "Missing" = "earliest",
+        missing: Missing = "earliest",
         *,
-        hub: "Hub | None" = None,
-    ) -> "StartingPositions":
+        hub: Hub | None = None,
+    ) -> StartingPositions:
         """Return where a new query begins; see the function `starting_positions`."""
         return starting_positions(self._store, self._scope, partition_ids, missing, hub=hub)
 
@@ -157,7 +200,7 @@ class ExactlyOnce:
             ConfigurationError: the batch has too many rows, or no positions.
             StoreError: the database refused the transaction, or did not answer in time.
         """
-        if self._fence.reads_once:
+        if self._writes_rows:
             return self._until_done(batch, batch_id)
         # Without this, the second job would read the source and compute the state again.
         batch.persist()
@@ -167,33 +210,37 @@ class ExactlyOnce:
             batch.unpersist()
 
     def _until_done(self, batch: "DataFrame", batch_id: int) -> None:
-        attempt, over = 0, 0.0
+        attempt, deadline = 0, 0.0
         while True:
             try:
                 plan = self._plan(batch, batch_id)
                 return None if plan is None else self._commit(plan)
             except Exception as error:
-                over = over or time.monotonic() + self._timeout
-                wait = pause(attempt, over - time.monotonic(), random.random())
-                if wait is None or not may_pass(self._store, error):
+                deadline = deadline or time.monotonic() + self._timeout
+                wait = pause(attempt, deadline - time.monotonic(), random.random())
+                if wait is None or not may_succeed_later(self._store, error):
                     raise
-                _LOGGER.warning("batch %s of %s is tried again: %s", batch_id, self._scope, error)
+                _LOGGER.warning("batch %s of %s is retried: %s", batch_id, self._scope, error)
             time.sleep(wait)
             attempt += 1
 
-    def _plan(self, batch: "DataFrame", batch_id: int) -> Plan | None:
+    def _plan(self, batch: "DataFrame", batch_id: int) -> new_rows.Plan | None:
         """Return what to write; None if nothing of the batch is new."""
         rows = self._store.list_checkpoints(*self._scope)
         stored = {row["partition_id"]: row["sequence_number"] for row in rows}
-        unknown = [partition for partition, number in stored.items() if number is None]
-        if unknown:
+        if unknown := [partition for partition, number in stored.items() if number is None]:
             raise ConfigurationError(
                 f"the checkpoint of partition {', '.join(unknown)} of {self._scope} has no "
                 "sequence number, so nothing can be compared with it; write it again with one"
             )
-        return self._fence.plan(batch, batch_id, stored)
+        if self._ranges is not None:
+            ranges = new_rows.ranges_of_batch(self._ranges, self._scope, batch, batch_id)
+            return new_rows.by_range(self._scope, stored, batch, batch_id, ranges, self._results)
+        if self._writes_rows:
+            return new_rows.unchanged(self._scope, stored, batch, self._max_rows)
+        return new_rows.by_row(self._scope, stored, batch, batch_id, self._results)
 
-    def _commit(self, plan: Plan) -> None:
+    def _commit(self, plan: new_rows.Plan) -> None:
         bounded(self._timeout, commit, self._store, self._scope, plan, self._write)
 
     def _results(self, frame: "DataFrame", batch_id: int) -> Results:
@@ -221,7 +268,7 @@ class ExactlyOnce:
         """
         if not isinstance(self._target, str):
             raise ConfigurationError(
-                "with Spark Connect ExactlyOnce runs on the server: give the database's URL"
+                "with Spark Connect ExactlyOnce runs on the server: pass the database's URL"
             )
         return {name: value for name, value in vars(self).items() if name != "_store"}
 

@@ -1,28 +1,77 @@
-"""Tracking of the committed positions of one hub, from the progress of a session's queries."""
+"""Follower of the streaming query that reads a hub, from the progress of a session's queries.
+
+The authoritative position is the end offset that Spark has committed. An observation in the same
+progress only adds the offset string, and only if it is of the very same event. An observation
+cannot be grouped, so it has one aggregate per bucket, and the number of a partition determines its
+bucket.
+"""
 
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.spark.given import require_kind
-from eventhub_checkpoints.spark.progress.parsing import (
-    by_hub,
-    end_of,
-    field,
-    parse_progress,
-    reading,
-)
-from eventhub_checkpoints.spark.publishing.observed import observed_offsets
-from eventhub_checkpoints.spark.publishing.outbox import LastEvent
+from eventhub_checkpoints.spark import offsets
+from eventhub_checkpoints.spark.validation import column_names, require_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_LOGGER = logging.getLogger(__name__)
 
-class Runs:
+OBSERVED_COLUMNS = ("partition", "sequenceNumber", "offset")
+"""With the connector's names."""
+
+LATEST = "newest"
+"""Name of the observed column."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LastEvent:
+    """Last event of a partition that a query has committed.
+
+    Attributes:
+        sequence_number: of the event.
+        offset: of the same event, an opaque string; `""` if it was not observed.
+    """
+
+    sequence_number: int
+    offset: str = ""
+
+
+def latest_events(buckets: int) -> str:
+    """Return the SQL aggregate: the last event of each of so many buckets.
+
+    The last event has the highest sequence number. If several partitions share a bucket, only one
+    of them is observed.
+    """
+    aggregates = (
+        f"max(CASE WHEN pmod(try_cast(partition AS INT), {buckets}) = {bucket} "
+        "THEN struct(sequenceNumber, offset, partition) END)"
+        for bucket in range(buckets)
+    )
+    return f"array_compact(array({', '.join(aggregates)}))"
+
+
+def observed_offsets(observed: Any) -> dict[tuple[str, int], str]:
+    """Return the offsets by partition id and sequence number, from a query's progress.
+
+    Spark returns a row of rows, Spark Connect a row of dicts, Spark 3 a dict; and a null, or
+    nothing at all, if no action has read the rows.
+    """
+    row = observed.asDict(recursive=True) if hasattr(observed, "asDict") else observed
+    events = row.get(LATEST) if isinstance(row, Mapping) else None
+    return {
+        (event["partition"], event["sequenceNumber"]): event["offset"]
+        for event in events or ()
+        if event["offset"]
+    }
+
+
+class QueryRuns:
     """Runs of a session's queries, as reported by its listener.
 
     Only one query at a time is followed: of two queries that read the same hub, one may be far
@@ -34,7 +83,7 @@ class Runs:
     """
 
     def __init__(self, query_name: str | None = None) -> None:
-        self._wanted = query_name
+        self._query_name = query_name
         self._seen: dict[str, str | None] = {}
         self._running: set[str] = set()
         self._over: set[str] = set()
@@ -55,9 +104,9 @@ class Runs:
             self._running.discard(run_id)
             self._changed.notify_all()
 
-    def is_wanted(self, query_id: str, name: str | None) -> bool:
+    def is_followed(self, query_id: str, name: str | None) -> bool:
         """Return whether this is the named query; True if no query was named."""
-        return self._wanted is None or self._wanted in (query_id, name)
+        return self._query_name is None or self._query_name in (query_id, name)
 
     def follow(self, query_id: str, run_id: str, batch_id: int) -> bool:
         """Return whether this is the newest batch reported for the query.
@@ -72,9 +121,9 @@ class Runs:
                     return False
                 if other != query_id and run in self._running:
                     raise ConfigurationError(
-                        f"two queries read the hub, {self._told(other)} and "
-                        f"{self._told(query_id)}; say which one's progress is published, with "
-                        "query_name= (a name or an id)"
+                        f"two queries read the hub, {self._label(other)} and "
+                        f"{self._label(query_id)}; choose the one to publish with query_name= (a "
+                        "name or an id)"
                     )
             self._followed = (query_id, run_id, batch_id)
             return True
@@ -86,10 +135,10 @@ class Runs:
             ConfigurationError: queries have run, but not the named one.
         """
         with self._changed:
-            if self._seen and not any(self.is_wanted(*one) for one in self._seen.items()):
+            if self._seen and not any(self.is_followed(*query) for query in self._seen.items()):
                 raise ConfigurationError(
-                    f"no query is named {quoted(self._wanted)}; there was "
-                    f"{', '.join(map(self._told, self._seen))}"
+                    f"no query is named {quoted(self._query_name)}; there was "
+                    f"{', '.join(map(self._label, self._seen))}"
                 )
 
     def wait_for_end(self, running: Iterable[str], timeout: float) -> bool:
@@ -101,14 +150,11 @@ class Runs:
             awaited = self._running - set(running)
             return self._changed.wait_for(lambda: not awaited & self._running, timeout)
 
-    def _told(self, query_id: str) -> str:
+    def _label(self, query_id: str) -> str:
         return self._seen.get(query_id) or query_id
 
 
-_LOGGER = logging.getLogger(__name__)
-
-
-class Following:
+class QueryFollower:
     """Follower of the one query that reads a hub, which passes its positions on.
 
     Nothing is raised into Spark. Ambiguous progress ends the following, because a guess could be
@@ -133,8 +179,8 @@ class Following:
         self._hub = hub
         self._put = put
         self._source = source
-        self._runs = Runs(query_name)
-        self._strangers: set[str] = set()
+        self._runs = QueryRuns(query_name)
+        self._other_queries: set[str] = set()
         self._session: SparkSession | None = None
         self._listener: Any = None
         self._is_over = False
@@ -146,25 +192,36 @@ class Following:
         Raises:
             ConfigurationError: it is attached to a session already, or `spark` is not a session.
         """
-        from eventhub_checkpoints.spark.publishing.watching import ProgressListener, Told
+        from eventhub_checkpoints.spark.listener import ProgressListener
 
         if self._session is not None:
             raise ConfigurationError(
                 f"this publisher of hub {quoted(self._hub)} is attached to a session already; one "
                 "publisher follows one query"
             )
-        require_kind("spark", spark, hasattr(spark, "streams"), "a SparkSession")
+        require_type("spark", spark, hasattr(spark, "streams"), "a SparkSession")
         self._session = spark
-        self._listener = ProgressListener(Told(self._runs.started, self.take, self._runs.ended))
+        self._listener = ProgressListener(self._runs.started, self.take, self._runs.ended)
         for query in spark.streams.active:
             self._runs.started(str(query.id), str(query.runId), query.name)
         spark.streams.addListener(self._listener)
 
     def observe(self, frame: "DataFrame", partitions: int) -> "DataFrame":
-        """Return the rows with an observation of their offsets in the query's progress."""
-        from eventhub_checkpoints.spark.publishing.watching import with_observation
+        """Return the same rows; the query's progress then has the last event of each partition.
 
-        return with_observation(frame, self._observation, partitions)
+        Raises:
+            ConfigurationError: the rows have no offsets to observe.
+        """
+        columns = column_names(frame)
+        if missing := [name for name in OBSERVED_COLUMNS if name not in columns]:
+            raise ConfigurationError(
+                f"the rows have no column {', '.join(missing)}: call observe() directly on the "
+                "output of the source. Rows of Spark's Kafka source have no offset string, so "
+                "leave observe() out there; their checkpoints have the sequence number only"
+            )
+        from pyspark.sql.functions import expr
+
+        return frame.observe(self._observation, expr(latest_events(partitions)).alias(LATEST))
 
     def take(self, progress: object) -> None:
         """Pass on the positions of the hub in a query's progress, if it has any."""
@@ -172,19 +229,20 @@ class Following:
             return
         try:
             if self._is_followed(progress):
-                self._put(self.last_events(progress))
+                self._put(self._last_events(progress))
         except Exception as error:
             self.problem = error
             _LOGGER.error("the progress of hub %s is not published: %s", self._hub, error)
 
-    def last_events(self, progress: object) -> dict[str, LastEvent]:
+    def _last_events(self, progress: object) -> dict[str, LastEvent]:
         """Return the last committed events, with their offsets if observed."""
-        metrics = field(progress, "observedMetrics")
+        metrics = offsets.field(progress, "observedMetrics")
         observed = metrics.get(self._observation) if isinstance(metrics, Mapping) else None
-        offsets = observed_offsets(observed)
+        texts = observed_offsets(observed)
+        numbers = offsets.parse_progress(progress, self._hub, source=self._source)
         return {
-            one: LastEvent(number, offsets.get((one, number), ""))
-            for one, number in parse_progress(progress, self._hub, source=self._source).items()
+            partition: LastEvent(number, texts.get((partition, number), ""))
+            for partition, number in numbers.items()
         }
 
     def collect(self, timeout: float) -> bool:
@@ -195,12 +253,12 @@ class Following:
             # Without a session, nothing more will be reported.
             _LOGGER.info("the session has ended: %s", error)
             return True
-        is_told = self._runs.wait_for_end([str(query.runId) for query in active], timeout)
+        is_reported = self._runs.wait_for_end([str(query.runId) for query in active], timeout)
         for query in active:
             if (progress := query.lastProgress) is not None:
                 self.take(progress)
         self._runs.check_named()
-        return is_told
+        return is_reported
 
     def detach(self) -> None:
         """Take no more progress, and remove the listener if the session still exists.
@@ -222,32 +280,24 @@ class Following:
             _LOGGER.info("the listener could not be removed: %s", error)
 
     def _is_followed(self, progress: object) -> bool:
-        query_id, name = str(field(progress, "id")), field(progress, "name")
-        if not self._runs.is_wanted(query_id, str(name) if name else None):
+        query_id, name = str(offsets.field(progress, "id")), offsets.field(progress, "name")
+        if not self._runs.is_followed(query_id, str(name) if name else None):
             return False
-        if not reading([by_hub(end) for end in ends_of(progress)], self._hub):
-            self._warn_once(query_id, progress)
+        sources = offsets.field(progress, "sources")
+        assert isinstance(sources, list)
+        ends = [offsets.end_offset(source) for source in sources]
+        if not offsets.sources_of_hub(ends, self._hub):
+            # A wrong hub name would publish nothing. A query without rows is exempt, because it
+            # may have no offset yet.
+            if offsets.field(progress, "numInputRows") and query_id not in self._other_queries:
+                self._other_queries.add(query_id)
+                _LOGGER.warning(
+                    "query %s has read events, and none of its sources is hub %r: its progress is "
+                    "not published",
+                    name or query_id,
+                    self._hub,
+                )
             return False
-        batch = field(progress, "batchId")
+        batch = offsets.field(progress, "batchId")
         assert isinstance(batch, int)
-        return self._runs.follow(query_id, str(field(progress, "runId")), batch)
-
-    def _warn_once(self, query_id: str, progress: object) -> None:
-        """Warn once about a query that reads other hubs: a wrong hub name would publish nothing.
-
-        A query without rows is exempt, because it may have no offset yet.
-        """
-        if field(progress, "numInputRows") and query_id not in self._strangers:
-            self._strangers.add(query_id)
-            _LOGGER.warning(
-                "query %s reads, and none of its sources is hub %r: its progress is not published",
-                field(progress, "name") or query_id,
-                self._hub,
-            )
-
-
-def ends_of(progress: object) -> list[object]:
-    """Return the end offset of each source of a query."""
-    sources = field(progress, "sources")
-    assert isinstance(sources, list)
-    return [end_of(source) for source in sources]
+        return self._runs.follow(query_id, str(offsets.field(progress, "runId")), batch)

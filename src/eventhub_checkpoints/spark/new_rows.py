@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.spark.exactly_once.staging import Collected, Results
-from eventhub_checkpoints.spark.progress.query_checkpoint import read_spark_checkpoint
+from eventhub_checkpoints.spark.query_checkpoint import read_spark_checkpoint
+from eventhub_checkpoints.spark.staging import Collected, Results
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,8 +62,8 @@ class PositionColumns:
         raise ConfigurationError(
             f"the batch has the columns {', '.join(types)}; ExactlyOnce needs partition, "
             "sequenceNumber and offset of the source in it (of Kafka's: partition and offset). "
-            "Keep them in every select, aggregate in transform=, or, where rows have no position "
-            "of their own, give ranges="
+            "Keep them in every select, aggregate in transform=, or, if rows have no position "
+            "of their own, pass ranges="
         )
 
     def newer_than(self, stored: Stored, hub: str) -> str:
@@ -95,14 +95,15 @@ class PositionColumns:
 
     def ends(self, names: Sequence[str], rows: Iterable[Any], scope: Scope) -> list[Checkpoint]:
         """Return the last position of each partition among rows with these column names."""
-        where = names.index(self.partition), names.index(self.sequence_number)
-        text = names.index(self.offset) if self.offset else None
+        partition_at = names.index(self.partition)
+        number_at = names.index(self.sequence_number)
+        offset_at = names.index(self.offset) if self.offset else None
         last: dict[str, tuple[int, str]] = {}
         for row in rows:
-            partition, number = str(row[where[0]]), row[where[1]]
+            partition, number = str(row[partition_at]), row[number_at]
             if partition not in last or number > last[partition][0]:
-                last[partition] = number, row[text] if text is not None else ""
-        return checkpoints(scope, ((one, *position) for one, position in last.items()))
+                last[partition] = number, "" if offset_at is None else row[offset_at]
+        return checkpoints(scope, ((key, *position) for key, position in last.items()))
 
 
 def sql_text(text: str) -> str:
@@ -112,10 +113,10 @@ def sql_text(text: str) -> str:
 
 def checkpoints(scope: Scope, ends: Iterable[tuple[str, int, str | None]]) -> list[Checkpoint]:
     """Return checkpoints in the order of partition ids, in which every writer locks them."""
-    found = [
-        Checkpoint(scope, partition, text or "", int(number)) for partition, number, text in ends
+    return [
+        Checkpoint(scope, partition, offset or "", int(number))
+        for partition, number, offset in sorted(ends)
     ]
-    return sorted(found, key=lambda one: one.partition_id)
 
 
 def is_stored(ranges: Sequence[OffsetRange], stored: Stored) -> bool:
@@ -126,26 +127,21 @@ def is_stored(ranges: Sequence[OffsetRange], stored: Stored) -> bool:
             position and the batch are missing.
     """
     if all(
-        stored.get(one.partition_id, NOTHING) >= one.until_sequence_number - 1 for one in ranges
+        stored.get(each.partition_id, NOTHING) >= each.until_sequence_number - 1 for each in ranges
     ):
         return True
-    for one in ranges:
-        newest = stored.get(one.partition_id)
-        if newest is not None and newest != one.from_sequence_number - 1:
-            last = one.until_sequence_number - 1
-            raise StaleCheckpointError(one.partition_id, last, newest, trouble(one, newest))
+    for each in ranges:
+        first, last = each.from_sequence_number, each.until_sequence_number - 1
+        newest = stored.get(each.partition_id, first - 1)
+        if newest != first - 1:
+            reason = (
+                f"so {newest + 1} to {first - 1} would be skipped"
+                if newest < first
+                else "and its results cannot be stored in part"
+            )
+            message = f"this batch holds {first} to {last}, {reason}; {RESTART}"
+            raise StaleCheckpointError(each.partition_id, last, newest, message)
     return False
-
-
-def trouble(one: OffsetRange, newest: int) -> str:
-    """Return the description of the mismatch, and the remedy."""
-    last = one.until_sequence_number - 1
-    held = f"this batch holds {one.from_sequence_number} to {last}"
-    if newest < one.from_sequence_number:
-        return (
-            f"{held}, so {newest + 1} to {one.from_sequence_number - 1} would be skipped; {RESTART}"
-        )
-    return f"{held}, and its results cannot be taken in part; {RESTART}"
 
 
 Ranges = str | Path | Callable[["DataFrame", int], Iterable[OffsetRange]]
@@ -170,91 +166,73 @@ class Plan:
     stored: Stored
 
 
-class Fence(Protocol):
-    """Strategy that selects what is new in a batch.
+def unchanged(scope: Scope, stored: Stored, batch: "DataFrame", max_rows: int) -> Plan | None:
+    """Select each row by its own position; the rows are the results, and are read once."""
+    columns = PositionColumns.of(dict(batch.dtypes))
+    results = Collected.of(batch.where(columns.newer_than(stored, scope.eventhub_name)), max_rows)
+    ends = columns.ends(batch.columns, results.rows, scope)
+    return Plan(results, ends, stored) if ends else None
 
-    Attributes:
-        reads_once: whether it runs a single Spark job over the batch.
+
+def by_row(
+    scope: Scope, stored: Stored, batch: "DataFrame", batch_id: int, results_of: ResultsOf
+) -> Plan | None:
+    """Select each row by its own position; the results are computed from the new rows."""
+    columns = PositionColumns.of(dict(batch.dtypes))
+    fresh = batch.where(columns.newer_than(stored, scope.eventhub_name))
+    last = fresh.selectExpr(*columns.last()).groupBy("partition").agg({"last": "max"}).collect()
+    ends = checkpoints(scope, ((partition, *end) for partition, end in last))
+    return Plan(results_of(fresh, batch_id), ends, stored) if ends else None
+
+
+def by_range(
+    scope: Scope,
+    stored: Stored,
+    batch: "DataFrame",
+    batch_id: int,
+    ranges: Iterable[OffsetRange],
+    results_of: ResultsOf,
+) -> Plan | None:
+    """Accept or skip the batch as a whole; its rows have no positions.
+
+    Raises:
+        StaleCheckpointError: it overlaps the stored positions, or leaves a gap.
+        ConfigurationError: it has results, but no range.
     """
-
-    reads_once: ClassVar[bool]
-
-    def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
-        """Return what to write; None if nothing is new."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsAsTheyAre:
-    """Selection of each row by its own position; the rows are the results, and are read once."""
-
-    reads_once: ClassVar[bool] = True
-    scope: Scope
-    max_rows: int
-
-    def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
-        """Return what to write; None if nothing is new."""
-        columns = PositionColumns.of(dict(batch.dtypes))
-        found = Collected.of(
-            batch.where(columns.newer_than(stored, self.scope.eventhub_name)), self.max_rows
+    ranges = [each for each in ranges if not each.is_empty]
+    if ranges and is_stored(ranges, stored):
+        # Spark updates the state of a query only if the batch is computed completely.
+        batch.write.format("noop").mode("overwrite").save()
+        return None
+    results = results_of(batch, batch_id)
+    if not ranges and len(results):
+        raise ConfigurationError(
+            f"batch {batch_id} has results and no input, so it is unknown whether they were stored "
+            "before; set spark.sql.streaming.noDataMicroBatches.enabled to false"
         )
-        ends = columns.ends(batch.columns, found.rows, self.scope)
-        return Plan(found, ends, stored) if ends else None
+    ends = ((each.partition_id, each.until_sequence_number - 1, "") for each in ranges)
+    return Plan(results, checkpoints(scope, ends), stored) if ranges else None
 
 
-@dataclass(frozen=True, slots=True)
-class ByRow:
-    """Selection of each row by its own position; the results are computed from the new rows."""
+def ranges_of_batch(
+    ranges: Ranges, scope: Scope, batch: "DataFrame", batch_id: int
+) -> Iterable[OffsetRange]:
+    """Return the ranges of a batch, which may be empty.
 
-    reads_once: ClassVar[bool] = False
-    scope: Scope
-    results: ResultsOf
-
-    def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
-        """Return what to write; None if nothing is new."""
-        columns = PositionColumns.of(dict(batch.dtypes))
-        fresh = batch.where(columns.newer_than(stored, self.scope.eventhub_name))
-        last = fresh.selectExpr(*columns.last()).groupBy("partition").agg({"last": "max"}).collect()
-        ends = checkpoints(self.scope, ((one, *position) for one, position in last))
-        return Plan(self.results(fresh, batch_id), ends, stored) if ends else None
-
-
-@dataclass(frozen=True, slots=True)
-class ByRange:
-    """Acceptance or rejection of the batch as a whole; its rows have no positions."""
-
-    reads_once: ClassVar[bool] = False
-    scope: Scope
-    results: ResultsOf
-    ranges: Ranges
-
-    def plan(self, batch: "DataFrame", batch_id: int, stored: Stored) -> Plan | None:
-        """Return what to write; None if the batch is stored."""
-        ranges = [one for one in self._ranges_of(batch, batch_id) if not one.is_empty]
-        if ranges and is_stored(ranges, stored):
-            # Spark updates the state of a query only if the batch is computed completely.
-            batch.write.format("noop").mode("overwrite").save()
-            return None
-        results = self.results(batch, batch_id)
-        if not ranges and len(results):
-            raise ConfigurationError(
-                f"batch {batch_id} has results and no input, so nothing tells whether they were "
-                "stored before; set spark.sql.streaming.noDataMicroBatches.enabled to false"
-            )
-        ends = ((one.partition_id, one.until_sequence_number - 1, "") for one in ranges)
-        return Plan(results, checkpoints(self.scope, ends), stored) if ranges else None
-
-    def _ranges_of(self, batch: "DataFrame", batch_id: int) -> Iterable[OffsetRange]:
-        if not isinstance(self.ranges, str | Path):
-            return self.ranges(batch, batch_id)
-        found = read_spark_checkpoint(self.ranges, self.scope.eventhub_name, batch.sparkSession)
-        done = -1 if found.batch_id is None else found.batch_id
-        if done != batch_id - 1:
-            raise ConfigurationError(
-                f"{self.ranges} ends with batch {done}, and this is batch {batch_id}; is it the "
-                "checkpointLocation of this query?"
-            )
-        if not found.pending:
-            raise ConfigurationError(
-                f"{self.ranges} does not tell where batch {batch_id} began; give ranges= a callable"
-            )
-        return found.pending
+    Raises:
+        ConfigurationError: the query's checkpoint does not have them.
+    """
+    if not isinstance(ranges, str | Path):
+        return ranges(batch, batch_id)
+    progress = read_spark_checkpoint(ranges, scope.eventhub_name, batch.sparkSession)
+    done = -1 if progress.batch_id is None else progress.batch_id
+    if done != batch_id - 1:
+        raise ConfigurationError(
+            f"{ranges} ends with batch {done}, and this is batch {batch_id}; is it the "
+            "checkpointLocation of this query?"
+        )
+    if not progress.pending:
+        raise ConfigurationError(
+            f"{ranges} does not have the start of batch {batch_id}; pass a callable as ranges="
+        )
+    return progress.pending

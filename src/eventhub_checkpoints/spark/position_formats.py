@@ -1,4 +1,4 @@
-"""Formats of positions in the JVM connector and Spark's Kafka source."""
+"""JSON of positions for the JVM connector and for Spark's Kafka source."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, is_partition_id
 
 FIELDS = ("offset", "seqNo", "enqueuedTime", "isInclusive")
-NO_SEQUENCE_NUMBER = -1
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -20,28 +19,24 @@ def compact(value: object) -> str:
 
 
 def connector_fields(position: EventPosition) -> dict[str, Any]:
-    """Return one position as the connector's four fields, in its order."""
-    number = position.sequence_number
-    return {
-        "offset": position.offset,
-        "seqNo": NO_SEQUENCE_NUMBER if number is None else number,
-        "enqueuedTime": connector_time(position.enqueued_time),
-        "isInclusive": position.inclusive,
-    }
+    """Return one position as the connector's four fields, in its order.
 
-
-def connector_time(moment: datetime | None) -> str | None:
-    """Return the millisecond before this time, with exactly three fraction digits.
-
-    The connector requests events that were enqueued *after* this time, whatever `isInclusive` is,
-    and the hub's times have milliseconds. Its lenient parser reads `.123456Z` as 123 *seconds*.
+    The connector requests events that were enqueued *after* the time, whatever `isInclusive` is,
+    and the hub's times have milliseconds: the result is the millisecond before. It has exactly
+    three fraction digits, because the connector's lenient parser reads `.123456Z` as 123 *seconds*.
 
     Source: the connector itself, `tests/jvm/test_reading.py`.
     """
-    if moment is None:
-        return None
-    moment -= MILLISECOND
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    number, time = position.sequence_number, None
+    if position.enqueued_time is not None:
+        moment = position.enqueued_time - MILLISECOND
+        time = f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    return {
+        "offset": position.offset,
+        "seqNo": -1 if number is None else number,
+        "enqueuedTime": time,
+        "isInclusive": position.inclusive,
+    }
 
 
 def connector_positions(hub: str, positions: Mapping[str, EventPosition]) -> str:
@@ -61,12 +56,9 @@ def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
     is the first event to read, whatever `isInclusive` is; and an event exactly at a time is not
     read.
 
-    Args:
-        text: the JSON, or the parsed object.
-        what: the option and partition, for errors.
-
     Raises:
-        ConfigurationError: a field is missing or has another type than the connector needs.
+        ConfigurationError: a field is missing or has another type than the connector needs; `what`
+            names the option and partition.
     """
     fields = read_object(text, what) if isinstance(text, str) else text
     missing = [name for name in FIELDS if not isinstance(fields, Mapping) or name not in fields]
@@ -86,21 +78,16 @@ def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
 
 
 def read_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPosition:
-    """Parse an ISO 8601 time with a time zone.
-
-    Args:
-        text: the time.
-        what: the option and partition, for errors.
-        after: added to the time.
+    """Parse an ISO 8601 time with a time zone, and add `after`.
 
     Raises:
-        ConfigurationError: it is not such a time.
+        ConfigurationError: it is not such a time; `what` names the option and partition.
     """
     try:
         return EventPosition.from_enqueued_time(datetime.fromisoformat(text) + after)
     except (ValueError, TypeError, OverflowError):
         raise ConfigurationError(
-            f"{what}: {quoted(text)} is no time with a zone, such as 2026-11-21T10:00:00.123Z"
+            f"{what}: {quoted(text)} is not a time with a zone, such as 2026-11-21T10:00:00.123Z"
         ) from None  # Python's own message shows the whole string
 
 
@@ -136,9 +123,9 @@ def read_object(text: str, what: str) -> dict[str, Any]:
         value = json.loads(text)
     except ValueError as error:
         # Not chained: the original error contains the whole string.
-        raise ConfigurationError(f"{what} is no JSON: {error}") from None
+        raise ConfigurationError(f"{what} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{what} is no JSON object")
+        raise ConfigurationError(f"{what} is not a JSON object")
     return value
 
 
@@ -154,23 +141,17 @@ def kafka_offsets(
 ) -> str:
     """Return the value of Kafka's `startingOffsets` or `endingOffsets`.
 
-    Args:
-        topic: the subscribed topic.
-        positions: by partition id.
-        refused: the end of the stream that the option does not accept.
-
     Raises:
-        ConfigurationError: Kafka has no offset for a position; the partitions are named.
+        ConfigurationError: Kafka has no offset for a position, or it is `refused`: the end of the
+            stream that the option does not accept. The partitions are named.
     """
-    unknown = unknown_to_kafka(positions, refused)
-    if unknown:
+    if unknown := unknown_to_kafka(positions, refused):
         named = ", ".join(f"{partition} ({position})" for partition, position in unknown.items())
         raise ConfigurationError(
             f"Kafka offsets are sequence numbers, and none is known for partition {named}; pass "
-            "hub=, which is asked for it, or give missing= another position"
+            "hub= to look it up, or another position as missing="
         )
-    numbers = {partition: kafka_number(position) for partition, position in positions.items()}
-    return compact({topic: numbers})
+    return compact({topic: {key: kafka_number(position) for key, position in positions.items()}})
 
 
 def unknown_to_kafka(
@@ -196,23 +177,19 @@ def kafka_number(position: EventPosition) -> int | None:
 def kafka_positions(text: str, topic: str, what: str) -> dict[str, EventPosition]:
     """Parse the JSON of one topic, such as `{"Orders":{"0":124,"1":-2}}`.
 
-    Args:
-        text: the JSON.
-        topic: the topic; Kafka's names are case-sensitive.
-        what: the option, for errors.
-
     Raises:
-        ConfigurationError: it is malformed, or does not name the topic.
+        ConfigurationError: it is malformed, or does not name the topic, case included; `what` names
+            the option.
     """
     topics = read_object(text, what)
     numbers = topics.get(topic)
     if not isinstance(numbers, dict):
         raise ConfigurationError(
-            f"{what} names no topic {quoted(topic)}; it names {quoted(', '.join(topics))}"
+            f"{what} does not name topic {quoted(topic)}; it names {quoted(', '.join(topics))}"
         )
-    if odd := [partition for partition in numbers if not is_partition_id(partition)]:
+    if invalid := [partition for partition in numbers if not is_partition_id(partition)]:
         raise ConfigurationError(
-            f"{what}: {quoted(odd[0])} is no partition; expected decimal numbers"
+            f"{what}: {quoted(invalid[0])} is not a partition; expected decimal numbers"
         )
     return {partition: kafka_position(numbers[partition], what) for partition in numbers}
 
@@ -221,7 +198,7 @@ def kafka_position(number: object, what: str) -> EventPosition:
     """Return the position for a Kafka offset."""
     if type(number) is not int or number < KAFKA_EARLIEST:
         raise ConfigurationError(
-            f"{what}: {quoted(number)} is no offset; expected -2, -1, 0, 1, ..."
+            f"{what}: {quoted(number)} is not an offset; expected -2, -1, 0, 1, ..."
         )
     if number < 0:
         return EARLIEST if number == KAFKA_EARLIEST else LATEST

@@ -1,4 +1,4 @@
-"""Requests to a hub that is an address or a client, and positions as sequence numbers."""
+"""Queries to a hub that is an address or a client, and positions as sequence numbers."""
 
 from collections.abc import Mapping
 from typing import TypeGuard
@@ -6,21 +6,21 @@ from typing import TypeGuard
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive import hub as queries
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
     PartitionProperties,
 )
 from eventhub_checkpoints.receive.amqp.address import HubAddress, explained, read_properties
-from eventhub_checkpoints.receive.hub import ask_each, list_partitions, partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.read_plan import at_hand, resolve
-from eventhub_checkpoints.spark.given import answers_at_once
+from eventhub_checkpoints.spark.validation import has_sync_method
 
 Hub = str | Address | EventHubConsumerClient
-"""A connection string with `EntityPath`, a `HubAddress` (or another `Address`), or a client of the
-synchronous kind. A client is used and never closed."""
+"""A connection string with `EntityPath`, a `HubAddress` (or another `Address`), or a synchronous
+client, which is used and never closed."""
 
 
 def address_of(hub: Hub) -> Address | None:
@@ -36,14 +36,14 @@ def address_of(hub: Hub) -> Address | None:
     if is_client(hub):
         return None
     raise ConfigurationError(
-        f"hub is of type {type(hub).__name__}; expected a connection string, a HubAddress or an "
-        "EventHubConsumerClient of the synchronous kind"
+        f"hub is of type {type(hub).__name__}; expected a connection string, a HubAddress or "
+        "an EventHubConsumerClient of the synchronous kind"
     )
 
 
 def is_client(hub: object) -> TypeGuard[EventHubConsumerClient]:
     """Return whether this is a synchronous client."""
-    return answers_at_once(hub, "get_partition_properties")
+    return has_sync_method(hub, "get_partition_properties")
 
 
 def name_of(hub: Hub) -> str:
@@ -64,11 +64,12 @@ def ask_partition_ids(hub: Hub, timeout: float = OPERATION_TIMEOUT) -> list[str]
     """
     address = address_of(hub)
     if address is not None:
-        return list_partitions(address, timeout=timeout)
+        return queries.list_partitions(address, timeout=timeout)
     assert is_client(hub)
     name = name_of(hub)
-    with explained(as_named(name)):
-        return ask_each([name], lambda _: sorted(hub.get_partition_ids(), key=int), timeout)[name]
+    with explained(_client_address(name)):
+        ids = queries.ask_each([name], lambda _: hub.get_partition_ids(), timeout)[name]
+    return sorted(ids, key=int)
 
 
 def ask_properties(
@@ -77,29 +78,27 @@ def ask_properties(
     """Return the properties of each partition of the hub; raises as `ask_partition_ids`."""
     address = address_of(hub)
     if address is not None:
-        return partition_properties(address, timeout=timeout)
+        return queries.partition_properties(address, timeout=timeout)
     assert is_client(hub)
     name = name_of(hub)
-    # Sequentially, because the client belongs to the caller and may be in use.
-    with explained(as_named(name)):
-        return ask_each([name], lambda _: client_properties(hub), timeout)[name]
+
+    # One after another, because the client belongs to the caller and may be in use.
+    def read(_: str) -> dict[str, PartitionProperties]:
+        return {
+            partition: read_properties(partition, hub.get_partition_properties(partition))
+            for partition in sorted(hub.get_partition_ids(), key=int)
+        }
+
+    with explained(_client_address(name)):
+        return queries.ask_each([name], read, timeout)[name]
 
 
-def as_named(eventhub_name: str) -> HubAddress:
+def _client_address(eventhub_name: str) -> HubAddress:
     """Return the address for errors about a client's hub, whose namespace is not known."""
     return HubAddress("the namespace of the client", eventhub_name, DEFAULT_CONSUMER_GROUP, "")
 
 
-def client_properties(client: EventHubConsumerClient) -> dict[str, PartitionProperties]:
-    """Return the properties of each partition, as a client reads them."""
-    partitions = sorted(client.get_partition_ids(), key=int)
-    return {
-        partition: read_properties(partition, client.get_partition_properties(partition))
-        for partition in partitions
-    }
-
-
-def numbers_of(
+def sequence_numbers(
     hub: Hub, positions: Mapping[str, EventPosition], timeout: float = OPERATION_TIMEOUT
 ) -> dict[str, int]:
     """Resolve each position to the sequence number of the first event to read.
@@ -109,18 +108,26 @@ def numbers_of(
             is a client.
         HubUnavailableError: no answer, or no event, within `timeout` (s) each.
     """
-    found = ask_properties(hub, timeout)
-    if absent := sorted(positions.keys() - found.keys(), key=int):
+    properties = ask_properties(hub, timeout)
+    if absent := sorted(positions.keys() - properties.keys(), key=int):
         raise ConfigurationError(
-            f"hub {name_of(hub)} has no partition {', '.join(absent)}; it has {', '.join(found)}"
+            f"hub {name_of(hub)} has no partition {', '.join(absent)}; "
+            f"it has {', '.join(properties)}"
         )
     address = address_of(hub)
     if address is not None:
-        return resolve(address, positions, found, timeout)
-    known = {one: at_hand(position, found[one]) for one, position in positions.items()}
-    if unknown := [f"{one} ({positions[one]})" for one in known if known[one] is None]:
+        return resolve(address, positions, properties, timeout)
+    numbers: dict[str, int] = {}
+    unresolved: list[str] = []
+    for partition, position in positions.items():
+        number = at_hand(position, properties[partition])
+        if number is None:
+            unresolved.append(f"{partition} ({position})")
+        else:
+            numbers[partition] = number
+    if unresolved:
         raise ConfigurationError(
-            f"an event must be received to resolve partition {', '.join(unknown)}, which a client "
-            "that is in use cannot do; give the connection string or a HubAddress as hub"
+            f"an event must be received to resolve partition {', '.join(unresolved)}, which a "
+            "client that is in use cannot do; pass the connection string or a HubAddress as hub"
         )
-    return {one: number for one, number in known.items() if number is not None}
+    return numbers

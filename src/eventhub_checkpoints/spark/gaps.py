@@ -5,24 +5,24 @@ Source: for such positions the JVM connector only logs a warning (azure-event-hu
 of a hub that was deleted and created again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
-from eventhub_checkpoints.spark.given import require_kind
-from eventhub_checkpoints.spark.positions.hub_positions import HubPositions
-from eventhub_checkpoints.spark.positions.hubs import Hub, ask_properties, name_of
+from eventhub_checkpoints.spark.hub import Hub, ask_properties, name_of
+from eventhub_checkpoints.spark.positions import HubPositions
+from eventhub_checkpoints.spark.validation import require_type
 
 State = Literal["ok", "expired", "ahead", "unknown", "missing"]
 
 MEANINGS: Mapping[State, str] = {
-    "expired": "the hub's retention has dropped the first events that are wanted",
-    "ahead": "the position lies behind the end: the hub was probably deleted and created again",
+    "expired": "the hub no longer retains the first requested events",
+    "ahead": "the position is after the end: the hub was probably deleted and created again",
     "unknown": "the hub has no such partition",
-    "missing": "no position names the partition; the JVM connector would begin at its end",
+    "missing": "no position for the partition; the JVM connector would begin at its end",
 }
 
 COLUMNS = ("partition", "begins at", "hub holds", "state", "events lost")
@@ -54,7 +54,14 @@ class PartitionGap:
         """Cells of the partition's row in the table."""
         lost = "cannot be known" if self.lost is None else str(self.lost)
         begin = "-" if self.wanted is None else str(self.wanted)
-        return (self.partition_id, begin, held(self.found), self.state, lost)
+        if self.found is None:
+            held = "-"
+        elif self.found.is_empty:
+            held = f"nothing, next is {self.found.next_sequence_number}"
+        else:
+            first, following = self.found.first_sequence_number, self.found.next_sequence_number
+            held = f"{first} to {following - 1}"
+        return (self.partition_id, begin, held, self.state, lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +79,23 @@ class GapReport:
     @property
     def gaps(self) -> tuple[PartitionGap, ...]:
         """Partitions with a gap."""
-        return tuple(one for one in self.partitions if one.state != "ok")
+        return tuple(gap for gap in self.partitions if gap.state != "ok")
 
     @property
     def lost(self) -> int:
         """Number of lost events, as far as they can be counted."""
-        return sum(one.lost or 0 for one in self.partitions)
+        return sum(gap.lost or 0 for gap in self.partitions)
 
     def __str__(self) -> str:
-        return "\n".join(lines(self))
+        rows = [COLUMNS, *(gap.cells for gap in self.partitions)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        total = len(self.partitions)
+        lines = [f"hub {self.eventhub_name}: {len(self.gaps)} of {total} partitions have gaps"]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  ".join(cells).rstrip())
+        states = dict.fromkeys(gap.state for gap in self.gaps)
+        return "\n".join([*lines, *(f"{state}: {MEANINGS[state]}" for state in states)])
 
 
 def gap_report(
@@ -103,18 +118,16 @@ def gap_report(
         ConfigurationError: `hub` is not a hub, or the namespace has no hub of this name.
         HubUnavailableError: the hub did not answer in time.
     """
-    given = positions.positions if isinstance(positions, HubPositions) else positions
+    by_id = positions.positions if isinstance(positions, HubPositions) else positions
     expected = "starting_positions(...), or a dict by partition id"
-    require_kind("positions", given, isinstance(given, Mapping), expected)
-    wanted = {one: as_position(position) for one, position in given.items()}
+    require_type("positions", by_id, isinstance(by_id, Mapping), expected)
+    wanted = {
+        partition: position
+        if isinstance(position, EventPosition)
+        else EventPosition.from_sequence_number(position)
+        for partition, position in by_id.items()
+    }
     return compare(name_of(hub), wanted, ask_properties(hub, timeout))
-
-
-def as_position(position: EventPosition | int) -> EventPosition:
-    """Return the position, or the one after the last committed event."""
-    if isinstance(position, EventPosition):
-        return position
-    return EventPosition.from_sequence_number(position)
 
 
 def compare(
@@ -123,50 +136,24 @@ def compare(
     found: Mapping[str, PartitionProperties],
 ) -> GapReport:
     """Return the report on positions for a hub whose properties are known."""
-    partitions = sorted(wanted.keys() | found.keys(), key=int)
-    gaps = (gap(one, wanted.get(one), found.get(one)) for one in partitions)
+    gaps = []
+    for partition in sorted(wanted.keys() | found.keys(), key=int):
+        position, properties = wanted.get(partition), found.get(partition)
+        state, lost = _state_and_loss(position, properties)
+        gaps.append(PartitionGap(partition, position, properties, state, lost))
     return GapReport(eventhub_name, tuple(gaps))
 
 
-def gap(
-    partition_id: str, wanted: EventPosition | None, found: PartitionProperties | None
-) -> PartitionGap:
-    """Return the gap of one partition."""
-    state, lost = judged(wanted, found)
-    return PartitionGap(partition_id, wanted, found, state, lost)
-
-
-def judged(
-    wanted: EventPosition | None, found: PartitionProperties | None
+def _state_and_loss(
+    position: EventPosition | None, properties: PartitionProperties | None
 ) -> tuple[State, int | None]:
     """Return the state of a partition, and the number of lost events."""
-    if found is None:
+    if properties is None:
         return "unknown", None
-    first, following = found.first_sequence_number, found.next_sequence_number
-    if wanted is None:
+    first, following = properties.first_sequence_number, properties.next_sequence_number
+    if position is None:
         return "missing", following - first
-    number = wanted.sequence_number
+    number = position.sequence_number
     if number is None or first <= number <= following:
         return "ok", 0
     return ("expired", first - number) if number < first else ("ahead", None)
-
-
-def held(found: PartitionProperties | None) -> str:
-    """Return the sequence numbers of the retained events, as text."""
-    if found is None:
-        return "-"
-    if found.is_empty:
-        return f"nothing, next is {found.next_sequence_number}"
-    return f"{found.first_sequence_number} to {found.next_sequence_number - 1}"
-
-
-def lines(report: GapReport) -> Iterator[str]:
-    """Yield the lines of the table, and the meaning of the states in it."""
-    rows = [COLUMNS, *(one.cells for one in report.partitions)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    states = dict.fromkeys(one.state for one in report.gaps)
-    yield f"hub {report.eventhub_name}: {len(report.gaps)} of {len(rows) - 1} partitions have gaps"
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
-    yield from (f"{state}: {MEANINGS[state]}" for state in states)

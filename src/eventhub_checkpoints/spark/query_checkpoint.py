@@ -12,67 +12,14 @@ from urllib.request import url2pathname
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.ranges import OffsetRange
-from eventhub_checkpoints.spark.given import require_kind
-from eventhub_checkpoints.spark.progress.parsing import (
-    FROM,
-    decoded,
-    in_order,
-    index_of,
-    is_numbers,
-    last_of,
-    of_hub,
-)
+from eventhub_checkpoints.spark import offsets
+from eventhub_checkpoints.spark.validation import require_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 VOID = "-"
 """Spark's placeholder for a source without an offset."""
-
-
-def read_offsets(text: str, what: str) -> list[tuple[str, object]]:
-    """Parse a file of `offsets/` into the folder name and the offset of each source.
-
-    Version 1 has a line per source, in the order of the plan; version 2 a line `NAME:OFFSET`.
-
-    Raises:
-        ConfigurationError: it is in neither format.
-    """
-    version, *lines = text.rstrip("\n").split("\n")
-    if version == "v1":
-        pairs = [(str(index), line) for index, line in enumerate(lines[1:])]
-    elif version == "v2":
-        named = [line.partition(":") for line in lines[1:]]
-        pairs = sorted(((name, line) for name, _, line in named), key=place)
-    else:
-        raise ConfigurationError(f"{what} begins with {quoted(version)}; known are v1 and v2")
-    return [(name, None if line == VOID else decoded(line)) for name, line in pairs]
-
-
-def place(pair: tuple[str, str]) -> tuple[int, str]:
-    """Return a sort key: an unnamed source is named by its number in the plan."""
-    name = pair[0]
-    return (int(name) if name.isdecimal() else -1, name)
-
-
-def read_initial(text: str) -> object:
-    """Parse `sources/I/0`: a zero byte (Kafka's source only), the version, the offset."""
-    return decoded(text.removeprefix("\0").partition("\n")[2])
-
-
-def noted_begins(offset: object) -> dict[str, int]:
-    """Return where partitions start, as noted in an offset of this package's source."""
-    noted = offset.get(FROM) if isinstance(offset, Mapping) else None
-    return in_order(noted) if isinstance(noted, Mapping) and is_numbers(noted) else {}
-
-
-def begin_of_new(offset: object, until: int) -> int:
-    """Return where a new partition starts: at 0, or at `until` with this package's source.
-
-    This package's source would have noted an earlier start.
-    """
-    return until if is_numbers(offset) else 0
-
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """At least two letters: a single letter is a Windows drive."""
@@ -88,21 +35,19 @@ class CheckpointFiles(Protocol):
         """Return the content of a file; None if it does not exist."""
 
 
+@dataclass(frozen=True, slots=True)
 class LocalFiles:
     """Local folder."""
 
-    def __init__(self, location: Path) -> None:
-        self._location = location
+    location: Path
 
     def names(self, folder: str) -> list[str] | None:
-        """Return the names in a folder; None if it does not exist."""
-        found = self._location / folder
-        return [path.name for path in found.iterdir()] if found.is_dir() else None
+        path = self.location / folder
+        return [child.name for child in path.iterdir()] if path.is_dir() else None
 
     def text(self, name: str) -> str | None:
-        """Return the content of a file; None if it does not exist."""
         try:
-            return (self._location / name).read_text(encoding="utf-8")
+            return (self.location / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
 
@@ -121,15 +66,14 @@ class HadoopFiles:
         if jvm is None or session is None:
             raise ConfigurationError(
                 f"{location} is read through the driver's Java, which a session of Spark Connect "
-                "does not have; give a classic SparkSession, or copy the folder to a local path "
+                "does not have; pass a classic SparkSession, or copy the folder to a local path "
                 "and leave spark out"
             )
         self._jvm = jvm
         self._location = jvm.org.apache.hadoop.fs.Path(location)
-        # As in a query, the session's settings override Spark's.
-        settings = session.sessionState().newHadoopConf()
         try:
-            self._files = self._location.getFileSystem(settings)
+            # As in a query, the session's settings override Spark's.
+            self._files = self._location.getFileSystem(session.sessionState().newHadoopConf())
         except Exception as error:
             raise ConfigurationError(
                 f"Spark cannot open the file system of {location}: "
@@ -137,14 +81,12 @@ class HadoopFiles:
             ) from error
 
     def names(self, folder: str) -> list[str] | None:
-        """Return the names in a folder; None if it does not exist."""
         path = self._path(folder)
         if not self._files.exists(path):
             return None
         return [str(status.getPath().getName()) for status in self._files.listStatus(path)]
 
     def text(self, name: str) -> str | None:
-        """Return the content of a file; None if it does not exist."""
         path = self._path(name)
         if not self._files.exists(path):
             return None
@@ -167,7 +109,7 @@ def checkpoint_files(
         ConfigurationError: the folder is not local and `spark` is None, or the session cannot read
             it.
     """
-    require_kind("the checkpoint location", location, isinstance(location, str | Path), "a path")
+    require_type("the checkpoint location", location, isinstance(location, str | Path), "a path")
     text = str(location)
     if spark is not None:
         return HadoopFiles(text, spark)
@@ -176,8 +118,8 @@ def checkpoint_files(
     if text.lower().startswith("file:"):
         return LocalFiles(Path(url2pathname(urlsplit(text).path)))
     raise ConfigurationError(
-        f"{text.partition(':')[0]}: is no file system of this machine; pass spark=, a SparkSession "
-        "that can read it"
+        f"{text.partition(':')[0]}: is not a local file system; pass spark=, a SparkSession that "
+        "can read it"
     )
 
 
@@ -218,10 +160,10 @@ def read_spark_checkpoint(
     Raises:
         ConfigurationError: this is not a checkpoint of a query, or not of one that reads this hub.
     """
-    return _Reading(checkpoint_files(location, spark), str(location), hub, source).result()
+    return _Reader(checkpoint_files(location, spark), str(location), hub, source).read()
 
 
-class _Reading:
+class _Reader:
     """Single read of the folder."""
 
     def __init__(
@@ -231,20 +173,21 @@ class _Reading:
         # The start and the end of a batch need the same file, which may be remote.
         self._offset = cache(self._read_offset)
 
-    def result(self) -> SparkCheckpoint:
+    def read(self) -> SparkCheckpoint:
         # Commits first: a batch that commits in between is reported as pending, not lost.
         committed = max(self._batches("commits") or [], default=None)
         logged = self._batches("offsets")
         if logged is None:
             raise ConfigurationError(
-                f"{self._location} is no checkpoint of a streaming query: it has no folder offsets"
+                f"{self._location} is not a checkpoint of a streaming query: it has no folder "
+                "offsets"
             )
-        newest = max(logged, default=committed)
-        pending = self._ranges(committed, newest) if newest not in (None, committed) else []
+        latest = max(logged, default=committed)
+        pending = self._ranges(committed, latest) if latest not in (None, committed) else []
         if committed is None:
             return SparkCheckpoint(None, {}, [], pending)
         before = max((batch for batch in logged if batch < committed), default=None)
-        positions = last_of(self._end(committed))
+        positions = offsets.last_events(self._end(committed))
         return SparkCheckpoint(committed, positions, self._ranges(before, committed), pending)
 
     def _batches(self, folder: str) -> list[int] | None:
@@ -256,28 +199,60 @@ class _Reading:
         begin = self._begin(before, batch)
         if begin is None:
             return []
-        offset = self._offset(batch)[1]
+        # A new partition starts at 0; this package's source would have noted an earlier start.
+        is_ours = offsets.is_numbers(self._offset(batch)[1])
         # The end is before the start if the hub was deleted and created again.
         return [
-            OffsetRange(one, min(begin.get(one, begin_of_new(offset, until)), until), until)
-            for one, until in of_hub(offset, self._hub).items()
+            OffsetRange(partition, min(begin.get(partition, end if is_ours else 0), end), end)
+            for partition, end in self._end(batch).items()
         ]
 
     def _begin(self, before: int | None, batch: int) -> dict[str, int] | None:
+        """Return where partitions start in a batch; None if Spark no longer has it."""
         name, offset = self._offset(batch)
-        noted = noted_begins(offset)
+        noted = offset.get(offsets.FROM) if isinstance(offset, Mapping) else None
+        starts: dict[str, int] = {}
+        if isinstance(noted, Mapping) and offsets.is_numbers(noted):
+            starts = offsets.in_order(noted)
         if before is not None:
-            return self._end(before) | noted
+            return self._end(before) | starts
         text = self._files.text(f"sources/{name}/0") if batch == 0 else None
-        return noted or None if text is None else of_hub(read_initial(text), self._hub)
+        if text is None:
+            return starts or None
+        # A zero byte (Kafka's source only), the version, and in the next line the offset.
+        initial = offsets.decoded(text.removeprefix("\0").partition("\n")[2])
+        return offsets.of_hub(initial, self._hub)
 
     def _end(self, batch: int) -> dict[str, int]:
-        return of_hub(self._offset(batch)[1], self._hub)
+        return offsets.of_hub(self._offset(batch)[1], self._hub)
 
     def _read_offset(self, batch: int) -> tuple[str, object]:
+        """Return the name of the source's folder, and its offset at the end of a batch."""
         text = self._files.text(f"offsets/{batch}")
         if text is None:
             raise ConfigurationError(f"{self._location} has no offsets of batch {batch}")
-        offsets = read_offsets(text, f"offsets/{batch} in {self._location}")
-        index = index_of([offset for _, offset in offsets], self._hub, self._source)
-        return ("", None) if index is None else offsets[index]
+        by_source = _parse_offsets(text, f"offsets/{batch} in {self._location}")
+        values = [offset for _, offset in by_source]
+        index = offsets.source_of_hub(values, self._hub, self._source)
+        return ("", None) if index is None else by_source[index]
+
+
+def _parse_offsets(text: str, what: str) -> list[tuple[str, object]]:
+    """Parse a file of `offsets/` into the folder name and the offset of each source.
+
+    Version 1 has a line per source, in the order of the plan; version 2 a line `NAME:OFFSET`, in
+    which an unnamed source is named by its number in the plan.
+
+    Raises:
+        ConfigurationError: it is in neither format.
+    """
+    version, *lines = text.rstrip("\n").split("\n")
+    if version == "v1":
+        pairs = [(str(index), line) for index, line in enumerate(lines[1:])]
+    elif version == "v2":
+        named = [line.partition(":") for line in lines[1:]]
+        named.sort(key=lambda parts: (int(parts[0]) if parts[0].isdecimal() else -1, parts[0]))
+        pairs = [(name, line) for name, _, line in named]
+    else:
+        raise ConfigurationError(f"{what} begins with {quoted(version)}; known are v1 and v2")
+    return [(name, None if line == VOID else offsets.decoded(line)) for name, line in pairs]

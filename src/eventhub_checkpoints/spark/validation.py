@@ -1,0 +1,48 @@
+"""Checks of arguments that several modules share."""
+
+from collections.abc import Sequence
+from inspect import iscoroutinefunction
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.records import Scope
+
+
+def require_type(name: str, value: object, is_valid: bool, expected: str) -> None:
+    """Refuse an argument of a wrong type.
+
+    Raises:
+        ConfigurationError: `is_valid` is false. The message shows the type only, because the value
+            may be a connection string.
+    """
+    if not is_valid:
+        raise ConfigurationError(f"{name} is of type {type(value).__name__}; expected {expected}")
+
+
+def checked_scope(scope: object) -> Scope:
+    """Return the scope; raises as `require_type`."""
+    require_type("scope", scope, isinstance(scope, Scope), "a Scope")
+    assert isinstance(scope, Scope)
+    return scope
+
+
+def require_hub_name(name: object) -> None:
+    """Refuse a value that cannot be a hub's name; raises as `require_type`."""
+    is_name = isinstance(name, str) and name != ""
+    require_type("eventhub_name", name, is_name, "the hub's name, which is not empty")
+
+
+def column_names(frame: object) -> Sequence[str]:
+    """Return the column names of a DataFrame, whose class differs between Spark and Spark Connect.
+
+    Raises:
+        ConfigurationError: it is not a DataFrame.
+    """
+    names = getattr(frame, "columns", None)
+    require_type("frame", frame, isinstance(names, list), "a DataFrame")
+    return list(names or ())
+
+
+def has_sync_method(value: object, name: str) -> bool:
+    """Return whether an object has a synchronous method of this name, unlike aio classes."""
+    method = getattr(value, name, None)
+    return callable(method) and not iscoroutinefunction(method)
