@@ -298,7 +298,7 @@ def test_what_went_wrong_in_the_block_is_what_is_raised(scope, caplog):
 
     def job():
         with CheckpointPublisher(Refusing(), scope) as publisher:
-            publisher._outbox.put({"0": LastEvent(5)})
+            publisher._background.put({"0": LastEvent(5)})
             raise KeyError("of the block")
 
     with pytest.raises(KeyError):

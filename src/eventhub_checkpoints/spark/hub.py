@@ -1,7 +1,7 @@
 """Queries to a hub that is an address or a client, and positions as sequence numbers."""
 
-from collections.abc import Mapping
-from typing import TypeGuard
+from collections.abc import Callable, Mapping
+from typing import TypeGuard, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
 
@@ -17,6 +17,8 @@ from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.read_plan import at_hand, resolve
 from eventhub_checkpoints.spark.validation import has_sync_method
+
+T = TypeVar("T")
 
 Hub = str | Address | EventHubConsumerClient
 """A connection string with `EntityPath`, a `HubAddress` (or another `Address`), or a synchronous
@@ -66,10 +68,7 @@ def ask_partition_ids(hub: Hub, timeout: float = OPERATION_TIMEOUT) -> list[str]
     if address is not None:
         return queries.list_partitions(address, timeout=timeout)
     assert is_client(hub)
-    name = name_of(hub)
-    with explained(_client_address(name)):
-        ids = queries.ask_each([name], lambda _: hub.get_partition_ids(), timeout)[name]
-    return sorted(ids, key=int)
+    return _ask_client(hub, lambda: sorted(hub.get_partition_ids(), key=int), timeout)
 
 
 def ask_properties(
@@ -80,22 +79,24 @@ def ask_properties(
     if address is not None:
         return queries.partition_properties(address, timeout=timeout)
     assert is_client(hub)
-    name = name_of(hub)
 
     # One after another, because the client belongs to the caller and may be in use.
-    def read(_: str) -> dict[str, PartitionProperties]:
+    def read() -> dict[str, PartitionProperties]:
         return {
             partition: read_properties(partition, hub.get_partition_properties(partition))
             for partition in sorted(hub.get_partition_ids(), key=int)
         }
 
-    with explained(_client_address(name)):
-        return queries.ask_each([name], read, timeout)[name]
+    return _ask_client(hub, read, timeout)
 
 
-def _client_address(eventhub_name: str) -> HubAddress:
-    """Return the address for errors about a client's hub, whose namespace is not known."""
-    return HubAddress("the namespace of the client", eventhub_name, DEFAULT_CONSUMER_GROUP, "")
+def _ask_client(client: EventHubConsumerClient, ask: Callable[[], T], timeout: float) -> T:
+    """Call a client of the caller, within `timeout` (s)."""
+    name = str(client.eventhub_name)
+    # For errors; a client does not expose its namespace.
+    address = HubAddress("the namespace of the client", name, DEFAULT_CONSUMER_GROUP, "")
+    with explained(address):
+        return queries.ask_each([name], lambda _: ask(), timeout)[name]
 
 
 def sequence_numbers(

@@ -97,12 +97,10 @@ class ForwardWriter:
             numbers = {row["partition_id"]: row["sequence_number"] for row in rows}
             self.stored = {key: number for key, number in numbers.items() if number is not None}
         stored = self.stored.get(partition, -1)
-        if event.sequence_number < stored:
-            self._refused(partition, event, stored)
-        elif event.sequence_number > stored:
-            self._write(partition, event)
-
-    def _write(self, partition: str, event: LastEvent) -> None:
+        if event.sequence_number <= stored:
+            if event.sequence_number < stored:
+                self._refused(partition, event, stored)
+            return
         checkpoint = {
             **self._scope.as_dict(),
             "partition_id": partition,
@@ -115,7 +113,7 @@ class ForwardWriter:
             self.stored = None
             self._refused(partition, event, "a later one")
             return
-        self.stored = {**(self.stored or {}), partition: event.sequence_number}
+        self.stored = {**self.stored, partition: event.sequence_number}
         self.counters["published"] += 1
         self.counters["with_offset"] += bool(event.offset)
         self._warned.discard(partition)
@@ -302,9 +300,9 @@ class CheckpointPublisher:
             )
         self._is_own = is_own
         self._writer = ForwardWriter(self._store, self._scope)
-        self._outbox = BackgroundWriter(self._writer.write, self._scope)
+        self._background = BackgroundWriter(self._writer.write, self._scope)
         self._follower = QueryFollower(
-            scope.eventhub_name, self._outbox.put, query_name=query_name, source=source
+            scope.eventhub_name, self._background.put, query_name=query_name, source=source
         )
         self._is_closed = False
 
@@ -361,7 +359,7 @@ class CheckpointPublisher:
         positions = read_spark_checkpoint(
             checkpoint_location, self._scope.eventhub_name, spark, source=self._source
         ).positions
-        self._outbox.put({key: LastEvent(number) for key, number in positions.items()})
+        self._background.put({key: LastEvent(number) for key, number in positions.items()})
         return positions
 
     def flush(self, timeout: float = 30.0) -> None:
@@ -381,7 +379,7 @@ class CheckpointPublisher:
         is_reported = self._follower.collect(timeout)
         if self._follower.problem is not None:
             raise self._follower.problem
-        self._outbox.flush(max(0.0, deadline - time.monotonic()))
+        self._background.flush(max(0.0, deadline - time.monotonic()))
         if not is_reported:
             raise StoreUnavailableError(
                 f"Spark has not reported the end of a query within {timeout:g} s; its last "
@@ -401,7 +399,7 @@ class CheckpointPublisher:
             self.flush(timeout)
         finally:
             self._follower.detach()
-            self._outbox.close(timeout)
+            self._background.close(timeout)
             if self._is_own:
                 self._store.close()
 
@@ -412,8 +410,8 @@ class CheckpointPublisher:
             published=counters["published"],
             with_offset=counters["with_offset"],
             stale=counters["stale"],
-            failures=self._outbox.failures,
-            waiting={key: event.sequence_number for key, event in self._outbox.waiting.items()},
+            failures=self._background.failures,
+            waiting={key: event.sequence_number for key, event in self._background.waiting.items()},
             stored=self._writer.stored or {},
         )
 

@@ -76,7 +76,7 @@ def query(query_id=QUERY, run_id=RUN, name=None, last=None):
 
 @pytest.fixture
 def follow():
-    """A following, and what it has handed on."""
+    """A follower, and what it has handed on."""
 
     def make(hub="Orders", **settings):
         put = []
@@ -88,29 +88,29 @@ def follow():
 
 @pytest.mark.parametrize("end", [OURS, KAFKA, CONNECTOR], ids=["ours", "Kafka", "connector"])
 def test_the_committed_end_is_handed_on_whatever_the_source(follow, end):
-    following, put = follow()
-    following.take(progress(end))
+    follower, put = follow()
+    follower.take(progress(end))
     assert put == [POSITIONS]
 
 
 def test_progress_of_spark_3_is_read_too(follow):
-    following, put = follow()
+    follower, put = follow()
     given = progress(CONNECTOR)
     listened = SimpleNamespace(**{key: given[key] for key in given if key != "sources"})
     listened.sources = [SimpleNamespace(**source) for source in given["sources"]]
-    following.take(listened)
+    follower.take(listened)
     last = json.loads(given.json)
     last["sources"][0]["endOffset"] = json.loads(CONNECTOR)
-    following.take(last)
+    follower.take(last)
     assert put == [POSITIONS, POSITIONS]
 
 
 @pytest.mark.parametrize("end", ["null", "None", '{"0": 0, "_hub": "Orders"}'])
 def test_a_query_that_has_committed_nothing_moves_nothing(follow, end):
-    following, put = follow()
-    following.take(progress(end, rows=0))
+    follower, put = follow()
+    follower.take(progress(end, rows=0))
     assert put in ([], [{}])
-    assert following.problem is None
+    assert follower.problem is None
 
 
 def newest(*events):
@@ -121,16 +121,16 @@ def newest(*events):
 
 @pytest.mark.parametrize("number", [98, 100])
 def test_an_observed_offset_of_another_event_is_not_used(follow, number):
-    following, put = follow()
+    follower, put = follow()
     seen = newest((number, "3960", "0"), (0, "0", "1"))
-    following.take(progress(OURS, observed={"eventhub_checkpoints of Orders": seen}))
+    follower.take(progress(OURS, observed={"eventhub_checkpoints of Orders": seen}))
     assert put == [{"0": LastEvent(99), "1": LastEvent(0, "0")}]
 
 
 def test_observations_of_others_are_not_used(follow):
-    following, put = follow()
+    follower, put = follow()
     seen = newest((99, "3960", "0"))
-    following.take(progress(OURS, observed={"eventhub_checkpoints of Returns": seen, "mine": {}}))
+    follower.take(progress(OURS, observed={"eventhub_checkpoints of Returns": seen, "mine": {}}))
     assert put == [POSITIONS]
 
 
@@ -161,72 +161,72 @@ def test_every_place_has_its_aggregate():
 
 
 def test_the_source_is_found_by_the_hubs_name(follow):
-    following, put = follow()
-    following.take(progress('{"0": 7, "_hub": "Returns"}', OURS, '{"returns":{"0":5}}', "5"))
+    follower, put = follow()
+    follower.take(progress('{"0": 7, "_hub": "Returns"}', OURS, '{"returns":{"0":5}}', "5"))
     assert put == [POSITIONS]
 
 
 def test_two_sources_of_one_hub_are_an_error_until_one_is_named(follow, caplog):
-    following, put = follow()
+    follower, put = follow()
     with caplog.at_level(logging.ERROR):
-        following.take(progress(OURS, CONNECTOR))
-        following.take(progress(OURS, CONNECTOR))
+        follower.take(progress(OURS, CONNECTOR))
+        follower.take(progress(OURS, CONNECTOR))
     assert put == []
     assert len(caplog.records) == 1
-    assert isinstance(following.problem, ConfigurationError)
-    assert "source=" in str(following.problem)
-    following, put = follow(source=1)
-    following.take(progress('{"0": 7, "_hub": "Orders"}', CONNECTOR))
+    assert isinstance(follower.problem, ConfigurationError)
+    assert "source=" in str(follower.problem)
+    follower, put = follow(source=1)
+    follower.take(progress('{"0": 7, "_hub": "Orders"}', CONNECTOR))
     assert put == [POSITIONS]
 
 
 def test_two_queries_on_one_hub_are_an_error_until_one_is_named(follow):
-    following, put = follow()
-    following.attach(Session(query(QUERY, RUN, "counts"), query(OTHER, OTHER_RUN)))
-    following.take(progress(OURS))
-    following.take(progress(OURS, query=OTHER, run=OTHER_RUN))
-    following.take(progress(OURS))
+    follower, put = follow()
+    follower.attach(Session(query(QUERY, RUN, "counts"), query(OTHER, OTHER_RUN)))
+    follower.take(progress(OURS))
+    follower.take(progress(OURS, query=OTHER, run=OTHER_RUN))
+    follower.take(progress(OURS))
     assert put == [POSITIONS]
-    assert isinstance(following.problem, ConfigurationError)
-    assert f"counts and {OTHER}; choose the one to publish" in str(following.problem)
+    assert isinstance(follower.problem, ConfigurationError)
+    assert f"counts and {OTHER}; choose the one to publish" in str(follower.problem)
 
 
 @pytest.mark.parametrize("wanted", [OTHER, "second"])
 def test_a_query_is_named_by_its_name_or_id(follow, wanted):
-    following, put = follow(query_name=wanted)
-    following.take(progress('{"0": 7, "_hub": "Orders"}', name="first"))
-    following.take(progress(OURS, query=OTHER, run=OTHER_RUN, name="second"))
+    follower, put = follow(query_name=wanted)
+    follower.take(progress('{"0": 7, "_hub": "Orders"}', name="first"))
+    follower.take(progress(OURS, query=OTHER, run=OTHER_RUN, name="second"))
     assert put == [POSITIONS]
-    assert following.problem is None
+    assert follower.problem is None
 
 
 def test_a_query_that_is_over_makes_room_for_the_next(follow):
-    following, put = follow()
+    follower, put = follow()
     session = Session()
-    following.attach(session)
+    follower.attach(session)
     session.listener.onQueryStarted(query())
-    following.take(progress(OURS))
+    follower.take(progress(OURS))
     session.listener.onQueryTerminated(query())
     session.listener.onQueryStarted(query(OTHER, OTHER_RUN))
-    following.take(progress(OURS, query=OTHER, run=OTHER_RUN, batch=0))
+    follower.take(progress(OURS, query=OTHER, run=OTHER_RUN, batch=0))
     assert put == [POSITIONS, POSITIONS]
-    assert following.problem is None
+    assert follower.problem is None
 
 
 def test_a_batch_that_is_told_late_is_not_handed_on(follow):
-    following, put = follow()
-    following.take(progress(OURS, batch=5))
-    following.take(progress('{"0": 7, "_hub": "Orders"}', batch=4))
+    follower, put = follow()
+    follower.take(progress(OURS, batch=5))
+    follower.take(progress('{"0": 7, "_hub": "Orders"}', batch=4))
     assert put == [POSITIONS]
 
 
 def test_queries_on_other_things_are_left_alone_and_told_once(follow, caplog):
-    following, put = follow()
+    follower, put = follow()
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            following.take(progress("5", name="ticks"))
-            following.take(progress('{"returns":{"0":5}}', query=OTHER, rows=0))
-        following.take(progress(OURS))
+            follower.take(progress("5", name="ticks"))
+            follower.take(progress('{"returns":{"0":5}}', query=OTHER, rows=0))
+        follower.take(progress(OURS))
     assert [record.message for record in caplog.records] == [
         "query ticks has read events, and none of its sources is hub 'Orders': its progress is "
         "not published"
@@ -238,27 +238,27 @@ def test_nothing_is_raised_into_spark(follow):
     def broken(_):
         raise RuntimeError("unforeseen")
 
-    following = QueryFollower("Orders", broken, query_name=None, source=None)
-    following.take(progress(OURS))
-    assert str(following.problem) == "unforeseen"
-    following.take(None)
+    follower = QueryFollower("Orders", broken, query_name=None, source=None)
+    follower.take(progress(OURS))
+    assert str(follower.problem) == "unforeseen"
+    follower.take(None)
 
 
 def test_what_runs_is_collected_without_waiting_for_its_event(follow):
-    following, put = follow()
-    following.attach(Session(query(last=progress(OURS)), query(OTHER, OTHER_RUN)))
-    assert following.collect(timeout=60)
+    follower, put = follow()
+    follower.attach(Session(query(last=progress(OURS)), query(OTHER, OTHER_RUN)))
+    assert follower.collect(timeout=60)
     assert put == [POSITIONS]
 
 
 def test_the_end_of_a_query_is_waited_for(follow):
-    following, _ = follow()
+    follower, _ = follow()
     session = Session(query())
-    following.attach(session)
+    follower.attach(session)
     session.active.clear()
-    assert not following.collect(timeout=0.05)
+    assert not follower.collect(timeout=0.05)
     session.listener.onQueryTerminated(query())
-    assert following.collect(timeout=60)
+    assert follower.collect(timeout=60)
 
 
 def test_a_session_that_is_gone_is_not_waited_for(follow):
@@ -276,38 +276,38 @@ def test_a_session_that_is_gone_is_not_waited_for(follow):
         def removeListener(self, listener):  # noqa: N802
             raise ConnectionError("stopped")
 
-    following, _ = follow()
-    following.attach(Gone())
-    assert following.collect(timeout=60)
-    following.detach()
+    follower, _ = follow()
+    follower.attach(Gone())
+    assert follower.collect(timeout=60)
+    follower.detach()
 
 
 def test_a_query_name_that_nobody_has_is_an_error(follow):
-    following, _ = follow(query_name="count")
-    following.attach(Session(query(name="counts"), query(OTHER, OTHER_RUN)))
+    follower, _ = follow(query_name="count")
+    follower.attach(Session(query(name="counts"), query(OTHER, OTHER_RUN)))
     with pytest.raises(
         ConfigurationError, match=f"no query is named 'count'; there was counts, {OTHER}"
     ):
-        following.collect(timeout=60)
+        follower.collect(timeout=60)
 
 
 def test_one_publisher_listens_to_one_session(follow):
-    following, _ = follow()
+    follower, _ = follow()
     session = Session()
-    following.attach(session)
+    follower.attach(session)
     with pytest.raises(ConfigurationError, match="'Orders' is attached to a session already"):
-        following.attach(session)
-    following.detach()
+        follower.attach(session)
+    follower.detach()
     assert session.listener is None
 
 
 @pytest.mark.parametrize("kind", ["classic", "Connect"])
 def test_while_a_query_runs_in_spark_connect_the_listener_stays_and_is_deaf(follow, kind):
-    following, put = follow()
+    follower, put = follow()
     session = Session(query())
     session._jvm = object() if kind == "classic" else None
-    following.attach(session)
-    following.detach()
+    follower.attach(session)
+    follower.detach()
     assert (session.listener is None) == (kind == "classic")
-    following.take(progress(OURS))
+    follower.take(progress(OURS))
     assert put == []

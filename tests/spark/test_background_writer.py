@@ -36,7 +36,7 @@ class Writer:
 
 
 @pytest.fixture
-def outbox_of():
+def writer_of():
     """Outboxes that are closed after the test."""
     made = []
 
@@ -45,60 +45,60 @@ def outbox_of():
         return made[-1]
 
     yield make
-    for outbox in made:
-        outbox.close(SOON)
+    for background in made:
+        background.close(SOON)
 
 
 def events(**by_partition):
     return {one.removeprefix("p"): LastEvent(number) for one, number in by_partition.items()}
 
 
-def test_of_what_waits_for_a_partition_the_newest_is_written(outbox_of):
+def test_of_what_waits_for_a_partition_the_newest_is_written(writer_of):
     writer = Writer()
     writer.free.clear()
-    outbox = outbox_of(writer)
-    outbox.put(events(p0=1))
+    background = writer_of(writer)
+    background.put(events(p0=1))
     assert writer.begun.wait(SOON)
     for number in (2, 9, 3):
-        outbox.put(events(p0=number, p1=number))
+        background.put(events(p0=number, p1=number))
     writer.free.set()
-    outbox.flush(SOON)
+    background.flush(SOON)
     assert sorted(writer.written) == [("0", 1), ("0", 9), ("1", 9)]
-    assert outbox.waiting == {}
+    assert background.waiting == {}
 
 
-def test_handing_over_does_not_wait_for_a_slow_store(outbox_of):
+def test_handing_over_does_not_wait_for_a_slow_store(writer_of):
     writer = Writer()
     writer.free.clear()
-    outbox = outbox_of(writer)
+    background = writer_of(writer)
     began = time.monotonic()
     for number in range(1000):
-        outbox.put(events(p0=number))
+        background.put(events(p0=number))
     assert time.monotonic() - began < SOON / 2
-    assert outbox.waiting == events(p0=999)
+    assert background.waiting == events(p0=999)
     writer.free.set()
 
 
-def test_an_offset_is_kept_where_the_same_event_comes_without(outbox_of):
+def test_an_offset_is_kept_where_the_same_event_comes_without(writer_of):
     held = []
-    outbox = outbox_of(lambda _, event: held.append(event))
-    with outbox._changed:
-        outbox.put({"0": LastEvent(5, "500")})
-        outbox.put({"0": LastEvent(5)})
-    outbox.flush(SOON)
+    background = writer_of(lambda _, event: held.append(event))
+    with background._changed:
+        background.put({"0": LastEvent(5, "500")})
+        background.put({"0": LastEvent(5)})
+    background.flush(SOON)
     assert held == [LastEvent(5, "500")]
 
 
-def test_what_failed_is_tried_again(outbox_of, caplog):
+def test_what_failed_is_tried_again(writer_of, caplog):
     writer = Writer(*[StoreUnavailableError("the store is away")] * 3)
-    outbox = outbox_of(writer)
-    outbox.put(events(p0=1))
-    outbox.flush(SOON)
+    background = writer_of(writer)
+    background.put(events(p0=1))
+    background.flush(SOON)
     assert writer.written == [("0", 1)]
-    assert outbox.failures == 3
+    assert background.failures == 3
 
 
-def test_a_partition_that_fails_does_not_hold_the_others_up(outbox_of):
+def test_a_partition_that_fails_does_not_hold_the_others_up(writer_of):
     written = []
 
     def write(partition, event):
@@ -106,77 +106,77 @@ def test_a_partition_that_fails_does_not_hold_the_others_up(outbox_of):
             raise StoreUnavailableError("this one does not go")
         written.append(partition)
 
-    outbox = outbox_of(write)
-    outbox.put(events(p0=1, p1=1, p2=1))
+    background = writer_of(write)
+    background.put(events(p0=1, p1=1, p2=1))
     with pytest.raises(StoreUnavailableError, match="partition 0, are not"):
-        outbox.flush(1)
+        background.flush(1)
     assert written == ["1", "2"]
 
 
-def test_what_has_not_moved_is_not_written_again(outbox_of):
+def test_what_has_not_moved_is_not_written_again(writer_of):
     writer = Writer()
-    outbox = outbox_of(writer)
+    background = writer_of(writer)
     for _ in range(3):
-        outbox.put(events(p0=1, p1=2))
-        outbox.flush(SOON)
+        background.put(events(p0=1, p1=2))
+        background.flush(SOON)
     assert sorted(writer.written) == [("0", 1), ("1", 2)]
 
 
-def test_an_outage_is_logged_once(outbox_of, caplog):
+def test_an_outage_is_logged_once(writer_of, caplog):
     writer = Writer(*[ConnectionError("nobody there")] * 3)
-    outbox = outbox_of(writer)
+    background = writer_of(writer)
     with caplog.at_level(logging.WARNING):
-        outbox.put(events(p0=1))
-        while outbox.waiting:
+        background.put(events(p0=1))
+        while background.waiting:
             time.sleep(0.01)
     assert [record.message for record in caplog.records] == [
         f"checkpoints of {SCOPE} wait for their store: nobody there"
     ]
 
 
-def test_a_flush_does_not_wait_for_the_pause_to_end(outbox_of, monkeypatch):
+def test_a_flush_does_not_wait_for_the_pause_to_end(writer_of, monkeypatch):
     monkeypatch.setattr("eventhub_checkpoints.spark.publisher.pause", lambda *_: 1000.0)
     writer = Writer(StoreUnavailableError("the store is away"))
-    outbox = outbox_of(writer)
-    outbox.put(events(p0=1))
-    while not outbox.failures:
+    background = writer_of(writer)
+    background.put(events(p0=1))
+    while not background.failures:
         time.sleep(0.01)
-    outbox.flush(SOON)
+    background.flush(SOON)
     assert writer.written == [("0", 1)]
 
 
-def test_a_flush_that_is_too_late_names_the_partitions(outbox_of):
+def test_a_flush_that_is_too_late_names_the_partitions(writer_of):
     cause = StoreUnavailableError("the store is away")
-    outbox = outbox_of(Writer(*[cause] * 1000))
-    outbox.put(events(p10=1, p2=7))
+    background = writer_of(Writer(*[cause] * 1000))
+    background.put(events(p10=1, p2=7))
     late = r"Orders/\$Default, partition 2, 10, are not"
     with pytest.raises(StoreUnavailableError, match=late) as told:
-        outbox.flush(0.5)
+        background.flush(0.5)
     assert told.value.__cause__ is cause
-    assert outbox.waiting == events(p10=1, p2=7)
+    assert background.waiting == events(p10=1, p2=7)
 
 
-def test_a_flush_raises_at_once_what_waiting_does_not_heal(outbox_of):
-    outbox = outbox_of(Writer(*[StoreAccessError("no right to write")] * 1000))
-    outbox.put(events(p0=1))
+def test_a_flush_raises_at_once_what_waiting_does_not_heal(writer_of):
+    background = writer_of(Writer(*[StoreAccessError("no right to write")] * 1000))
+    background.put(events(p0=1))
     began = time.monotonic()
     with pytest.raises(StoreAccessError, match="no right"):
-        outbox.flush(600)
+        background.flush(600)
     assert time.monotonic() - began < SOON
 
 
-def test_the_end_waits_for_the_write_that_is_under_way_and_begins_no_other(outbox_of):
+def test_the_end_waits_for_the_write_that_is_under_way_and_begins_no_other(writer_of):
     writer = Writer()
     writer.free.clear()
-    outbox = outbox_of(writer)
-    outbox.put(events(p0=1))
+    background = writer_of(writer)
+    background.put(events(p0=1))
     assert writer.begun.wait(SOON)
-    outbox.close(0)
-    outbox.put(events(p0=2))
+    background.close(0)
+    background.put(events(p0=2))
     writer.free.set()
-    outbox.close(SOON)
+    background.close(SOON)
     assert writer.written == [("0", 1)]
-    assert outbox.waiting == events(p0=2)
+    assert background.waiting == events(p0=2)
 
 
 def checkpoint(number, offset="old"):
