@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from eventhub_checkpoints._shared.deadline import bounded_context, seconds_left
+from eventhub_checkpoints._shared.deadline import bounded_context, deadline, seconds_left
 
 Lock = asyncio.Lock
 sleep = asyncio.sleep
@@ -44,15 +44,15 @@ class InContext(Generic[Result]):
                 step, argument = steps.throw, error
 
 
-async def bounded(
+def bounded(
     seconds: float,
     function: Callable[Arguments, Awaitable[Result]],
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
-) -> Result:
+) -> Awaitable[Result]:
     """Call the function with a deadline; an earlier outer deadline stays in force."""
     context = bounded_context(seconds)
-    return await InContext(context, context.run(function, *args, **kwargs))
+    return InContext(context, context.run(function, *args, **kwargs))
 
 
 # An event loop turns Ctrl-C into a cancellation, which is raised only at an `await`.
@@ -72,6 +72,18 @@ async def ended(one: object, seconds: float) -> None:
         await asyncio.wait([one], timeout=max(seconds, 0))
 
 
+@asynccontextmanager
+async def time_limit(seconds: float) -> AsyncIterator[None]:
+    """Run the block with a deadline, and cancel it when the deadline passes.
+
+    Raises:
+        TimeoutError: the block did not end in time, or no time was left to start it.
+    """
+    with deadline(seconds):
+        async with asyncio.timeout(seconds):
+            yield
+
+
 async def within(
     seconds: float,
     function: Callable[Arguments, Awaitable[Result]],
@@ -83,11 +95,8 @@ async def within(
     Raises:
         TimeoutError: the function did not end in time, or no time was left to start it.
     """
-    seconds = min(seconds, seconds_left())
-    if seconds <= 0:
-        raise TimeoutError("no time was left for this request")
-    async with asyncio.timeout(seconds):
-        return await bounded(seconds, function, *args, **kwargs)
+    async with time_limit(min(seconds, seconds_left())):
+        return await function(*args, **kwargs)
 
 
 async def completed(

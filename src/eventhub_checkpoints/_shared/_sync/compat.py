@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from eventhub_checkpoints._shared.deadline import bounded_context, seconds_left
+from eventhub_checkpoints._shared.deadline import bounded_context, deadline, seconds_left
 from eventhub_checkpoints._shared.workers import workers
 
 Lock = threading.Lock
 sleep = time.sleep
+time_limit = deadline
+"""A sync call cannot be cancelled: its driver reads `seconds_left`, and ends by then."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -73,9 +75,8 @@ def within(
     Raises:
         TimeoutError: no time was left to start it.
     """
-    if min(seconds, seconds_left()) <= 0:
-        raise TimeoutError("no time was left for this request")
-    return bounded(seconds, function, *args, **kwargs)
+    with deadline(min(seconds, seconds_left())):
+        return function(*args, **kwargs)
 
 
 def completed(

@@ -53,7 +53,9 @@ class ListsScopes(HookRunner):
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        found = await uninterrupted(self.settings.operation_timeout, self._asked, self.read_scopes)
+        found = await uninterrupted(
+            self.settings.operation_timeout, self._request, self.read_scopes
+        )
         return sorted((scope for scope in found if scope != PROBE), key=str)
 
 
@@ -97,9 +99,9 @@ class Deletes(HookRunner):
 
     async def _delete(self, scope: Scope, partition_id: str | None) -> int:
         seconds = self.settings.operation_timeout
-        removed = await uninterrupted(seconds, self._asked, self.delete_rows, scope, partition_id)
-        with self._guard:
-            self._ledger.forget(self.identity(scope), partition_id)
+        removed = await uninterrupted(seconds, self._request, self.delete_rows, scope, partition_id)
+        with self._state_lock:
+            self._states.forget(scope, partition_id)
         return removed
 
 

@@ -54,7 +54,7 @@ class ListsScopes(HookRunner):
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        found = uninterrupted(self.settings.operation_timeout, self._asked, self.read_scopes)
+        found = uninterrupted(self.settings.operation_timeout, self._request, self.read_scopes)
         return sorted((scope for scope in found if scope != PROBE), key=str)
 
 
@@ -98,9 +98,9 @@ class Deletes(HookRunner):
 
     def _delete(self, scope: Scope, partition_id: str | None) -> int:
         seconds = self.settings.operation_timeout
-        removed = uninterrupted(seconds, self._asked, self.delete_rows, scope, partition_id)
-        with self._guard:
-            self._ledger.forget(self.identity(scope), partition_id)
+        removed = uninterrupted(seconds, self._request, self.delete_rows, scope, partition_id)
+        with self._state_lock:
+            self._states.forget(scope, partition_id)
         return removed
 
 

@@ -23,8 +23,8 @@ from eventhub_checkpoints._shared._sync.compat import (
     holding,
     place,
     sleep,
+    time_limit,
     uninterrupted,
-    within,
 )
 from eventhub_checkpoints._shared.deadline import attempt_limit, pause, seconds_left
 from eventhub_checkpoints._shared.secrets import masked
@@ -47,7 +47,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.partition_state import PartitionStates
+from eventhub_checkpoints.stores.partition_state import PartitionState, PartitionStates
 from eventhub_checkpoints.stores.unreachable import LINKS, linked
 
 
@@ -152,7 +152,7 @@ class HookRunner(Hooks):
         **unknown: object,
     ) -> None:
         for name in unknown:
-            kind, known = type(self).__name__, ", ".join(nearest_first(name, self._known()))
+            kind, known = type(self).__name__, ", ".join(nearest_first(name, self._keywords()))
             raise ConfigurationError(f"{name} is no setting of {kind}; known are {known}")
         self.settings = Settings(
             operation_timeout, write_timeout, keep_unconfirmed, max_concurrency, on_stale
@@ -165,7 +165,7 @@ class HookRunner(Hooks):
         self._begin_anew()
 
     @classmethod
-    def _known(cls) -> Iterable[str]:
+    def _keywords(cls) -> Iterable[str]:
         """Return the names of the constructor's keyword arguments."""
         parameters = inspect.signature(cls).parameters.values()
         own = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
@@ -174,15 +174,15 @@ class HookRunner(Hooks):
     def _begin_anew(self) -> None:
         self._process_id = os.getpid()
         self.writer = f"{socket.gethostname()}/{self._process_id}"
-        self._guard = threading.Lock()
-        self._ledger = PartitionStates()
+        self._state_lock = threading.Lock()
+        self._states = PartitionStates(self.identity)
         self._reported: set[str] = set()
         self._releasing = 0
         self._begin_here()
 
     def _begin_here(self) -> None:
         self._opening = Lock()
-        self._writing: dict[tuple[Scope, str], Lock] = {}
+        self._write_locks: dict[PartitionState, Lock] = {}
         self._is_open = False
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
@@ -233,7 +233,7 @@ class HookRunner(Hooks):
                 if not self._is_open:
                     if is_closed:  # a closed driver may not be able to open again
                         self.drop_connections()
-                    self._retried(self.open)
+                    self._call(self.open, retries=True)
                     self._is_open = True
         except TimeoutError as error:
             raise StoreUnavailableError("the store is still being opened") from error
@@ -248,61 +248,77 @@ class HookRunner(Hooks):
             return
         self.drop_connections()
 
-    def _attempt(self, seconds: float, function: Callable[..., T], *args: object) -> T:
-        limit = attempt_limit(seconds_left(), seconds)
-        return self._with_our_errors(lambda: within(limit, function, *args))
+    def _call(
+        self,
+        hook: Callable[..., T],
+        *args: object,
+        seconds: float | None = None,
+        retries: bool = False,
+    ) -> T:
+        """Call a hook with a time limit, and raise errors of this package only.
 
-    def _with_our_errors(self, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except CheckpointStoreError:
-            raise
-        except Exception as error:
-            ours, cause = self.map_error(error), None if self.hides(error) else error
-        # Not raised above, where a hidden error would still be its context.
-        raise ours from cause
-
-    def _asked(self, function: Callable[..., T], *args: object) -> T:
-        self._ready()
-        return self._retried(function, *args)
-
-    def _retried(self, function: Callable[..., T], *args: object) -> T:
+        Args:
+            hook: the hook; its arguments follow.
+            seconds: time limit of the operation, `operation_timeout` by default; one attempt may
+                take half of it.
+            retries: repeat the call while its outcome is unknown and time is left.
+        """
         attempt = 0
         while True:
+            limit = attempt_limit(seconds_left(), seconds or self.settings.operation_timeout)
             try:
-                return self._attempt(self.settings.operation_timeout, function, *args)
-            except StoreUnavailableError:
+                with time_limit(limit):
+                    return hook(*args)
+            except Exception as error:
+                failure = self._mapped(error)
+            wait = None
+            if retries and isinstance(failure, StoreUnavailableError):
                 wait = pause(attempt, seconds_left(), random.random())
-                if wait is None:
-                    raise
+            if wait is None:
+                # Not raised above, where a hidden error would still be its context.
+                raise failure
             sleep(wait)
             attempt += 1
 
+    def _mapped(self, error: Exception) -> CheckpointStoreError:
+        if isinstance(error, CheckpointStoreError):
+            return error
+        failure = self.map_error(error)
+        failure.__cause__ = None if self.hides(error) else error
+        return failure
+
+    def _request(self, hook: Callable[..., T], *args: object) -> T:
+        self._ready()
+        return self._call(hook, *args, retries=True)
+
     def _try_one(self, proposal: Proposal) -> Answer:
-        asked = time.time()
+        began = time.time()
         try:
-            answer = self._attempt(self.settings.operation_timeout, self.try_claim, proposal)
+            answer = self._call(self.try_claim, proposal)
         except Exception as error:
             return error
-        return self._remembered(proposal, answer, asked)
+        return self._remembered(proposal, answer, began)
 
-    def _remembered(self, proposal: Proposal, answer: Answer, asked: float) -> Answer:
+    def _remembered(self, proposal: Proposal, answer: Answer, began: float) -> Answer:
         """Record a win at once, dated to its request: the rest of its batch may take long.
 
         A release in the meantime needs the new etag, even if the batch is cancelled.
         """
         if not isinstance(answer, Won) or isinstance(answer, Remembered):
             return answer
-        row = answer.row.at(asked)
-        with self._guard:
-            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
-            known.claim(known.hold.won(row, proposal.etag))
+        row = answer.row.at(began)
+        with self._state_lock:
+            known = self._states.partition(proposal.scope, proposal.partition_id)
+            known.record_claim(known.lease.won(row, proposal.etag))
         return Remembered(row)
 
-    def _write_lock(self, row: Proposal | Checkpoint) -> Lock:
-        with self._guard:
-            key = self.identity(row.scope), row.partition_id
-            return self._writing.setdefault(key, Lock())
+    def _known(self, record: Proposal | Checkpoint) -> PartitionState:
+        with self._state_lock:
+            return self._states.partition(record.scope, record.partition_id)
+
+    def _write_lock(self, known: PartitionState) -> Lock:
+        with self._state_lock:
+            return self._write_locks.setdefault(known, Lock())
 
     def _report(self, skipped: Iterable[str]) -> None:
         for sentence in skipped:

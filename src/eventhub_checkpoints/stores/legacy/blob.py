@@ -53,7 +53,7 @@ class _Container(BlobCheckpointStore):
 
     def read(self, scope: Scope) -> list[Checkpoint]:
         """Return the checkpoints in the container."""
-        rows = uninterrupted(self.settings.operation_timeout, self._asked, self._offsets)
+        rows = uninterrupted(self.settings.operation_timeout, self._request, self._offsets)
         skipped: list[str] = []
         found = checkpoints_of(rows, scope, skipped.append)
         self._report(skipped)

@@ -189,10 +189,9 @@ class CassandraCheckpointStore(FullCheckpointStore):
         self, work: tuple[Sequence[Sequence[Proposal]], dict[Proposal, Answer]]
     ) -> None:
         batches, answers = work
-        seconds = self.settings.operation_timeout
         for batch in batches:
             try:
-                await self._attempt(seconds, self._claim_batch, batch, answers)
+                await self._call(self._claim_batch, batch, answers)
             except CheckpointStoreError as error:
                 answers.update({one: error for one in batch if one not in answers})
 

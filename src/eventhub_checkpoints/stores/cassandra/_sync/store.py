@@ -188,10 +188,9 @@ class CassandraCheckpointStore(FullCheckpointStore):
         self, work: tuple[Sequence[Sequence[Proposal]], dict[Proposal, Answer]]
     ) -> None:
         batches, answers = work
-        seconds = self.settings.operation_timeout
         for batch in batches:
             try:
-                self._attempt(seconds, self._claim_batch, batch, answers)
+                self._call(self._claim_batch, batch, answers)
             except CheckpointStoreError as error:
                 answers.update({one: error for one in batch if one not in answers})
 

@@ -155,7 +155,7 @@ class RedisCheckpointStore(FullCheckpointStore):
 
     async def _try_group(self, batch: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         try:
-            return await self._attempt(self.settings.operation_timeout, self._claim, batch)
+            return await self._call(self._claim, batch)
         except Exception as error:
             return [error] * len(batch)
 

@@ -156,7 +156,7 @@ class RedisCheckpointStore(FullCheckpointStore):
 
     def _try_group(self, batch: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         try:
-            return self._attempt(self.settings.operation_timeout, self._claim, batch)
+            return self._call(self._claim, batch)
         except Exception as error:
             return [error] * len(batch)
 

@@ -146,13 +146,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         if not proposals:
             return {}
         try:
-            etags = self._attempt(
-                self.settings.operation_timeout,
-                self._database.transact,
-                claim,
-                statement,
-                proposals,
-            )
+            etags = self._call(self._database.transact, claim, statement, proposals)
         except CheckpointStoreError as error:
             return dict.fromkeys(proposals, error)
         return {one: Won(one.won(0.0)) if one.new_etag in etags else LOST for one in proposals}
