@@ -154,7 +154,7 @@ def test_a_path_is_answered_with_the_url_of_the_file(open_it: Open) -> None:
 @pytest.mark.parametrize("open_it", BOTH)
 @pytest.mark.parametrize("url", [None, "", 5, SECRET.encode()])
 def test_a_url_that_is_no_text_asks_for_the_variable(open_it: Open, url: Any) -> None:
-    said = "^the store URL is .*; expected a text such as .*environment variable set"
+    said = "^the store URL is .*; expected a string such as .*environment variable set"
     with pytest.raises(ConfigurationError, match=said) as failure:
         open_it(url)
     assert SECRET not in str(failure.value)

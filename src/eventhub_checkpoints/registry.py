@@ -80,7 +80,7 @@ def opened(
         is_store = hasattr(url, "update_checkpoint")
         question = "is it a store already" if is_store else "is the environment variable set"
         raise ConfigurationError(
-            f"the store URL is {'empty' if url == '' else found_type}; expected a text such as "
+            f"the store URL is {'empty' if url == '' else found_type}; expected a string such as "
             "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
             f"{question}?{did_you_mean(url)}"
         )

@@ -113,7 +113,7 @@ TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Cla
         ({"backendType": "CosmosDbSql"}, "backendType is 'CosmosDbSql'; expected Memory, "),
         ({"backendType": "my store.Class"}, "backendType is 'my store.Class'; expected "),
         ({"backendType": ".Class"}, "backendType is '.Class'; expected "),
-        ({"backendType": 5}, "backendType is of type int; expected a text"),
+        ({"backendType": 5}, "backendType is of type int; expected a string"),
     ],
 )
 def test_a_type_that_is_none_lists_those_that_are(mapping: Any, said: str) -> None:
@@ -172,12 +172,12 @@ RW = "expected a duration such as '5s' or '5000ms', from 1s to 60s"
         ({**MEMORY, "rwTimeout": "9" * 400 + "s"}, "rwTimeout is '999"),
         ({**MEMORY, "rwTimeout": timedelta(seconds=61)}, f"rwTimeout is of type timedelta; {RW}"),
         ({**MEMORY, "rwTimeout": ["5s"]}, f"rwTimeout is of type list; {RW}"),
-        ({**MEMORY, "namespace": 5}, "namespace is of type int; expected a text"),
+        ({**MEMORY, "namespace": 5}, "namespace is of type int; expected a string"),
         ({**MEMORY, "create": "true"}, "create is of type str; expected true or false"),
         ({**MEMORY, "create": 1}, "create is of type int; expected true or false"),
         ({**MEMORY, "settings": "x"}, "settings is of type str; expected a table"),
         ({**MEMORY, "redis": SECRET}, "redis is of type str; expected a table with url, password"),
-        (with_(MEMORY, "azureblob", key=5), "azureblob.key is of type int; expected a text"),
+        (with_(MEMORY, "azureblob", key=5), "azureblob.key is of type int; expected a string"),
         (with_(MEMORY, "azureblob", key=[SECRET]), "azureblob.key is of type list; "),
         (
             with_(MEMORY, "azureblob", account=SECRET),
@@ -237,7 +237,7 @@ def test_a_value_that_cannot_be_is_refused_by_its_path(mapping: Any, said: str) 
         ({"backendType": "Cassandra"}, "cassandra.cluster is missing; expected 'host:9042'"),
         (
             with_(CASSANDRA, "cassandra", username="app"),
-            "cassandra.password is missing; expected a text, for there is a username",
+            "cassandra.password is missing; expected a string, because username is set",
         ),
         (with_(CASSANDRA, "cassandra", password=SECRET), "cassandra.username is missing"),
         ({"backendType": "Sql"}, "sql.url is missing; expected postgresql://..."),

@@ -6,6 +6,7 @@
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
 - `start_position`: where a stream starts.
+- `drivers`: the check that a driver is installed.
 - `client_errors`: errors of azure-eventhub as errors of this package. `client_guard`: errors for a
   client of the other kind, sync or async. `client_internals`: its private attributes.
 - `_async`, `_sync`: what differs between the two: `compat` (waiting, locks, parallel calls),

@@ -98,7 +98,7 @@ def anything(path: str, value: object) -> object:
 def text(path: str, value: object) -> str:
     """Return the value if it is a string; it may be a secret, so it is never shown."""
     if not isinstance(value, str):
-        raise unfit(path, value, "a text")
+        raise unfit(path, value, "a string")
     return value
 
 

@@ -126,7 +126,7 @@ def cassandra(table: Table) -> Opening:
         raise missing("cassandra.cluster", HOSTS)
     for name, other in (("username", "password"), ("password", "username")):
         if name in part and other not in part:
-            raise missing(f"cassandra.{other}", f"a text, for there is a {name}")
+            raise missing(f"cassandra.{other}", f"a string, because {name} is set")
     hosts = ",".join(host.strip() for host in part["cluster"].split(","))
     keyspace = keyspace_of(table.get("namespace", ""))
     query = f"?datacenter={quote(part['datacenter'])}" if "datacenter" in part else ""

@@ -8,8 +8,11 @@ from typing import Any
 
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.stores.blob._sync.requests import BlobProperties, ContainerClient
-from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
+from eventhub_checkpoints.stores.blob._sync.store import (
+    BlobCheckpointStore,
+    BlobProperties,
+    ContainerClient,
+)
 from eventhub_checkpoints.stores.legacy.iothub_react import (
     BLOB_PREFIX,
     LONGEST,
