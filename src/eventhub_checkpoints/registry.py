@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
-from eventhub_checkpoints._shared.suggestions import did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import did_you_mean, nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores._sync.hooks import log

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)

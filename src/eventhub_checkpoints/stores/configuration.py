@@ -21,8 +21,7 @@ from eventhub_checkpoints._shared.configuration_tables import (
     text,
 )
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import StoreSettings
-from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints._shared.settings import StoreSettings, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.legacy.iothub_react import keyspace_of
 

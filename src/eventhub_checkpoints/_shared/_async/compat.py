@@ -7,7 +7,12 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from eventhub_checkpoints._shared.deadline import bounded_context, deadline, seconds_left
+from eventhub_checkpoints._shared.deadline import (
+    attempt_limit,
+    bounded_context,
+    deadline,
+    seconds_left,
+)
 
 Lock = asyncio.Lock
 sleep = asyncio.sleep
@@ -73,14 +78,15 @@ async def ended(one: object, seconds: float) -> None:
 
 
 @asynccontextmanager
-async def time_limit(seconds: float) -> AsyncIterator[None]:
-    """Run the block with a deadline, and cancel it when the deadline passes.
+async def attempt(seconds: float) -> AsyncIterator[None]:
+    """Limit the block to half of `seconds` and to what the call has left; cancel it after that.
 
     Raises:
         TimeoutError: the block did not end in time, or no time was left to start it.
     """
-    with deadline(seconds):
-        async with asyncio.timeout(seconds):
+    limit = attempt_limit(seconds_left(), seconds)
+    with deadline(limit):
+        async with asyncio.timeout(limit):
             yield
 
 
@@ -95,8 +101,10 @@ async def within(
     Raises:
         TimeoutError: the function did not end in time, or no time was left to start it.
     """
-    async with time_limit(min(seconds, seconds_left())):
-        return await function(*args, **kwargs)
+    seconds = min(seconds, seconds_left())
+    with deadline(seconds):
+        async with asyncio.timeout(seconds):
+            return await function(*args, **kwargs)
 
 
 async def completed(

@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from eventhub_checkpoints._shared.deadline import bounded_context, deadline, seconds_left
+from eventhub_checkpoints._shared.deadline import (
+    attempt_limit,
+    bounded_context,
+    deadline,
+    seconds_left,
+)
 from eventhub_checkpoints._shared.workers import workers
 
 Lock = threading.Lock
 sleep = time.sleep
-time_limit = deadline
-"""A sync call cannot be cancelled: its driver reads `seconds_left`, and ends by then."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -62,6 +65,19 @@ def caller() -> object:
 
 def ended(one: object, seconds: float) -> None:
     """Return at once: the thread of a client is joined by the code that started it."""
+
+
+@contextmanager
+def attempt(seconds: float) -> Iterator[None]:
+    """Limit the block to half of `seconds` and to what the call has left.
+
+    It is not cancelled: its driver reads `seconds_left`, and ends by then.
+
+    Raises:
+        TimeoutError: no time was left to start it.
+    """
+    with deadline(attempt_limit(seconds_left(), seconds)):
+        yield
 
 
 def within(

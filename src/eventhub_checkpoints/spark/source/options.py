@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self, get_args
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.suggestions import nearest
+from eventhub_checkpoints._shared.settings import nearest
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,

@@ -9,7 +9,7 @@ from eventhub_checkpoints._shared._async.client_check import own_client_only
 from eventhub_checkpoints._shared._async.compat import holding, sleep, uninterrupted
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.suggestions import refuse_misspelt
+from eventhub_checkpoints._shared.settings import refuse_misspelt
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     StaleCheckpointError,
@@ -17,8 +17,8 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
-from eventhub_checkpoints.stores._async.hooks import HookRunner, fresh_etag, log
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope, fresh_etag
+from eventhub_checkpoints.stores._async.hooks import HookRunner, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,

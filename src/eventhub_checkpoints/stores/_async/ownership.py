@@ -16,10 +16,9 @@ from eventhub_checkpoints._shared._async.compat import (
     uninterrupted,
 )
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
-from eventhub_checkpoints._shared.fields import checked_rows
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
-from eventhub_checkpoints.records import Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.hooks import Answer, HookRunner, fresh_etag, log
+from eventhub_checkpoints.records import Ownership, Proposal, Scope, checked_rows, fresh_etag
+from eventhub_checkpoints.stores._async.hooks import Answer, HookRunner, log
 from eventhub_checkpoints.stores.hook_results import Lost, Won, on_local_clock
 
 

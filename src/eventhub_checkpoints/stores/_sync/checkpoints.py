@@ -10,7 +10,7 @@ from eventhub_checkpoints._shared._sync.client_check import own_client_only
 from eventhub_checkpoints._shared._sync.compat import holding, sleep, uninterrupted
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.suggestions import refuse_misspelt
+from eventhub_checkpoints._shared.settings import refuse_misspelt
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     StaleCheckpointError,
@@ -18,8 +18,8 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
-from eventhub_checkpoints.stores._sync.hooks import HookRunner, fresh_etag, log
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope, fresh_etag
+from eventhub_checkpoints.stores._sync.hooks import HookRunner, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,

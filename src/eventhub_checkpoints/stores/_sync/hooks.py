@@ -19,17 +19,16 @@ from typing import ClassVar, Literal, TypeVar
 
 from eventhub_checkpoints._shared._sync.compat import (
     Lock,
+    attempt,
     for_each,
     holding,
     place,
     sleep,
-    time_limit,
     uninterrupted,
 )
-from eventhub_checkpoints._shared.deadline import attempt_limit, pause, seconds_left
+from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints._shared.secrets import masked
-from eventhub_checkpoints._shared.settings import Settings, StoreSettings
-from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints._shared.settings import Settings, StoreSettings, nearest_first
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -38,6 +37,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
+from eventhub_checkpoints.stores.connections import LINKS, linked
 from eventhub_checkpoints.stores.hook_results import (
     Conflict,
     Listing,
@@ -48,7 +48,6 @@ from eventhub_checkpoints.stores.hook_results import (
     Written,
 )
 from eventhub_checkpoints.stores.partition_state import PartitionState, PartitionStates
-from eventhub_checkpoints.stores.unreachable import LINKS, linked
 
 
 class Hooks(ABC):
@@ -131,11 +130,6 @@ T = TypeVar("T")
 Answer = Won | Lost | Exception
 
 REMEMBERED_REPORTS = 1000
-
-
-def fresh_etag() -> str:
-    """Return an etag or version that was never used before, not even by a deleted row."""
-    return os.urandom(16).hex()
 
 
 class HookRunner(Hooks):
@@ -263,22 +257,21 @@ class HookRunner(Hooks):
                 take half of it.
             retries: repeat the call while its outcome is unknown and time is left.
         """
-        attempt = 0
+        attempts = 0
         while True:
-            limit = attempt_limit(seconds_left(), seconds or self.settings.operation_timeout)
             try:
-                with time_limit(limit):
+                with attempt(seconds or self.settings.operation_timeout):
                     return hook(*args)
             except Exception as error:
                 failure = self._mapped(error)
             wait = None
             if retries and isinstance(failure, StoreUnavailableError):
-                wait = pause(attempt, seconds_left(), random.random())
+                wait = pause(attempts, seconds_left(), random.random())
             if wait is None:
                 # Not raised above, where a hidden error would still be its context.
                 raise failure
             sleep(wait)
-            attempt += 1
+            attempts += 1
 
     def _mapped(self, error: Exception) -> CheckpointStoreError:
         if isinstance(error, CheckpointStoreError):

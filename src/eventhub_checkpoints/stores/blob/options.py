@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from azure.storage.blob import ContainerClient
 
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
-from eventhub_checkpoints._shared.settings import StoreSettings
-from eventhub_checkpoints._shared.suggestions import did_you_mean, refuse_misspelt
+from eventhub_checkpoints._shared.settings import StoreSettings, did_you_mean, refuse_misspelt
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 

@@ -18,9 +18,9 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
+from eventhub_checkpoints.stores.connections import innermost, is_untrusted, why_unreached
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
-from eventhub_checkpoints.stores.unreachable import innermost, is_untrusted, why_unreached
 
 if TYPE_CHECKING:
     from azure.storage.blob import BlobProperties

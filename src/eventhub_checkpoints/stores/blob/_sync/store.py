@@ -14,12 +14,12 @@ from eventhub_checkpoints._shared._sync.compat import for_each
 from eventhub_checkpoints._shared.deadline import bound
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.blob import options, protocol
 from eventhub_checkpoints.stores.blob._sync.transport import check_credential, pooled
 from eventhub_checkpoints.stores.blob.protocol import Kind, Row, Verdict
-from eventhub_checkpoints.stores.credentials import default_credential
+from eventhub_checkpoints.stores.connections import PerProcessClient, default_credential
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     Conflict,
@@ -29,7 +29,6 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.per_process_client import PerProcessClient
 from eventhub_checkpoints.stores.record_format import is_row
 
 __all__ = ["BlobCheckpointStore", "BlobProperties", "BlobRequests", "ContainerClient"]

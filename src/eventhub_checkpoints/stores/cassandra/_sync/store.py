@@ -14,7 +14,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 from eventhub_checkpoints.stores._sync.hooks import Answer
 from eventhub_checkpoints.stores.cassandra._sync.requests import CassandraRequests, create_missing
 from eventhub_checkpoints.stores.cassandra.driver import CONNECT_SECONDS, Login, Session, way_in

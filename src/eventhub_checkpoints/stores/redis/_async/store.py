@@ -11,7 +11,7 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores._async.hooks import log
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,

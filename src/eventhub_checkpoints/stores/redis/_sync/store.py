@@ -12,7 +12,7 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,

@@ -9,7 +9,7 @@ from eventhub_checkpoints._shared._sync.compat import place
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 from eventhub_checkpoints.stores._sync.hooks import Answer
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
