@@ -245,7 +245,7 @@ def test_a_class_of_the_other_colour_names_the_other_function(open_it: Open) -> 
         ),
         (
             {"backendType": f"{MODULE}.Store", "settings": {"write_timout": 5}},
-            "write_timout is no setting of Store; known are write_timeout, ",
+            "write_timout is not a setting of Store; known are write_timeout, ",
         ),
     ],
 )

@@ -140,7 +140,9 @@ def test_a_bad_setting_is_refused_where_the_store_is_opened(open_it: Open) -> No
 
 @pytest.mark.parametrize("open_it", BOTH)
 def test_an_unknown_setting_is_refused_with_the_known_ones(open_it: Open) -> None:
-    said = r"^operation_timout is no setting of MemoryCheckpointStore; known are operation_timeout"
+    said = (
+        r"^operation_timout is not a setting of MemoryCheckpointStore; known are operation_timeout"
+    )
     with pytest.raises(ConfigurationError, match=said):
         open_it("memory:", operation_timout=5)
 

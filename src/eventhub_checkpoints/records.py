@@ -2,6 +2,9 @@
 
 Units: `last_modified_time` is float seconds since the epoch (UTC), `sequence_number` counts the
 events of one partition from 0, `offset` is an opaque string.
+
+Functions whose names begin with `checked` return a valid field of a record, and raise
+`InvalidRecordError` for any other value.
 """
 
 import operator
@@ -41,9 +44,9 @@ class Scope(NamedTuple):
         """
         names = fully_qualified_namespace, eventhub_name, consumer_group
         try:
-            return checked_once(*names)
+            return scope_of_names(*names)
         except TypeError:  # a value that is not a string may not be hashable
-            return checked_once.__wrapped__(*names)
+            return scope_of_names.__wrapped__(*names)
 
     @staticmethod
     def from_dict(row: Mapping[str, Any]) -> "Scope":
@@ -83,7 +86,9 @@ class Scope(NamedTuple):
 
 # A store is called for few scopes, and many times for each.
 @lru_cache(maxsize=1024)
-def checked_once(fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any) -> Scope:
+def scope_of_names(
+    fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any
+) -> Scope:
     """Return a scope whose three names can be stored."""
     return Scope(
         checked_name("fully_qualified_namespace", fully_qualified_namespace),
@@ -246,34 +251,21 @@ DECIMAL = re.compile("-?[0-9]{1,19}")
 
 
 def checked_row(row: Any) -> Mapping[str, Any]:
-    """Return a record from the SDK if it is a dict.
-
-    Raises:
-        InvalidRecordError: it is not a dict; the field of the error is `record`.
-    """
+    """Return a record from the SDK if it is a dict."""
     if not isinstance(row, Mapping):
         raise InvalidRecordError("record", row, "a dict, as the client makes them")
     return cast("Mapping[str, Any]", row)
 
 
 def checked_rows(rows: Iterable[Row]) -> Iterable[Row]:
-    """Return the ownerships that the SDK proposes.
-
-    Raises:
-        InvalidRecordError: they are not an iterable of rows; the error's field is `ownership_list`.
-    """
+    """Return the ownerships that the SDK proposes."""
     if not isinstance(rows, Iterable) or isinstance(rows, Mapping | str | bytes):
         raise InvalidRecordError("ownership_list", rows, "a list of dicts, as the client makes it")
     return rows
 
 
 def checked_name(field: str, value: Any) -> str:
-    """Return a name or id if it can be part of a key.
-
-    Raises:
-        InvalidRecordError: it is not a string, is empty, `.` or `..`, or holds a slash or
-            backslash, a control character or a secret.
-    """
+    """Return a name or id if it can be part of a key."""
     if not isinstance(value, str) or not value:
         is_number = field == "partition_id" and isinstance(value, int)
         example = f", such as '{value:d}'" if is_number else ""
@@ -288,11 +280,7 @@ def checked_name(field: str, value: Any) -> str:
 
 
 def checked_owner_id(value: Any) -> str:
-    """Return an owner id; None and `""` mean no owner.
-
-    Raises:
-        InvalidRecordError: it is not a printable string.
-    """
+    """Return an owner id; None and `""` mean no owner."""
     if value is None:
         return ""
     if not isinstance(value, str) or (value and not value.isprintable()):
@@ -301,11 +289,7 @@ def checked_owner_id(value: Any) -> str:
 
 
 def checked_etag(value: Any) -> str | None:
-    """Return the etag that the stored row must carry; None and `""` mean no etag.
-
-    Raises:
-        InvalidRecordError: it is not a string.
-    """
+    """Return the etag that the stored row must carry; None and `""` mean no etag."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -319,9 +303,6 @@ def checked_offset(value: Any, sequence_number: int) -> str:
     An unknown offset is None, the `SequenceOffset` of a listed checkpoint, or the same number as
     a plain int, as after a JSON round trip. Any other int is refused: it may be an offset that
     was meant as a string, and would be lost if it were dropped.
-
-    Raises:
-        InvalidRecordError: it is none of these.
     """
     if value is None:
         return ""
@@ -339,11 +320,7 @@ def checked_offset(value: Any, sequence_number: int) -> str:
 
 
 def checked_sequence_number(value: Any) -> int:
-    """Return a sequence number that every reader of the record can parse.
-
-    Raises:
-        InvalidRecordError: it is not a decimal int64.
-    """
+    """Return a sequence number that every reader of the record can parse."""
     number = whole_number(value)
     if isinstance(value, str) and DECIMAL.fullmatch(value):
         number = int(value)

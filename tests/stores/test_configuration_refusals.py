@@ -94,7 +94,7 @@ def test_a_table_around_the_stores_says_which_to_pass(mapping: Any, said: str) -
 
 def test_a_table_beside_the_stores_keys_is_an_unknown_key() -> None:
     said = refused({**MEMORY, "checkpoints": BLOB})
-    assert said.startswith("checkpoints is no setting; known are ")
+    assert said.startswith("checkpoints is not a setting; known are ")
 
 
 TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Class"
@@ -125,32 +125,32 @@ def test_a_type_that_is_none_lists_those_that_are(mapping: Any, said: str) -> No
     [
         (
             {**MEMORY, "namspace": "x"},
-            "namspace is no setting; known are namespace, backendType, rwTimeout, create, "
+            "namspace is not a setting; known are namespace, backendType, rwTimeout, create, "
             "settings, azureblob, cassandra, sql, redis",
         ),
         (
             {**MEMORY, "BACKENDTYPE": "x"},
-            "BACKENDTYPE is no setting; known are backendType, namespace, ",
+            "BACKENDTYPE is not a setting; known are backendType, namespace, ",
         ),
-        ({**MEMORY, 5: "x"}, "5 is no setting; known are backendType, "),
+        ({**MEMORY, 5: "x"}, "5 is not a setting; known are backendType, "),
         (
             with_(CASSANDRA, "cassandra", clustr="x"),
-            "cassandra.clustr is no setting; known are cluster, replicationFactor, username, "
+            "cassandra.clustr is not a setting; known are cluster, replicationFactor, username, "
             "password, datacenter",
         ),
         (
             with_(MEMORY, "azureblob", accountKey=SECRET),
-            "azureblob.accountKey is no setting; known are account, key, ",
+            "azureblob.accountKey is not a setting; known are account, key, ",
         ),
-        (with_(MEMORY, "redis", ulr=SECRET), "redis.ulr is no setting; known are url, "),
+        (with_(MEMORY, "redis", ulr=SECRET), "redis.ulr is not a setting; known are url, "),
         (
             {**MEMORY, "settings": {"write_timout": 5}},
-            "settings.write_timout is no setting; known are write_timeout, operation_timeout, "
+            "settings.write_timout is not a setting; known are write_timeout, operation_timeout, "
             "keep_unconfirmed, max_concurrency, on_stale",
         ),
         (
             {**MEMORY, "settings": {"name_case": "lower"}},
-            "settings.name_case is no setting; known are ",
+            "settings.name_case is not a setting; known are ",
         ),
     ],
 )

@@ -15,22 +15,13 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Limits of one store.
+    """Settings of one store; `BaseCheckpointStore` describes them."""
 
-    Attributes:
-        operation_timeout: time limit of a list or a batch of claims, in seconds.
-        write_timeout: time limit of one checkpoint or one release, in seconds.
-        keep_unconfirmed: how long, in seconds since the server last confirmed it, an ownership is
-            kept while its renewal is unanswered; must be below the client's expiry.
-        max_concurrency: claims of one batch that run at once.
-        on_stale: whether a stale checkpoint is logged, or raised as `StaleCheckpointError`.
-    """
-
-    operation_timeout: float
-    write_timeout: float
-    keep_unconfirmed: float
-    max_concurrency: int
-    on_stale: Literal["log", "raise"]
+    operation_timeout: float = 30.0
+    write_timeout: float = 10.0
+    keep_unconfirmed: float = 30.0
+    max_concurrency: int = 32
+    on_stale: Literal["log", "raise"] = "log"
 
     def __post_init__(self) -> None:
         for name in ("operation_timeout", "write_timeout"):
@@ -79,11 +70,7 @@ def name_of(kind: type) -> str:
 
 
 def require(name: str, value: object, holds: bool, expected: str) -> None:
-    """Refuse an invalid setting.
-
-    Raises:
-        ConfigurationError: `holds` is false.
-    """
+    """Refuse an invalid setting."""
     if not holds:
         raise ConfigurationError(f"{name} is {quoted(value)}; expected {expected}")
 

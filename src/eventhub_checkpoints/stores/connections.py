@@ -34,9 +34,6 @@ def secret_source(credential: Any, token_scope: str) -> Secret | None:
     Args:
         credential: a string, a callable without arguments, or an object with `get_token`.
         token_scope: the scope of the tokens.
-
-    Raises:
-        ConfigurationError: it is none of these.
     """
     if credential is None:
         return None
@@ -63,11 +60,7 @@ def token_text(credential: Any, token_scope: str) -> str | Awaitable[str]:
 
 
 def at_once(secret: Any) -> Any:
-    """Return a secret that needs no `await`.
-
-    Raises:
-        ConfigurationError: the secret is an awaitable.
-    """
+    """Return a secret that needs no `await`."""
     if not isawaitable(secret):
         return secret
     if iscoroutine(secret):
@@ -147,17 +140,17 @@ REFUSED = re.compile(
 
 def why_unreached(error: BaseException) -> str | None:
     """Return why there is no connection, and what to check; None for any other error."""
-    for one in linked(error):
-        if isinstance(one, socket.gaierror) or UNRESOLVED.search(str(one)):
+    for cause in linked(error):
+        if isinstance(cause, socket.gaierror) or UNRESOLVED.search(str(cause)):
             return "the host's name cannot be resolved: check its spelling, and DNS"
-        if isinstance(one, ConnectionRefusedError) or REFUSED.search(str(one)):
+        if isinstance(cause, ConnectionRefusedError) or REFUSED.search(str(cause)):
             return "the connection was refused: check host and port, and that the server runs there"
     return None
 
 
 def is_untrusted(error: BaseException) -> bool:
     """Return whether there is no connection because the server's certificate is not trusted."""
-    return any(isinstance(one, ssl.SSLCertVerificationError) for one in linked(error))
+    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in linked(error))
 
 
 def innermost(error: BaseException) -> BaseException:
@@ -169,10 +162,9 @@ def innermost(error: BaseException) -> BaseException:
 def linked(error: BaseException, links: tuple[str, ...] = LINKS) -> Iterator[BaseException]:
     """Yield the error and its causes, as its attributes name them."""
     seen: list[BaseException] = []
-    following: object = error
-    while isinstance(following, BaseException) and following not in seen:
-        yield following
-        seen.append(following)
-        found = (getattr(following, name, None) for name in links)
-        args = (one for one in following.args if isinstance(one, BaseException))
-        following = next((one for one in (*found, *args) if isinstance(one, BaseException)), None)
+    cause: object = error
+    while isinstance(cause, BaseException) and cause not in seen:
+        yield cause
+        seen.append(cause)
+        causes = (*(getattr(cause, name, None) for name in links), *cause.args)
+        cause = next((each for each in causes if isinstance(each, BaseException)), None)

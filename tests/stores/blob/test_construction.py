@@ -249,7 +249,7 @@ def test_a_setting_that_cannot_work_is_said_at_once(colour, blob_container, sett
     ],
 )
 def test_a_misspelt_setting_is_refused(colour, blob_container, name, meant) -> None:
-    with pytest.raises(ConfigurationError, match=f"^{name} is no setting; did you mean {meant}"):
+    with pytest.raises(ConfigurationError, match=f"^{name} is not a setting; did you mean {meant}"):
         colour.open(blob_container, **{name: 5})
 
 

@@ -14,7 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, TypeVar, Unpack
 
 from eventhub_checkpoints._shared._async.compat import (
     Lock,
@@ -123,7 +123,7 @@ class Hooks(ABC):
     def hides(self, error: Exception) -> bool:
         """Return whether the error or one of its causes holds a secret and must not be chained."""
         chain = linked(error, (*LINKS, "__context__"))
-        return any(masked(str(one)) != str(one) for one in chain)
+        return any(masked(str(link)) != str(link) for link in chain)
 
 
 log = logging.getLogger("eventhub_checkpoints")
@@ -136,22 +136,13 @@ REMEMBERED_REPORTS = 1000
 class HookRunner(Hooks):
     """Calls a backend's hooks with time limits and retries; raises errors of this package only."""
 
-    def __init__(
-        self,
-        *,
-        operation_timeout: float = 30.0,
-        write_timeout: float = 10.0,
-        keep_unconfirmed: float = 30.0,
-        max_concurrency: int = 32,
-        on_stale: Literal["log", "raise"] = "log",
-        **unknown: object,
-    ) -> None:
-        for name in unknown:
-            kind, known = type(self).__name__, ", ".join(nearest_first(name, self._keywords()))
-            raise ConfigurationError(f"{name} is no setting of {kind}; known are {known}")
-        self.settings = Settings(
-            operation_timeout, write_timeout, keep_unconfirmed, max_concurrency, on_stale
-        )
+    def __init__(self, **settings: Unpack[StoreSettings]) -> None:
+        for name in settings.keys() - StoreSettings.__annotations__.keys():
+            known = ", ".join(nearest_first(name, self._keywords()))
+            raise ConfigurationError(
+                f"{name} is not a setting of {type(self).__name__}; known are {known}"
+            )
+        self.settings = Settings(**settings)
         self.counters: Counter[str] = Counter()
         self.creates = False
         self._closed_in: object = None
@@ -163,7 +154,11 @@ class HookRunner(Hooks):
     def _keywords(cls) -> Iterable[str]:
         """Return the names of the constructor's keyword arguments."""
         parameters = inspect.signature(cls).parameters.values()
-        own = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+        own = [
+            parameter.name
+            for parameter in parameters
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         return [*own, *StoreSettings.__annotations__]
 
     def _begin_anew(self) -> None:

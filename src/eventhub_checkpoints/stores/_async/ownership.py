@@ -82,7 +82,7 @@ class OwnershipMethods(HookRunner):
         )
         if failures:
             raise failures[0]
-        return [won[one].as_dict(one.scope) for one in proposals if one in won]
+        return [won[claim].as_dict(claim.scope) for claim in proposals if claim in won]
 
     async def _list(self, scope: Scope) -> list[Ownership]:
         await self._ready()
@@ -151,10 +151,14 @@ class OwnershipMethods(HookRunner):
                 answers.update(await self._try_batch(pending))
             if unanswered:
                 conflicts = [
-                    one for one in pending if one in unanswered and isinstance(answers[one], Lost)
+                    claim
+                    for claim in pending
+                    if claim in unanswered and isinstance(answers[claim], Lost)
                 ]
                 answers.update(await self._recognise(conflicts))
-            pending = [one for one in pending if isinstance(answers[one], StoreUnavailableError)]
+            pending = [
+                claim for claim in pending if isinstance(answers[claim], StoreUnavailableError)
+            ]
             if not pending:
                 return answers
             unanswered.update(pending)
@@ -186,19 +190,19 @@ class OwnershipMethods(HookRunner):
 
         A release has no owner by which to recognise it, and its conflicts are harmless.
         """
-        found: dict[Proposal, Answer] = {}
-        for scope in {one.scope for one in conflicts if not one.is_release}:
-            here = [one for one in conflicts if one.scope == scope]
+        own: dict[Proposal, Answer] = {}
+        for scope in {claim.scope for claim in conflicts if not claim.is_release}:
+            claims = [claim for claim in conflicts if claim.scope == scope]
             try:
                 rows = {row.partition_id: row for row in await self._list(scope)}
             except Exception as error:
-                found.update(dict.fromkeys(here, error))
+                own.update(dict.fromkeys(claims, error))
                 continue
-            for one in here:
-                row = rows.get(one.partition_id)
-                if row is not None and self._is_own(one, row):
-                    found[one] = self._remembered(one, Won(row), row.last_modified_time)
-        return found
+            for claim in claims:
+                row = rows.get(claim.partition_id)
+                if row is not None and self._is_own(claim, row):
+                    own[claim] = self._remembered(claim, Won(row), row.last_modified_time)
+        return own
 
     def _is_own(self, proposal: Proposal, row: Ownership) -> bool:
         if self.makes_own_etags:
@@ -215,7 +219,8 @@ class OwnershipMethods(HookRunner):
             return {}
         finally:
             await self._close_again()
-        return {one: row for one, row in zip(releases, rows, strict=True) if row is not None}
+        pairs = zip(releases, rows, strict=True)
+        return {release: row for release, row in pairs if row is not None}
 
     async def _close_again(self) -> None:
         """Close the connections that the last release after `close` has opened."""

@@ -1,10 +1,12 @@
-"""URLs, connection strings and other constructor arguments that sync and async stores share."""
+"""URLs, connection strings and other constructor arguments that sync and async stores share.
+
+Every function here raises `ConfigurationError` for what it does not accept.
+"""
 
 import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -34,6 +36,7 @@ SERVICES = {
     "file": "the account's file shares",
     "servicebus": "an Event Hubs namespace",
 }
+IP = re.compile(r"[\d.]+|.*:.*")
 CONTAINER = re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 
@@ -66,7 +69,7 @@ class ContainerUrl:
         except ValueError:  # its message repeats the address, which may hold a password
             raise ConfigurationError(f"the URL cannot be parsed; expected {EXPECTED}") from None
         names = [name for name in parts.path.split("/") if name]
-        has_account = bool(names) and (names[0] == EMULATOR_ACCOUNT or is_ip(parts.hostname))
+        has_account = names and (names[0] == EMULATOR_ACCOUNT or IP.fullmatch(parts.hostname or ""))
         account = f"/{names[0]}" if has_account else ""
         container = "/".join(names[1:] if has_account else names)
         is_http = parts.scheme in {"http", "https"} and bool(parts.hostname)
@@ -93,25 +96,9 @@ class ContainerUrl:
     def __repr__(self) -> str:
         return f"ContainerUrl({self.account_url}/{self.container})"
 
-    __str__ = __repr__
-
-
-def is_ip(host: str | None) -> bool:
-    """Return whether the host is an IP address rather than a name."""
-    try:
-        ip_address(host or "")
-    except ValueError:
-        return False
-    return True
-
 
 def checked_text(what: str, value: Any) -> str:
-    """Return the value if it is a string, and not, for example, an unset environment variable.
-
-    Raises:
-        ConfigurationError: it is not a string; only None is shown, because bytes may hold a
-            secret.
-    """
+    """Return the value if it is a string, and not, for example, an unset environment variable."""
     if not isinstance(value, str):
         found = "None" if value is None else f"of type {type(value).__name__}"
         raise ConfigurationError(
@@ -122,9 +109,6 @@ def checked_text(what: str, value: Any) -> str:
 
 def checked_connection_string(text: Any) -> str:
     """Return a connection string of a storage account, as the driver accepts it.
-
-    Raises:
-        ConfigurationError: it is invalid; the message does not repeat it, because it holds a key.
 
     Source: azure-storage-blob 12.30, `_shared/base_client.py`, `parse_connection_str`.
     """
@@ -144,11 +128,7 @@ def checked_connection_string(text: Any) -> str:
 
 
 def checked_account(url: Any) -> str:
-    """Return an account's URL, as the driver accepts it: a host may omit `https://`.
-
-    Raises:
-        ConfigurationError: it is invalid; it is not shown, because it may be a connection string.
-    """
+    """Return an account's URL, as the driver accepts it: a host may omit `https://`."""
     if not ACCOUNT.fullmatch(checked_text("the account URL", url).partition("?")[0]):
         raise ConfigurationError(
             "the account URL is not an address: expected https://ACCOUNT.blob.core.windows.net; "
@@ -161,9 +141,6 @@ def checked_account(url: Any) -> str:
 def check_service(url: str) -> None:
     """Refuse the address of a service other than Blob Storage.
 
-    Raises:
-        ConfigurationError: it is such an address.
-
     Source: Azure Storage, "Storage account overview", "Storage account endpoints".
     """
     if found := OTHER_SERVICE.search(url.partition("?")[0]):
@@ -175,9 +152,6 @@ def check_service(url: str) -> None:
 
 def checked_container(name: Any) -> str:
     """Return a container's name if it is valid.
-
-    Raises:
-        ConfigurationError: the service would refuse it.
 
     Source: Azure Storage, "Naming and Referencing Containers, Blobs, and Metadata".
     """
@@ -202,11 +176,7 @@ CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]:
-    """Return the store's own settings, and the remaining arguments for the driver's client.
-
-    Raises:
-        ConfigurationError: a name is a misspelling of a setting; the driver would ignore it.
-    """
+    """Return the store's own settings, and the remaining arguments for the driver's client."""
     names = StoreSettings.__annotations__.keys()
     settings = {name: arguments[name] for name in names & arguments.keys()}
     client = {name: value for name, value in arguments.items() if name not in names}
@@ -215,11 +185,7 @@ def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]
 
 
 def check_client(connect: Any, container_client: Any) -> None:
-    """Refuse arguments that are not a client, or cannot create one.
-
-    Raises:
-        ConfigurationError: an argument is something else.
-    """
+    """Refuse arguments that are not a client, or cannot create one."""
     if connect is not None and not callable(connect):
         raise ConfigurationError(
             f"connect is {quoted(connect)}; expected a callable that returns a client"

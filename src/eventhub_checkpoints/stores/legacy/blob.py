@@ -1,8 +1,4 @@
-"""Reader for checkpoints that iothub-react stored in Azure Blob Storage.
-
-It kept one blob for each partition, named `partition-NUMBER`, with the offset as its text, in a
-container for each hub and consumer group.
-"""
+"""Reader for checkpoints that iothub-react stored in Azure Blob Storage."""
 
 from typing import Any
 
@@ -58,9 +54,9 @@ class _Container(BlobCheckpointStore):
         """Return the checkpoints in the container."""
         rows = uninterrupted(self.settings.operation_timeout, self._request, self._offsets)
         skipped: list[str] = []
-        found = checkpoints_of(rows, scope, skipped.append)
+        checkpoints = checkpoints_of(rows, scope, skipped.append)
         self._report(skipped)
-        return found
+        return checkpoints
 
     def _offsets(self) -> list[StoredOffset]:
         blobs, _ = self._requests.list_blobs(BLOB_PREFIX)
