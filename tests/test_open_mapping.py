@@ -245,7 +245,7 @@ def test_a_class_of_the_other_colour_names_the_other_function(open_it: Open) -> 
         ),
         (
             {"backendType": f"{MODULE}.Store", "settings": {"write_timout": 5}},
-            "write_timout is no setting of Store; known are write_timeout, ",
+            "write_timout is not a setting of Store; known are write_timeout, ",
         ),
     ],
 )
@@ -278,7 +278,7 @@ def test_what_is_neither_text_nor_mapping_hears_of_both(open_it: Open) -> None:
     with pytest.raises(ConfigurationError) as failure:
         open_it(["backendType", "Memory"])
     assert str(failure.value) == (
-        "the store URL is of type list; expected a text such as "
+        "the store URL is of type list; expected a string such as "
         "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
         "is the environment variable set?"
     )

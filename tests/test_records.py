@@ -18,12 +18,13 @@ from eventhub_checkpoints import (
     Scope,
     SequenceOffset,
 )
+from eventhub_checkpoints._shared.secrets import holds_secret
 from eventhub_checkpoints.records import Proposal
 
 SCOPE = Scope("NS.servicebus.windows.net", "Orders", "$Default")
 NAMES = st.text(
     st.characters(exclude_categories=["C", "Z"], exclude_characters="/\\"), min_size=1
-).filter(lambda name: name not in {".", ".."})
+).filter(lambda name: name not in {".", ".."} and (name.isdecimal() or not holds_secret(name)))
 CHECKPOINT: dict[str, Any] = SCOPE.as_dict() | {
     "partition_id": "0",
     "offset": "12345",

@@ -140,7 +140,9 @@ def test_a_bad_setting_is_refused_where_the_store_is_opened(open_it: Open) -> No
 
 @pytest.mark.parametrize("open_it", BOTH)
 def test_an_unknown_setting_is_refused_with_the_known_ones(open_it: Open) -> None:
-    said = r"^operation_timout is no setting of MemoryCheckpointStore; known are operation_timeout"
+    said = (
+        r"^operation_timout is not a setting of MemoryCheckpointStore; known are operation_timeout"
+    )
     with pytest.raises(ConfigurationError, match=said):
         open_it("memory:", operation_timout=5)
 
@@ -154,7 +156,7 @@ def test_a_path_is_answered_with_the_url_of_the_file(open_it: Open) -> None:
 @pytest.mark.parametrize("open_it", BOTH)
 @pytest.mark.parametrize("url", [None, "", 5, SECRET.encode()])
 def test_a_url_that_is_no_text_asks_for_the_variable(open_it: Open, url: Any) -> None:
-    said = "^the store URL is .*; expected a text such as .*environment variable set"
+    said = "^the store URL is .*; expected a string such as .*environment variable set"
     with pytest.raises(ConfigurationError, match=said) as failure:
         open_it(url)
     assert SECRET not in str(failure.value)

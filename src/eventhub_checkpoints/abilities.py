@@ -4,7 +4,7 @@
 its bases and implements the hook.
 """
 
-from eventhub_checkpoints.stores._sync.abilities import (
+from eventhub_checkpoints.stores._sync.base import (
     ANY,
     AnyNumber,
     Deletes,

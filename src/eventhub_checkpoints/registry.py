@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
-from eventhub_checkpoints._shared.suggestions import did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import did_you_mean, nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores._sync.hooks import log
@@ -80,7 +80,7 @@ def opened(
         is_store = hasattr(url, "update_checkpoint")
         question = "is it a store already" if is_store else "is the environment variable set"
         raise ConfigurationError(
-            f"the store URL is {'empty' if url == '' else found_type}; expected a text such as "
+            f"the store URL is {'empty' if url == '' else found_type}; expected a string such as "
             "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
             f"{question}?{did_you_mean(url)}"
         )
@@ -90,9 +90,9 @@ def opened(
         factory = found[scheme.lower()].load()
         return factory(url, credential=credential, **settings)
     if all(part.isidentifier() for path in (scheme, rest) for part in path.split(".")):
-        given = {} if credential is None else {"credential": credential}
+        keywords = {} if credential is None else {"credential": credential}
         factory = _factory(scheme, rest, quoted(url), known(found, scheme))
-        return _called(url, factory, given | settings)
+        return _called(url, factory, keywords | settings)
     raise ConfigurationError(
         f"{quoted(shown(url))} names no store; {known(found, scheme)}{did_you_mean(url)}"
     )
@@ -121,8 +121,8 @@ def _of_class(path: str, credential: Any, settings: dict[str, Any]) -> Any:
     factory = _factory(
         module, name, f"backendType {quoted(path)}", f"expected {expected_types(path)}"
     )
-    given = {} if credential is None else {"credential": credential}
-    return _called(path, factory, given | settings)
+    keywords = {} if credential is None else {"credential": credential}
+    return _called(path, factory, keywords | settings)
 
 
 def _factory(module: str, name: str, what: str, expected: str) -> Callable[..., Any]:
@@ -139,14 +139,14 @@ def _factory(module: str, name: str, what: str, expected: str) -> Callable[..., 
     return cast("Callable[..., Any]", factory)
 
 
-def _called(url: str, factory: Callable[..., Any], given: dict[str, Any]) -> Any:
+def _called(url: str, factory: Callable[..., Any], keywords: dict[str, Any]) -> Any:
     try:
-        return factory(**given)
+        return factory(**keywords)
     except TypeError as error:
         # A TypeError raised inside the factory is its own, and passes unchanged.
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise
-        arguments = f"with {', '.join(given)}" if given else "without arguments"
+        arguments = f"with {', '.join(keywords)}" if keywords else "without arguments"
         raise ConfigurationError(
             f"{shown(url)} could not be called {arguments}: {masked(str(error))}"
         ) from error

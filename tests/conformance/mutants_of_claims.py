@@ -208,8 +208,8 @@ class ReleasesWhateverItOwns(Sound):
 
     def try_claim(self, proposal: Any) -> Any:
         stored = self.stored(proposal)
-        known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
-        if proposal.is_release and stored and stored.owner_id == known.hold.owner_id:
+        owner_id = self._known(proposal).lease.owner_id
+        if proposal.is_release and stored and stored.owner_id == owner_id:
             proposal = replace(proposal, etag=stored.etag)
         return super().try_claim(proposal)
 
@@ -224,7 +224,8 @@ class ReleasesFirstAndOnly(Sound):
 
 @mutant("a_release_uses_the_newest_own_etag")
 class ReleasesOnce(Sound):
-    def _release_once_or_twice(self, proposal: Any) -> Any:
+    def _release_in_turn(self, proposal: Any) -> Any:
+        self._ready(is_release=True)
         answer = self._settle([proposal])[proposal]
         return self._learn(proposal, answer, time.time())
 

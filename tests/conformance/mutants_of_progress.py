@@ -130,27 +130,27 @@ class RefusesTheEqual(Sound):
 
 
 class Taught(Sound):
-    """Has a ledger that learns wrongly."""
+    """Has states that learn wrongly."""
 
-    ledger_class: type[PartitionStates]
+    states_class: type[PartitionStates]
 
     def _begin_anew(self) -> None:
         super()._begin_anew()
-        self._ledger = self.ledger_class()
+        self._states = self.states_class()
 
 
 @mutant("a_claim_that_was_released_forgives_nothing")
 class ForgetsThatItReleased(Sound):
-    def _remembered(self, proposal: Any, answer: Any, asked: float) -> Any:
+    def _remembered(self, proposal: Any, answer: Any, began: float) -> Any:
         if proposal.is_release and isinstance(answer, Won):
             return Remembered(answer.row)
-        return super()._remembered(proposal, answer, asked)
+        return super()._remembered(proposal, answer, began)
 
 
 @mutant("an_owners_later_list_forgives_nothing")
 class EveryListForgives(Sound):
     def list_checkpoints(self, *names: Any, **kwargs: Any) -> Any:
-        self._ledger = PartitionStates()
+        self._states = PartitionStates()
         return super().list_checkpoints(*names)
 
 
@@ -161,17 +161,17 @@ class DeafToOwnerships(PartitionStates):
 
 @mutant("a_claim_that_was_lost_forgives_nothing")
 class LearnsNothingFromOwnerships(Taught):
-    ledger_class = DeafToOwnerships
+    states_class = DeafToOwnerships
 
 
 class DeafToProposals(PartitionStates):
-    def proposed(self, scope: Any, partition_ids: Any) -> None:
+    def proposed(self, claims: Any) -> None:
         pass
 
 
 @mutant("a_claim_no_longer_proposed_forgives_nothing")
 class LearnsNothingFromProposals(Taught):
-    ledger_class = DeafToProposals
+    states_class = DeafToProposals
 
 
 class Credulous(PartitionStates):
@@ -184,4 +184,4 @@ class Credulous(PartitionStates):
     "a_list_begun_before_the_claim_forgives_nothing",
 )
 class TakesEveryListForNews(Taught):
-    ledger_class = Credulous
+    states_class = Credulous

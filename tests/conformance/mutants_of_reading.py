@@ -129,4 +129,4 @@ class LeavesOutSilently(Sound):
 @mutant("a_clock_that_is_off_changes_no_age", "a_backends_clock_that_is_off_changes_no_age")
 class PassesTheBackendsTimesOn(Sound):
     def _list(self, scope: Any) -> Any:
-        return self._retried(self.settings.operation_timeout, self.read_ownerships, scope).rows
+        return self._call(self.read_ownerships, scope).rows

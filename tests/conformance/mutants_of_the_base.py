@@ -1,7 +1,6 @@
 """Stores that are wrong on a bad day: retries, lost answers, bounds and clocks."""
 
 import copy
-import threading
 import time
 from dataclasses import replace
 from typing import Any
@@ -20,13 +19,13 @@ from eventhub_checkpoints.stores.partition_state import PartitionStates
 @mutant("a_claim_is_asked_again")
 class ClaimsOnce(Sound):
     def _settle(self, proposals: Any) -> Any:
-        return self._ask_all(proposals)
+        return self._try_batch(proposals)
 
 
 @mutant("a_list_is_asked_again")
 class ListsOnce(Sound):
-    def _retried(self, function: Any, *args: Any) -> Any:
-        return self._attempt(self.settings.operation_timeout, function, *args)
+    def _call(self, hook: Any, *args: Any, seconds: Any = None, retries: bool = False) -> Any:
+        return super()._call(hook, *args, seconds=seconds)
 
 
 @mutant("an_unknown_first_claim_is_left_out")
@@ -76,14 +75,12 @@ class KeepsTheUnknownAsNew(Sound):
 @mutant("an_unknown_renewal_is_not_kept_for_ever")
 class KeepsTheUnknownForEver(Sound):
     def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
-        with self._guard:
-            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
-            kept = known.hold.renewed_by(proposal.owner_id, proposal.etag)
+        kept = self._known(proposal).lease.renewed_by(proposal.owner_id, proposal.etag)
         row = super()._learn(proposal, answer, now)
         return kept if isinstance(answer, StoreUnavailableError) else row
 
 
-class FlatteredLedger(PartitionStates):
+class FlatteredStates(PartitionStates):
     """Takes what a list shows for new."""
 
     def ownerships_listed(self, scope: Any, rows: Any, began: Any) -> None:
@@ -95,7 +92,7 @@ class FlatteredLedger(PartitionStates):
 class TakesListedForNew(Sound):
     def _begin_anew(self) -> None:
         super()._begin_anew()
-        self._ledger = FlatteredLedger()
+        self._states = FlatteredStates()
 
 
 @mutant("a_refused_claim_raises_after_the_others")
@@ -132,11 +129,11 @@ class ClaimsOneAfterTheOther(Sound):
 @mutant("winners_of_a_batch_that_raises_are_remembered")
 class ForgetsABatchThatRaised(Sound):
     def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
-        before = copy.deepcopy(self._ledger)
+        before = copy.deepcopy(self._states)
         try:
             return super().claim_ownership(ownership_list)
         except StoreError:
-            self._ledger = before
+            self._states = before
             raise
 
 
@@ -172,13 +169,14 @@ class ChecksReleasesToo(Sound):
 @mutant("a_release_that_fails_is_calm")
 class LetsAReleaseFail(Sound):
     def _release(self, proposal: Any) -> Any:
-        return bounded(self.settings.write_timeout, self._release_once_or_twice, proposal)
+        return bounded(self.settings.write_timeout, self._release_in_turn, proposal)
 
 
 @mutant("a_release_waits_for_a_checkpoint_under_way")
 class ReleasesAtOnce(Sound):
-    def _write_lock(self, row: Any) -> Any:
-        return threading.Lock() if isinstance(row, Proposal) else super()._write_lock(row)
+    def _release_in_turn(self, proposal: Any) -> Any:
+        self._write_locks = {}
+        return super()._release_in_turn(proposal)
 
 
 @mutant("a_late_release_leaves_the_newer_claim_known")
@@ -186,8 +184,8 @@ class TakesALateReleaseForALoss(Sound):
     def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
         row = super()._learn(proposal, answer, now)
         if proposal.is_release and isinstance(answer, Lost):
-            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
-            known.claim(known.hold.lost())
+            known = self._known(proposal)
+            known.record_claim(known.lease.lost())
         return row
 
 
@@ -203,12 +201,10 @@ class TakesALateReleaseForALoss(Sound):
 class WaitsForEver(Sound):
     """Its driver never learns how much time is left."""
 
-    def _attempt(self, seconds: float, function: Any, *args: Any) -> Any:
-        if function == self._try_all:
-            return super()._attempt(seconds, function, *args)
+    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
         token = _deadline._deadline.set(float("inf"))
         try:
-            return super()._attempt(10**6, function, *args)
+            return super()._call(hook, *args, seconds=10**6)
         finally:
             _deadline._deadline.reset(token)
 
@@ -242,7 +238,7 @@ class GivesTheBackendsTimeForAClaim(Sound):
 @mutant("an_age_is_never_negative")
 class GivesTimesInTheFuture(Sound):
     def _list(self, scope: Any) -> Any:
-        listing = self._retried(self.settings.operation_timeout, self.read_ownerships, scope)
+        listing = self._call(self.read_ownerships, scope)
         ahead = time.time() - listing.server_now
         return [
             replace(row, last_modified_time=row.last_modified_time + ahead) for row in listing.rows

@@ -9,6 +9,7 @@ from sound import Sound, mutant
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
     StoreAccessError,
+    StoreError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.stores.hook_results import FORCE, Conflict, Written
@@ -16,24 +17,34 @@ from eventhub_checkpoints.stores.hook_results import FORCE, Conflict, Written
 
 @mutant("a_checkpoint_is_tried_again")
 class WritesOnce(Sound):
-    def _store(self, known: Any, record: Any, seen: Any) -> Any:
-        return self._attempt(self.settings.write_timeout, self.write_checkpoint, record, seen)
+    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return super()._call(hook, *args, **options)
+        except StoreUnavailableError as error:
+            raise StoreError(str(error)) from error
 
 
 @mutant("a_lost_answer_of_a_checkpoint_is_recognised", "an_unanswered_own_checkpoint_is_no_bound")
 class TakesItsOwnWriteForAStrangers(Sound):
-    def _store(self, known: Any, record: Any, seen: Any) -> Any:
-        write = (self.settings.write_timeout, self.write_checkpoint, record, seen)
-        return self._retried(*write)
+    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
+        return super()._call(hook, *args, **{**options, "retries": True})
+
+    def _write(self, known: Any, record: Any, force: bool) -> None:
+        try:
+            super()._write(known, record, force)
+        finally:
+            known.checkpoint = replace(known.checkpoint, unanswered=())
 
 
 @mutant("a_stranger_after_a_lost_answer_is_not_overwritten")
 class InsistsAfterALostAnswer(Sound):
-    def _store(self, known: Any, record: Any, seen: Any) -> Any:
+    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
         try:
-            return self._attempt(10.0, self.write_checkpoint, record, seen)
+            return super()._call(hook, *args, **options)
         except StoreUnavailableError:
-            return super()._store(known, record, FORCE)
+            if hook != self.write_checkpoint:
+                raise
+            return super()._call(hook, args[0], FORCE, retries=True)
 
 
 @mutant("a_checkpoint_costs_one_request")
@@ -45,9 +56,9 @@ class ReadsBeforeItWrites(Sound):
 
 @mutant("a_stale_checkpoint_costs_no_request")
 class AsksBeforeItRefuses(Sound):
-    def _refuse_stale(self, known: Any, record: Any, force: bool) -> None:
+    def _refuse_stale(self, known: Any, record: Any) -> None:
         try:
-            super()._refuse_stale(known, record, force)
+            super()._refuse_stale(known, record)
         except StaleCheckpointError:
             self.write_checkpoint(record, "a version that nobody has")
             raise
@@ -66,14 +77,14 @@ class CallsTheOvertakenStale(Sound):
 
 @mutant("checkpoints_of_a_partition_are_written_in_turn")
 class WritesAtOnce(Sound):
-    def _write_lock(self, row: Any) -> Any:
+    def _write_lock(self, known: Any) -> Any:
         return threading.Lock()
 
 
 @mutant("checkpoints_of_a_partition_are_written_in_turn")
 class WritesOneAtATime(Sound):
-    def _write_lock(self, row: Any) -> Any:
-        return super()._write_lock(replace(row, partition_id="0"))
+    def _write_lock(self, known: Any) -> Any:
+        return super()._write_lock(next(iter(self._write_locks), known))
 
 
 @mutant("a_stale_checkpoint_raises_where_asked")

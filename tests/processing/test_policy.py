@@ -323,9 +323,9 @@ KNOWN = "frequency, countThreshold, timeThreshold"
         ),
         (
             {"countTreshold": 5},
-            "countTreshold is no setting; known are countThreshold, frequency, timeThreshold",
+            "countTreshold is not a setting; known are countThreshold, frequency, timeThreshold",
         ),
-        ({"storage": {}}, f"storage is no setting; known are {KNOWN}"),
+        ({"storage": {}}, f"storage is not a setting; known are {KNOWN}"),
         ([], f"the table of settings is of type list; expected one with {KNOWN}"),
         (None, f"the table of settings is of type NoneType; expected one with {KNOWN}"),
     ],

@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from eventhub_checkpoints._shared.suggestions import did_you_mean
+from eventhub_checkpoints._shared.settings import did_you_mean
 
 SECRET = "c2VjcmV0"
 POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"

@@ -94,7 +94,7 @@ def test_a_table_around_the_stores_says_which_to_pass(mapping: Any, said: str) -
 
 def test_a_table_beside_the_stores_keys_is_an_unknown_key() -> None:
     said = refused({**MEMORY, "checkpoints": BLOB})
-    assert said.startswith("checkpoints is no setting; known are ")
+    assert said.startswith("checkpoints is not a setting; known are ")
 
 
 TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Class"
@@ -113,7 +113,7 @@ TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Cla
         ({"backendType": "CosmosDbSql"}, "backendType is 'CosmosDbSql'; expected Memory, "),
         ({"backendType": "my store.Class"}, "backendType is 'my store.Class'; expected "),
         ({"backendType": ".Class"}, "backendType is '.Class'; expected "),
-        ({"backendType": 5}, "backendType is of type int; expected a text"),
+        ({"backendType": 5}, "backendType is of type int; expected a string"),
     ],
 )
 def test_a_type_that_is_none_lists_those_that_are(mapping: Any, said: str) -> None:
@@ -125,32 +125,32 @@ def test_a_type_that_is_none_lists_those_that_are(mapping: Any, said: str) -> No
     [
         (
             {**MEMORY, "namspace": "x"},
-            "namspace is no setting; known are namespace, backendType, rwTimeout, create, "
+            "namspace is not a setting; known are namespace, backendType, rwTimeout, create, "
             "settings, azureblob, cassandra, sql, redis",
         ),
         (
             {**MEMORY, "BACKENDTYPE": "x"},
-            "BACKENDTYPE is no setting; known are backendType, namespace, ",
+            "BACKENDTYPE is not a setting; known are backendType, namespace, ",
         ),
-        ({**MEMORY, 5: "x"}, "5 is no setting; known are backendType, "),
+        ({**MEMORY, 5: "x"}, "5 is not a setting; known are backendType, "),
         (
             with_(CASSANDRA, "cassandra", clustr="x"),
-            "cassandra.clustr is no setting; known are cluster, replicationFactor, username, "
+            "cassandra.clustr is not a setting; known are cluster, replicationFactor, username, "
             "password, datacenter",
         ),
         (
             with_(MEMORY, "azureblob", accountKey=SECRET),
-            "azureblob.accountKey is no setting; known are account, key, ",
+            "azureblob.accountKey is not a setting; known are account, key, ",
         ),
-        (with_(MEMORY, "redis", ulr=SECRET), "redis.ulr is no setting; known are url, "),
+        (with_(MEMORY, "redis", ulr=SECRET), "redis.ulr is not a setting; known are url, "),
         (
             {**MEMORY, "settings": {"write_timout": 5}},
-            "settings.write_timout is no setting; known are write_timeout, operation_timeout, "
+            "settings.write_timout is not a setting; known are write_timeout, operation_timeout, "
             "keep_unconfirmed, max_concurrency, on_stale",
         ),
         (
             {**MEMORY, "settings": {"name_case": "lower"}},
-            "settings.name_case is no setting; known are ",
+            "settings.name_case is not a setting; known are ",
         ),
     ],
 )
@@ -172,12 +172,12 @@ RW = "expected a duration such as '5s' or '5000ms', from 1s to 60s"
         ({**MEMORY, "rwTimeout": "9" * 400 + "s"}, "rwTimeout is '999"),
         ({**MEMORY, "rwTimeout": timedelta(seconds=61)}, f"rwTimeout is of type timedelta; {RW}"),
         ({**MEMORY, "rwTimeout": ["5s"]}, f"rwTimeout is of type list; {RW}"),
-        ({**MEMORY, "namespace": 5}, "namespace is of type int; expected a text"),
+        ({**MEMORY, "namespace": 5}, "namespace is of type int; expected a string"),
         ({**MEMORY, "create": "true"}, "create is of type str; expected true or false"),
         ({**MEMORY, "create": 1}, "create is of type int; expected true or false"),
         ({**MEMORY, "settings": "x"}, "settings is of type str; expected a table"),
         ({**MEMORY, "redis": SECRET}, "redis is of type str; expected a table with url, password"),
-        (with_(MEMORY, "azureblob", key=5), "azureblob.key is of type int; expected a text"),
+        (with_(MEMORY, "azureblob", key=5), "azureblob.key is of type int; expected a string"),
         (with_(MEMORY, "azureblob", key=[SECRET]), "azureblob.key is of type list; "),
         (
             with_(MEMORY, "azureblob", account=SECRET),
@@ -237,7 +237,7 @@ def test_a_value_that_cannot_be_is_refused_by_its_path(mapping: Any, said: str) 
         ({"backendType": "Cassandra"}, "cassandra.cluster is missing; expected 'host:9042'"),
         (
             with_(CASSANDRA, "cassandra", username="app"),
-            "cassandra.password is missing; expected a text, for there is a username",
+            "cassandra.password is missing; expected a string, because username is set",
         ),
         (with_(CASSANDRA, "cassandra", password=SECRET), "cassandra.username is missing"),
         ({"backendType": "Sql"}, "sql.url is missing; expected postgresql://..."),

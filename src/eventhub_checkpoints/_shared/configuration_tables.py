@@ -1,4 +1,7 @@
-"""Validation of configuration tables: known keys, and the values that each accepts."""
+"""Validation of configuration tables: known keys, and the values that each accepts.
+
+Everything else raises `ConfigurationError`.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -6,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
@@ -26,20 +29,14 @@ def seconds_of(value: Any) -> float | None:
     A number without a unit is refused: HOCON reads it as milliseconds, most readers as seconds.
     """
     if isinstance(value, str):
-        return seconds_of_text(value)
+        found = DURATION.fullmatch(value)
+        unit = SECONDS.get(found[2]) if found else None
+        return round(float(found[1]) * unit, 9) if found and unit else None
     # A timedelta, or dateutil's relativedelta, which pyhocon creates for a duration.
     try:
         return float((ANY_DAY + value - ANY_DAY).total_seconds())
     except (TypeError, AttributeError, OverflowError):
         return None
-
-
-def seconds_of_text(text: str) -> float | None:
-    """Parse a duration string."""
-    found = DURATION.fullmatch(text)
-    if found is None or found[2] not in SECONDS:
-        return None
-    return round(float(found[1]) * SECONDS[found[2]], 9)
 
 
 Check = Callable[[str, object], Any]
@@ -48,29 +45,24 @@ Keys = Mapping[str, Check]
 
 
 def checked_table(path: str, value: object, keys: Keys) -> dict[str, Any]:
-    """Return a table's checked values by key; absent keys are left out.
-
-    Raises:
-        ConfigurationError: the value is not a table, or a key is unknown, or a value is invalid.
-    """
+    """Return a table's checked values by key; absent keys are left out."""
     if not isinstance(value, Mapping):
         raise unfit(path, value, f"a table with {', '.join(keys)}")
     check_names(path, value, keys)
-    given = {name: item for name, item in value.items() if item is not None and item != ""}
-    return {name: keys[name](joined(path, name), item) for name, item in given.items()}
+    return {
+        name: keys[name](joined(path, name), item)
+        for name, item in value.items()
+        if item is not None and item != ""
+    }
 
 
 def check_names(path: str, table: Iterable[object], known: Iterable[str]) -> None:
-    """Refuse unknown keys.
-
-    Raises:
-        ConfigurationError: a key is unknown; the message lists the known ones, closest first.
-    """
+    """Refuse unknown keys."""
     names = list(known)
     for name in table:
         if name not in names:
             listed = ", ".join(nearest_first(str(name), names))
-            raise ConfigurationError(f"{joined(path, name)} is no setting; known are {listed}")
+            raise ConfigurationError(f"{joined(path, name)} is not a setting; known are {listed}")
 
 
 def joined(path: str, name: object) -> str:
@@ -98,7 +90,7 @@ def anything(path: str, value: object) -> object:
 def text(path: str, value: object) -> str:
     """Return the value if it is a string; it may be a secret, so it is never shown."""
     if not isinstance(value, str):
-        raise unfit(path, value, "a text")
+        raise unfit(path, value, "a string")
     return value
 
 
@@ -148,11 +140,7 @@ def duration(shortest: float, longest: float) -> Check:
 
 def table_of(keys: Keys) -> Check:
     """Return a check for a nested table."""
-
-    def check(path: str, value: object) -> dict[str, Any]:
-        return checked_table(path, value, keys)
-
-    return check
+    return lambda path, value: checked_table(path, value, keys)
 
 
 def any_table(path: str, value: object) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
 
 LONGEST_SECONDS = 60.0
@@ -32,6 +34,26 @@ def bounded_context(seconds: float) -> Context:
     context = copy_context()
     context.run(_deadline.set, min(_deadline.get(), time.monotonic() + seconds))
     return context
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Run the block with a deadline; an earlier one stays in force.
+
+    Only for code inside of a `bounded_context`: an exception from a signal handler could leave the
+    deadline behind in a context that lives on.
+
+    Raises:
+        TimeoutError: no time is left.
+    """
+    if seconds <= 0:
+        raise TimeoutError("no time was left for this request")
+    token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # an unfinished coroutine is collected in another context
+            _deadline.reset(token)
 
 
 FIRST_PAUSE = 0.1

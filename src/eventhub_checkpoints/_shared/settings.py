@@ -1,32 +1,27 @@
-"""Settings that all stores share, and their validation."""
+"""Settings that all stores share, their validation, and suggestions for misspelt ones."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from math import isfinite
+from pathlib import PurePath
 from typing import Literal, TypedDict
 
-from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Limits of one store.
+    """Settings of one store; `BaseCheckpointStore` describes them."""
 
-    Attributes:
-        operation_timeout: time limit of a list or a batch of claims, in seconds.
-        write_timeout: time limit of one checkpoint or one release, in seconds.
-        keep_unconfirmed: how long, in seconds since the server last confirmed it, an ownership is
-            kept while its renewal is unanswered; must be below the client's expiry.
-        max_concurrency: claims of one batch that run at once.
-        on_stale: whether a stale checkpoint is logged, or raised as `StaleCheckpointError`.
-    """
-
-    operation_timeout: float
-    write_timeout: float
-    keep_unconfirmed: float
-    max_concurrency: int
-    on_stale: Literal["log", "raise"]
+    operation_timeout: float = 30.0
+    write_timeout: float = 10.0
+    keep_unconfirmed: float = 30.0
+    max_concurrency: int = 32
+    on_stale: Literal["log", "raise"] = "log"
 
     def __post_init__(self) -> None:
         for name in ("operation_timeout", "write_timeout"):
@@ -75,11 +70,7 @@ def name_of(kind: type) -> str:
 
 
 def require(name: str, value: object, holds: bool, expected: str) -> None:
-    """Refuse an invalid setting.
-
-    Raises:
-        ConfigurationError: `holds` is false.
-    """
+    """Refuse an invalid setting."""
     if not holds:
         raise ConfigurationError(f"{name} is {quoted(value)}; expected {expected}")
 
@@ -92,3 +83,111 @@ class StoreSettings(TypedDict, total=False):
     keep_unconfirmed: float
     max_concurrency: int
     on_stale: Literal["log", "raise"]
+
+
+LONGEST_OPTION = 40
+"""A longer name in a URL's query is part of a key or a password, and is not shown."""
+ALIKE = 0.5
+"""Minimum similarity, from 0 to 1, at which a name counts as a misspelling of another."""
+MISSPELT = 0.85
+"""The same for arguments of this package; no argument of a driver scores above 0.8."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was probably meant; None if none is similar."""
+    names = {each.lower(): each for each in known}
+    found = get_close_matches(name.lower(), names, 1, ALIKE)
+    return names[found[0]] if found else None
+
+
+def nearest_first(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names, starting with the one that was probably meant."""
+    names = list(known)
+    meant = nearest(name, names)
+    return names if meant is None else [meant, *(each for each in names if each != meant)]
+
+
+def refuse_misspelt(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Refuse misspelled keyword arguments where unknown ones are passed on or ignored.
+
+    Args:
+        names: arguments that are not known.
+        known: arguments of this package.
+        what: the kind of argument for the message, such as `setting`.
+
+    Raises:
+        ConfigurationError: a name is a misspelling of a known one.
+    """
+    for name in names:
+        for meant in get_close_matches(name.lower(), known, 1, MISSPELT):
+            raise ConfigurationError(f"{name} is no {what}; did you mean {meant}?")
+
+
+POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
+CONTAINER = "https://ACCOUNT.blob.core.windows.net/CONTAINER"
+URLS = {
+    **dict.fromkeys(("postgres", "pg", "pgsql", "psql"), POSTGRESQL),
+    **dict.fromkeys(("mysql", "mariadb", "mssql", "sqlserver", "oracle"), POSTGRESQL),
+    **dict.fromkeys(("valkey", "keydb"), "redis://HOST:6379/0"),
+    **dict.fromkeys(("valkeys", "redis+ssl", "redis+tls"), "rediss://HOST:6379/0"),
+    **dict.fromkeys(("scylla", "scylladb", "cql"), "cassandra://HOST/KEYSPACE"),
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "azure", "az", "blob"), CONTAINER),
+}
+"""Suggestion by URL scheme, for schemes of other programs and of unsupported databases."""
+PORTS = {
+    "5432": POSTGRESQL,
+    "6379": "redis://HOST:6379/0",
+    "6380": "rediss://HOST:6380/0",
+    "9042": "cassandra://HOST/KEYSPACE",
+}
+SQLITE = re.compile(r"sqlite3:///(?P<path>.+)|(?:sqlite3?|file):/{0,2}(?P<file>.+)", re.IGNORECASE)
+PATH = re.compile(r"[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?)", re.IGNORECASE)
+CONNECTION_STRING = re.compile(
+    r"\b(?:(?P<account>AccountName|AccountKey|BlobEndpoint)=|Endpoint=sb:)", re.IGNORECASE
+)
+STORAGE_ACCOUNT = (
+    "; the connection string of a storage account goes to "
+    "BlobCheckpointStore.from_connection_string"
+)
+EVENT_HUB = "; this is the connection string of an event hub, not the URL of a store"
+HOST = re.compile(r"[\w.-]+:(?P<port>\d+)(?:/\d*)?")
+
+
+def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
+    """Return the suggestion to append to a message about an unsupported URL; `""` if unclear.
+
+    Args:
+        url: the string or path that was passed; only a path without a secret is repeated.
+        own: URL prefixes of the store that was called; empty for any store.
+    """
+    if isinstance(url, str) and (found := CONNECTION_STRING.search(url)):
+        return STORAGE_ACCOUNT if found["account"] else EVENT_HUB
+    if isinstance(url, PurePath):
+        meant: str | None = sqlite_url(str(url))
+    else:
+        meant = meant_url(url.strip()) if isinstance(url, str) else None
+    if meant is None:
+        return ""
+    is_own = not own or meant.startswith(own)
+    return f"; did you mean {meant}?" if is_own else f"; did you mean open_store with {meant}?"
+
+
+def meant_url(url: str) -> str | None:
+    """Return the store URL, with placeholders, that most resembles what was passed."""
+    scheme, slashes, _ = url.removeprefix("jdbc:").partition("://")
+    if slashes and scheme.lower() in URLS:
+        return URLS[scheme.lower()]
+    if slashes and url.startswith("jdbc:postgresql"):
+        return POSTGRESQL
+    if ",password=" in url:
+        return "rediss://:PASSWORD@HOST:6380/0"  # format of StackExchange.Redis and the portal
+    if found := HOST.fullmatch(url):
+        return PORTS.get(found["port"])
+    if found := SQLITE.fullmatch(url):
+        return sqlite_url(found["path"] or found["file"])
+    return sqlite_url(url) if not slashes and PATH.fullmatch(url) else None
+
+
+def sqlite_url(path: str) -> str:
+    """Return the SQLite URL of a file."""
+    return "sqlite:///FILE" if holds_secret(path) or "@" in path else f"sqlite:///{path}"

@@ -4,7 +4,7 @@
 its bases and implements the hook.
 """
 
-from eventhub_checkpoints.stores._async.abilities import (
+from eventhub_checkpoints.stores._async.base import (
     ANY,
     AnyNumber,
     Deletes,

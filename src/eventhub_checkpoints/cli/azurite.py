@@ -19,7 +19,7 @@ from platformdirs import user_cache_path
 from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.cli.container import Container, containers_run
 from eventhub_checkpoints.errors import CheckpointStoreError
-from eventhub_checkpoints.stores.blob.url import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 __all__ = [
     "EMULATOR_ACCOUNT",

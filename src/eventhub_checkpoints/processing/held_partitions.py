@@ -8,9 +8,8 @@ partition has not lost it: it may read one by name.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eventhub_checkpoints._shared.fields import checked_name
 from eventhub_checkpoints.errors import InvalidRecordError
-from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.records import Scope, checked_name
 
 Key = tuple[Scope, str]
 Row = Mapping[str, Any]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from eventhub_checkpoints._shared.fields import MOST_INT64, whole_number
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.records import MOST_INT64, whole_number
 
 START_OF_STREAM = "-1"
 END_OF_STREAM = "@latest"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Self, get_args
 
-from eventhub_checkpoints._shared.fields import whole_number
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError
 from eventhub_checkpoints.receive import hub
@@ -19,7 +18,7 @@ from eventhub_checkpoints.receive.position import (
     position_of,
 )
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
-from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.records import Scope, whole_number
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ The base class, in `_async` (edited) and `_sync` (derived):
 
 - `hooks`: the four methods that a backend implements, and the runner that calls them with time
   limits, retries and error mapping.
-- `ownership`: list, claim, renew, release. `checkpoints`: list, update. `base`: the two together.
-- `abilities`: what some stores can do besides.
+- `ownership`: list, claim, renew, release. `checkpoints`: list, update. `base`: the two together,
+  and what some stores can do besides.
 
 What it decides, without I/O:
 
@@ -13,8 +13,8 @@ What it decides, without I/O:
 - `partition_state`: what a store knows of each partition: the lease of its ownership, and the guard
   that keeps its checkpoint from going back.
 
-For several backends: `credentials`, `per_process_client`, `unreachable` (why there is no
-connection), `configuration` (stores by a mapping).
+For several backends: `connections` (credentials, a client per process, why there is no connection),
+`configuration` (stores by a mapping).
 
 The backends: `blob`, `sql`, `redis`, `cassandra`, `memory`; `legacy` reads what iothub-react wrote.
 """

@@ -1,4 +1,7 @@
-"""Configuration of stores by a mapping with the keys of iothub-react."""
+"""Configuration of stores by a mapping with the keys of iothub-react.
+
+Everything invalid raises `ConfigurationError`: an unknown key, a value, a setting that is repeated.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,23 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from eventhub_checkpoints._shared.configuration_tables import (
-    Keys,
-    any_table,
-    anything,
-    check_names,
-    checked_table,
-    count,
-    duration,
-    flag,
-    matching,
-    missing,
-    table_of,
-    text,
-)
+from eventhub_checkpoints._shared import configuration_tables as tables
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import StoreSettings
-from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints._shared.settings import StoreSettings, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.legacy.iothub_react import keyspace_of
 
@@ -33,31 +22,33 @@ HOSTS = "'host:9042', or several with commas between"
 SQL_URL = "postgresql://... or sqlite:///..."
 REDIS_URL = "redis://... or rediss://..."
 
-AZUREBLOB: Keys = {
-    "account": matching(re.compile("[a-z0-9]{3,24}"), "the name of a storage account"),
-    "key": text,
-    "protocol": matching(re.compile("https?"), "'https' or 'http'"),
-    "endpoint": matching(re.compile(r"https?://[^@?#\s]+"), "https://HOST, without container"),
-    "useEmulator": flag,
-    "lease": anything,
+AZUREBLOB: tables.Keys = {
+    "account": tables.matching(re.compile("[a-z0-9]{3,24}"), "the name of a storage account"),
+    "key": tables.text,
+    "protocol": tables.matching(re.compile("https?"), "'https' or 'http'"),
+    "endpoint": tables.matching(
+        re.compile(r"https?://[^@?#\s]+"), "https://HOST, without container"
+    ),
+    "useEmulator": tables.flag,
+    "lease": tables.anything,
 }
-CASSANDRA: Keys = {
-    "cluster": matching(re.compile(rf"{HOST}(?:\s*,\s*{HOST})*"), HOSTS),
-    "replicationFactor": count,
-    "username": text,
-    "password": text,
-    "datacenter": text,
+CASSANDRA: tables.Keys = {
+    "cluster": tables.matching(re.compile(rf"{HOST}(?:\s*,\s*{HOST})*"), HOSTS),
+    "replicationFactor": tables.count,
+    "username": tables.text,
+    "password": tables.text,
+    "datacenter": tables.text,
 }
-SQL: Keys = {
-    "url": matching(re.compile(r"(?:postgresql|sqlite)(?:\+\w+)?:.+"), SQL_URL),
-    "password": text,
-    "schema": text,
-    "entra": flag,
+SQL: tables.Keys = {
+    "url": tables.matching(re.compile(r"(?:postgresql|sqlite)(?:\+\w+)?:.+"), SQL_URL),
+    "password": tables.text,
+    "schema": tables.text,
+    "entra": tables.flag,
 }
-REDIS: Keys = {
-    "url": matching(re.compile("rediss?:.+"), REDIS_URL),
-    "password": text,
-    "entra": flag,
+REDIS: tables.Keys = {
+    "url": tables.matching(re.compile("rediss?:.+"), REDIS_URL),
+    "password": tables.text,
+    "entra": tables.flag,
 }
 
 Table = dict[str, Any]
@@ -105,13 +96,13 @@ def azureblob(table: Table) -> Opening:
     """Return a store in a blob container."""
     part = table.get("azureblob", {})
     if "namespace" not in table:
-        raise missing("namespace", "the name of the container")
+        raise tables.missing("namespace", "the name of the container")
     notes = (LEASE_NOTE,) if "lease" in part else ()
     container = quote(table["namespace"], safe="$")
     if part.get("useEmulator"):
         return Opening(f"{part.get('endpoint', EMULATOR).rstrip('/')}/{container}", notes=notes)
     if "account" not in part and ("key" in part or "endpoint" not in part):
-        raise missing("azureblob.account", "the name of a storage account")
+        raise tables.missing("azureblob.account", "the name of a storage account")
     account = part.get("account")
     named = f"{part.get('protocol', 'https')}://{account}.blob.core.windows.net"
     credential = {"account_name": account, "account_key": part["key"]} if "key" in part else None
@@ -123,10 +114,10 @@ def cassandra(table: Table) -> Opening:
     """Return a store in a Cassandra keyspace."""
     part = table.get("cassandra", {})
     if "cluster" not in part:
-        raise missing("cassandra.cluster", HOSTS)
+        raise tables.missing("cassandra.cluster", HOSTS)
     for name, other in (("username", "password"), ("password", "username")):
         if name in part and other not in part:
-            raise missing(f"cassandra.{other}", f"a text, for there is a {name}")
+            raise tables.missing(f"cassandra.{other}", f"a string, because {name} is set")
     hosts = ",".join(host.strip() for host in part["cluster"].split(","))
     keyspace = keyspace_of(table.get("namespace", ""))
     query = f"?datacenter={quote(part['datacenter'])}" if "datacenter" in part else ""
@@ -137,33 +128,27 @@ def cassandra(table: Table) -> Opening:
     )
 
 
-def sql(table: Table) -> Opening:
-    """Return a store in a SQL database."""
-    return by_url(table, "sql", SQL_URL, ("schema", "entra"))
+def by_url(name: str, expected: str, *settings: str) -> Callable[[Table], Opening]:
+    """Return the function that opens a store whose table contains its URL."""
 
+    def opening(table: Table) -> Opening:
+        part = table.get(name, {})
+        if "url" not in part:
+            raise tables.missing(f"{name}.url", expected)
+        keywords = {key: part[key] for key in settings if key in part}
+        if "namespace" in table:
+            keywords["namespace"] = table["namespace"]
+        return Opening(part["url"], credential=part.get("password"), settings=keywords)
 
-def redis(table: Table) -> Opening:
-    """Return a store on a Redis server."""
-    return by_url(table, "redis", REDIS_URL, ("entra",))
-
-
-def by_url(table: Table, name: str, expected: str, settings: tuple[str, ...]) -> Opening:
-    """Return a store whose table contains its URL."""
-    part = table.get(name, {})
-    if "url" not in part:
-        raise missing(f"{name}.url", expected)
-    given = {key: part[key] for key in settings if key in part}
-    if "namespace" in table:
-        given["namespace"] = table["namespace"]
-    return Opening(part["url"], credential=part.get("password"), settings=given)
+    return opening
 
 
 def custom(class_path: str) -> Backend:
     """Return the backend for a custom store, by the path of its class."""
 
     def opening(table: Table) -> Opening:
-        given = {"namespace": table["namespace"]} if "namespace" in table else {}
-        return Opening(class_path=class_path, settings=given)
+        keywords = {"namespace": table["namespace"]} if "namespace" in table else {}
+        return Opening(class_path=class_path, settings=keywords)
 
     return Backend(opening, None)
 
@@ -171,22 +156,22 @@ def custom(class_path: str) -> Backend:
 BACKENDS = {
     "Memory": Backend(memory),
     "AzureBlob": Backend(azureblob, ("api_version", "secondary_hostname", "name_case")),
-    "Sql": Backend(sql),
-    "Redis": Backend(redis, ("allow_eviction",)),
+    "Sql": Backend(by_url("sql", SQL_URL, "schema", "entra")),
+    "Redis": Backend(by_url("redis", REDIS_URL, "entra"), ("allow_eviction",)),
     "Cassandra": Backend(cassandra, ("replication", "connect_timeout")),
 }
 
 
-TOP: Keys = {
-    "backendType": text,
-    "namespace": text,
-    "rwTimeout": duration(1, 60),
-    "create": flag,
-    "settings": any_table,
-    "azureblob": table_of(AZUREBLOB),
-    "cassandra": table_of(CASSANDRA),
-    "sql": table_of(SQL),
-    "redis": table_of(REDIS),
+TOP: tables.Keys = {
+    "backendType": tables.text,
+    "namespace": tables.text,
+    "rwTimeout": tables.duration(1, 60),
+    "create": tables.flag,
+    "settings": tables.any_table,
+    "azureblob": tables.table_of(AZUREBLOB),
+    "cassandra": tables.table_of(CASSANDRA),
+    "sql": tables.table_of(SQL),
+    "redis": tables.table_of(REDIS),
 }
 BOTH_TIMEOUTS = ("operation_timeout", "write_timeout")
 SECTIONS = ("iothub-react", "checkpointing", "storage")
@@ -197,13 +182,9 @@ POLICY = ("frequency", "countThreshold", "timeThreshold")
 def read_configuration(
     mapping: Mapping[str, Any], credential: Any, keywords: Mapping[str, Any]
 ) -> Opening:
-    """Return the store that a mapping names, with the caller's additional arguments.
-
-    Raises:
-        ConfigurationError: a key is unknown, a value is invalid, or a setting is repeated.
-    """
+    """Return the store that a mapping names, with the caller's additional arguments."""
     refuse_what_is_not_the_stores(mapping)
-    table = checked_table("", mapping, TOP)
+    table = tables.checked_table("", mapping, TOP)
     backend = backend_of(table)
     opening = backend.opening(table)
     if credential is not None and opening.credential is not None:
@@ -220,11 +201,7 @@ def read_configuration(
 
 
 def refuse_what_is_not_the_stores(mapping: Mapping[str, Any]) -> None:
-    """Refuse keys of other parts of iothub-react's configuration, and tables around the store's.
-
-    Raises:
-        ConfigurationError: there is one; the message names the table to pass.
-    """
+    """Refuse keys of other parts of iothub-react's configuration, and tables around the store's."""
     for depth, name in enumerate(SECTIONS):
         if name in mapping:
             raise too_much(SECTIONS[depth:])
@@ -252,21 +229,17 @@ def path_of_a_store(mapping: Mapping[str, Any]) -> list[str]:
 
 
 def backend_of(table: Table) -> Backend:
-    """Return the backend that `backendType` names, regardless of case.
-
-    Raises:
-        ConfigurationError: it is missing, or neither a built-in type nor the path of a class.
-    """
+    """Return the backend that `backendType` names, regardless of case."""
     if "backendType" not in table:
-        raise missing("backendType", expected_types(""))
-    named = table["backendType"]
+        raise tables.missing("backendType", expected_types(""))
+    kind = table["backendType"]
     for name, backend in BACKENDS.items():
-        if name.lower() == named.lower():
+        if name.lower() == kind.lower():
             return backend
-    parts = named.split(".")
+    parts = kind.split(".")
     if len(parts) > 1 and all(part.isidentifier() for part in parts):
-        return custom(named)
-    raise ConfigurationError(f"backendType is {quoted(named)}; expected {expected_types(named)}")
+        return custom(kind)
+    raise ConfigurationError(f"backendType is {quoted(kind)}; expected {expected_types(kind)}")
 
 
 def expected_types(named: str) -> str:
@@ -275,25 +248,18 @@ def expected_types(named: str) -> str:
 
 
 def settings_of(table: Table, backend: Backend) -> dict[str, Any]:
-    """Return the keyword arguments from `rwTimeout` and the table `settings`.
-
-    Raises:
-        ConfigurationError: the backend has no such setting, or one is repeated.
-    """
-    given = table.get("settings", {})
+    """Return the keyword arguments from `rwTimeout` and the table `settings`."""
+    settings = table.get("settings", {})
     if backend.settings is not None:
-        check_names("settings", given, [*StoreSettings.__annotations__, *backend.settings])
+        known = [*StoreSettings.__annotations__, *backend.settings]
+        tables.check_names("settings", settings, known)
     seconds = table.get("rwTimeout")
     timeouts = {} if seconds is None else dict.fromkeys(BOTH_TIMEOUTS, seconds)
-    return united(timeouts, given, "by rwTimeout and in settings")
+    return united(timeouts, settings, "by rwTimeout and in settings")
 
 
 def united(first: Mapping[str, Any], second: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Merge two sets of keyword arguments.
-
-    Raises:
-        ConfigurationError: an argument has different values in the two.
-    """
+    """Merge two sets of keyword arguments."""
     for name in first.keys() & second.keys():
         if first[name] != second[name]:
             raise ConfigurationError(f"{name} is given twice: {where}")

@@ -4,12 +4,11 @@
 back (G3), and `PartitionStates` holds both for every partition that the store has dealt with.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Scope
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores.hook_results import Seen
 
 REMEMBERED_ETAGS = 32
@@ -17,11 +16,11 @@ REMEMBERED_ETAGS = 32
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A claim from the time it was won until it is lost or released.
+    """Ownership of a partition from the time it was won until it is lost or released.
 
     Attributes:
         owner_id: owner that holds the partition through this store; `""` if none.
-        taken: whether the partition was newly claimed, and its first list since then is pending.
+        taken: whether the partition was newly won, and its first list since then is pending.
         ever: whether this store has ever held the partition.
         confirmed: the row as the server last confirmed it, its time on this process's clock.
         winner: owner that won `etags`.
@@ -51,7 +50,7 @@ class Lease:
         )
 
     def settled(self) -> "Lease":
-        """Return the lease after the first list that follows a new claim."""
+        """Return the lease after the first list that follows its claim."""
         return replace(self, taken=False)
 
     def lost(self) -> "Lease":
@@ -63,10 +62,6 @@ class Lease:
         if row is None or row.owner_id != self.owner_id:
             return replace(self.lost(), confirmed=row)
         return replace(self, confirmed=row)
-
-    def has_won(self, etag: str | None) -> bool:
-        """Return whether the etag was won in this series of claims."""
-        return etag in self.etags
 
     def newer_etag(self, etag: str | None) -> str | None:
         """Return the newest etag of the series that includes this one; None if it is the newest."""
@@ -176,7 +171,7 @@ class Marks(NamedTuple):
         return self.known.get(partition_id, self.others)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class PartitionState:
     """State of one partition: its lease, its checkpoint, and their change counts.
 
@@ -187,104 +182,112 @@ class PartitionState:
             arrives, and must not attribute it to another writer.
     """
 
-    track: CheckpointGuard = field(default_factory=CheckpointGuard)
-    hold: Lease = field(default_factory=Lease)
+    checkpoint: CheckpointGuard = field(default_factory=CheckpointGuard)
+    lease: Lease = field(default_factory=Lease)
     writes: int = 0
     claims: int = 0
     adoptions: int = 0
     taken_at: int = 0
     writing: bool = False
 
-    @property
-    def mark(self) -> Mark:
-        """Return the current change counts."""
-        return Mark(self.writes, self.claims, self.adoptions)
-
-    def write(self, track: CheckpointGuard) -> None:
+    def record_write(self, checkpoint: CheckpointGuard) -> None:
         """Record the result of a write of this store."""
-        self.track = track
+        self.checkpoint = checkpoint
         self.writes += 1
 
-    def adopt(self, row: Checkpoint | None) -> None:
-        """Reset the checkpoint's state to the listed row."""
-        self.track = self.track.adopted(row)
-        self.adoptions += 1
-
-    def claim(self, hold: Lease) -> None:
+    def record_claim(self, lease: Lease) -> None:
         """Record the result of a claim of this store."""
         self.claims += 1
-        if hold.owner_id and hold.owner_id != self.hold.owner_id:
+        if lease.owner_id and lease.owner_id != self.lease.owner_id:
             self.taken_at = self.claims
-        self.hold = hold
+        self.lease = lease
+
+
+@dataclass(slots=True, eq=False)
+class ScopeState:
+    """States of a scope's partitions, and the number of its lists of checkpoints."""
+
+    partitions: dict[str, PartitionState] = field(default_factory=dict)
+    lists: int = 0
 
 
 class PartitionStates:
-    """States of the partitions of every scope; not thread-safe, the base class holds a lock."""
+    """States of the partitions of every scope; not thread-safe, the base class holds a lock.
 
-    def __init__(self) -> None:
-        self._scopes: dict[Scope, dict[str, PartitionState]] = {}
-        self._lists: Counter[Scope] = Counter()
+    Args:
+        identity: returns the canonical spelling of a scope; equal spellings share their states.
+    """
+
+    def __init__(self, identity: Callable[[Scope], Scope] = lambda scope: scope.folded) -> None:
+        self._identity = identity
+        self._scopes: dict[Scope, ScopeState] = {}
+
+    def _scope(self, scope: Scope) -> ScopeState:
+        state = self._scopes.get(scope)
+        if state is None:
+            state = self._scopes.setdefault(self._identity(scope), ScopeState())
+            self._scopes[scope] = state
+        return state
 
     def partition(self, scope: Scope, partition_id: str) -> PartitionState:
         """Return the state of one partition; `ABSENT` if a list did not show it."""
-        partitions = self._scopes.setdefault(scope, {})
-        known = partitions.get(partition_id)
+        here = self._scope(scope)
+        known = here.partitions.get(partition_id)
         if known is None:
-            base = Seen.ABSENT if self._lists[scope] else Seen.UNKNOWN
-            known = PartitionState(CheckpointGuard(base), adoptions=self._unknown(scope).adoptions)
-            partitions[partition_id] = known
+            base = Seen.ABSENT if here.lists else Seen.UNKNOWN
+            known = PartitionState(CheckpointGuard(base), adoptions=here.lists)
+            here.partitions[partition_id] = known
         return known
 
     def begin_list(self, scope: Scope) -> Marks:
         """Return the change counts; call this before a list is requested."""
-        partitions = self._scopes.get(scope, {})
-        known = {key: partition.mark for key, partition in partitions.items()}
-        return Marks(known, self._unknown(scope))
-
-    def _unknown(self, scope: Scope) -> Mark:
-        """Return the counts of an unknown partition, which every list has shown to have no row."""
-        return Mark(adoptions=self._lists[scope])
+        here = self._scope(scope)
+        return Marks(
+            {
+                partition_id: Mark(known.writes, known.claims, known.adoptions)
+                for partition_id, known in here.partitions.items()
+            },
+            # Every list has shown that an unknown partition has no row.
+            Mark(adoptions=here.lists),
+        )
 
     def checkpoints_listed(self, scope: Scope, rows: Iterable[Checkpoint], began: Marks) -> None:
         """Apply a list of checkpoints."""
-        shown = {row.partition_id: row for row in rows}
-        for partition_id in shown.keys() | self._scopes.get(scope, {}).keys():
+        here, shown = self._scope(scope), {row.partition_id: row for row in rows}
+        for partition_id in shown.keys() | here.partitions.keys():
             known = self.partition(scope, partition_id)
-            began_at = began.of(partition_id)
-            is_first = known.hold.taken and began_at.claims >= known.taken_at
-            if known.writes == began_at.writes and not known.writing:
-                self._checkpoint_listed(known, shown.get(partition_id), began_at, is_first)
+            row, began_at = shown.get(partition_id), began.of(partition_id)
+            is_first = known.lease.taken and began_at.claims >= known.taken_at
+            if known.writes != began_at.writes or known.writing:
+                pass  # older than what the store has written since
+            elif is_first or not known.lease.ever or known.checkpoint.base is Seen.UNKNOWN:
+                known.checkpoint = known.checkpoint.adopted(row)
+                known.adoptions += 1
+            elif known.adoptions == began_at.adoptions:
+                known.checkpoint = known.checkpoint.shown(row)
             if is_first:
-                known.hold = known.hold.settled()
-        self._lists[scope] += 1
-
-    @staticmethod
-    def _checkpoint_listed(
-        known: PartitionState, row: Checkpoint | None, began_at: Mark, is_first: bool
-    ) -> None:
-        if is_first or not known.hold.ever or known.track.base is Seen.UNKNOWN:
-            known.adopt(row)
-        elif known.adoptions == began_at.adoptions:
-            known.track = known.track.shown(row)
+                known.lease = known.lease.settled()
+        here.lists += 1
 
     def ownerships_listed(self, scope: Scope, rows: Iterable[Ownership], began: Marks) -> None:
         """Apply a list of ownerships; times are on this process's clock."""
         shown = {row.partition_id: row for row in rows}
-        for partition_id in shown.keys() | self._scopes.get(scope, {}).keys():
+        for partition_id in shown.keys() | self._scope(scope).partitions.keys():
             known = self.partition(scope, partition_id)
             if known.claims == began.of(partition_id).claims:
-                known.hold = known.hold.listed(shown.get(partition_id))
+                known.lease = known.lease.listed(shown.get(partition_id))
 
     def forget(self, scope: Scope, partition_id: str | None) -> None:
         """Reset the state of a partition, or a whole scope, whose rows were deleted on purpose."""
-        partitions = self._scopes.get(scope, {})
-        for key in [partition_id] if partition_id is not None else [*partitions]:
-            if known := partitions.get(key):
-                known.claim(known.hold.listed(None))
-                known.write(CheckpointGuard())
+        for key, known in self._scope(scope).partitions.items():
+            if partition_id in (None, key):
+                known.record_claim(known.lease.listed(None))
+                known.record_write(CheckpointGuard())
 
-    def proposed(self, scope: Scope, partition_ids: Collection[str]) -> None:
+    def proposed(self, claims: Iterable[Proposal]) -> None:
         """Drop the leases of partitions that a batch of claims no longer proposes."""
-        for partition_id, known in self._scopes.get(scope, {}).items():
-            if partition_id not in partition_ids and known.hold.owner_id:
-                known.claim(known.hold.lost())
+        batch = {(self._scope(claim.scope), claim.partition_id) for claim in claims}
+        for here in {scope for scope, _ in batch}:
+            for partition_id, known in here.partitions.items():
+                if known.lease.owner_id and (here, partition_id) not in batch:
+                    known.record_claim(known.lease.lost())

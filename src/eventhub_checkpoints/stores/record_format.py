@@ -10,8 +10,7 @@ Source: run against the newest official stores; `docs/wire-format.md` has the ta
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from eventhub_checkpoints._shared.fields import LEAST_INT64, MOST_INT64
-from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
+from eventhub_checkpoints.records import LEAST_INT64, MOST_INT64, RELEASED, Checkpoint, Scope
 
 NO_OFFSET = frozenset({"", "no offset", "None"})
 """Placeholders for an unknown offset: .NET 5.11 wrote the first two, Python the third."""

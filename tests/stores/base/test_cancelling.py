@@ -54,7 +54,7 @@ def test_a_write_that_was_cancelled_before_it_began_changes_nothing(aio_store, m
     running = aio_store.begin("update_checkpoint", row(sequence_number=5))
     assert first.entered.wait(5)
     waiting = aio_store.begin("update_checkpoint", row(sequence_number=6))
-    locks = aio_store.store._writing
+    locks = aio_store.store._write_locks
     until(lambda: any(lock._waiters for lock in locks.values()))
     waiting.cancel()
     gate.set()

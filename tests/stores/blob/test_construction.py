@@ -249,7 +249,7 @@ def test_a_setting_that_cannot_work_is_said_at_once(colour, blob_container, sett
     ],
 )
 def test_a_misspelt_setting_is_refused(colour, blob_container, name, meant) -> None:
-    with pytest.raises(ConfigurationError, match=f"^{name} is no setting; did you mean {meant}"):
+    with pytest.raises(ConfigurationError, match=f"^{name} is not a setting; did you mean {meant}"):
         colour.open(blob_container, **{name: 5})
 
 
@@ -270,7 +270,7 @@ def test_what_is_not_given_asks_for_the_variable(colour, blob_container) -> None
 
 
 def test_an_account_that_is_no_address_is_said_at_once(colour, blob_container) -> None:
-    with pytest.raises(ConfigurationError, match="the account URL is no address"):
+    with pytest.raises(ConfigurationError, match="the account URL is not an address"):
         colour.store("rubbish", blob_container.name, KEY)
 
 
@@ -296,9 +296,9 @@ def test_a_row_that_is_no_dict_spares_the_other_claims(client) -> None:
 
 @pytest.mark.parametrize("name", ["", "Orders", "a/b", "ab"])
 def test_a_container_that_cannot_be_is_said_at_once(colour, blob_container, name) -> None:
-    with pytest.raises(ConfigurationError, match="is no container name"):
+    with pytest.raises(ConfigurationError, match="is not a container name"):
         colour.store(blob_container.endpoint, name, KEY)
-    with pytest.raises(ConfigurationError, match="is no container name"):
+    with pytest.raises(ConfigurationError, match="is not a container name"):
         colour.store.from_connection_string(blob_container.connection_string, name)
 
 

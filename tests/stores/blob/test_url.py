@@ -3,7 +3,11 @@
 import pytest
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.stores.blob.url import ContainerUrl, checked_account, checked_container
+from eventhub_checkpoints.stores.blob.options import (
+    ContainerUrl,
+    checked_account,
+    checked_container,
+)
 
 SAS = "sv=2020&sig=c2VjcmV0"
 
@@ -76,7 +80,10 @@ def test_what_is_no_container_url_is_refused(url: str) -> None:
     [
         ("http://127.0.0.1:10000/devstoreaccount1", "the URL names no container: expected https"),
         ("https://acc.blob.core.windows.net/", "the URL names no container: expected https"),
-        ("https://user:s3cret@acc.blob.core.windows.net/c", "no user or password belongs into"),
+        (
+            "https://user:s3cret@acc.blob.core.windows.net/c",
+            "the URL must not have a user or password",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_url_is_said(url: str, said: str) -> None:
@@ -113,7 +120,7 @@ def test_an_account_is_taken_as_the_driver_takes_it(url: str) -> None:
     ],
 )
 def test_what_is_no_account_is_refused_and_not_shown(url: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^the account URL is no address") as refused:
+    with pytest.raises(ConfigurationError, match=r"^the account URL is not an address") as refused:
         checked_account(url)
     assert "s3cret" not in str(refused.value)
 
@@ -142,7 +149,7 @@ def test_a_name_of_the_service_is_taken(name: str) -> None:
     ],
 )
 def test_a_name_that_the_service_refuses_is_refused_here(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no container name"):
+    with pytest.raises(ConfigurationError, match="is not a container name"):
         checked_container(name)
 
 

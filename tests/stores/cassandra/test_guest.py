@@ -70,7 +70,7 @@ def test_a_session_and_a_way_to_log_in_contradict_each_other(
         ({"connect_timeout": 0}, "connect_timeout is 0"),
         ({"namespace": "No"}, "namespace is 'No'"),
         ({"replication": 0}, "replication is 0"),
-        ({"unknown": 1}, "unknown is no setting"),
+        ({"unknown": 1}, "unknown is not a setting"),
         ({"port": 0}, "no host with a port"),
     ],
 )

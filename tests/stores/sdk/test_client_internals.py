@@ -17,7 +17,7 @@ from eventhub_checkpoints import (
     EventProcessor,
     MemoryCheckpointStore,
 )
-from eventhub_checkpoints._shared import client_internals as _client_internals
+from eventhub_checkpoints._shared import client as _client_internals
 from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore

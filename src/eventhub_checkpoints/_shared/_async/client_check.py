@@ -2,12 +2,12 @@
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 from azure.eventhub import PartitionContext as SyncPartitionContext
 from azure.eventhub.aio import CheckpointStore
 
-from eventhub_checkpoints._shared.client_guard import (
+from eventhub_checkpoints._shared.client import (
     SYNC_CLIENT,
     ClientGuard,
     no_store,
@@ -49,6 +49,22 @@ class ContextGuard:
         def __exit__(self, *_: object) -> NoReturn:
             """Exist because Python looks it up before it calls `__enter__`."""
             raise NotImplementedError
+
+
+class ClosingContext(ContextGuard):
+    """Close the object at the end of an `async with` block."""
+
+    __slots__ = ()
+
+    async def close(self) -> None:
+        """Close what the object has opened."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
 
 
 class IterationGuard(ContextGuard):

@@ -7,7 +7,12 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from eventhub_checkpoints._shared.deadline import bounded_context, seconds_left
+from eventhub_checkpoints._shared.deadline import (
+    attempt_limit,
+    bounded_context,
+    deadline,
+    seconds_left,
+)
 
 Lock = asyncio.Lock
 sleep = asyncio.sleep
@@ -44,15 +49,15 @@ class InContext(Generic[Result]):
                 step, argument = steps.throw, error
 
 
-async def bounded(
+def bounded(
     seconds: float,
     function: Callable[Arguments, Awaitable[Result]],
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
-) -> Result:
+) -> Awaitable[Result]:
     """Call the function with a deadline; an earlier outer deadline stays in force."""
     context = bounded_context(seconds)
-    return await InContext(context, context.run(function, *args, **kwargs))
+    return InContext(context, context.run(function, *args, **kwargs))
 
 
 # An event loop turns Ctrl-C into a cancellation, which is raised only at an `await`.
@@ -72,6 +77,19 @@ async def ended(one: object, seconds: float) -> None:
         await asyncio.wait([one], timeout=max(seconds, 0))
 
 
+@asynccontextmanager
+async def attempt(seconds: float) -> AsyncIterator[None]:
+    """Limit the block to half of `seconds` and to what the call has left; cancel it after that.
+
+    Raises:
+        TimeoutError: the block did not end in time, or no time was left to start it.
+    """
+    limit = attempt_limit(seconds_left(), seconds)
+    with deadline(limit):
+        async with asyncio.timeout(limit):
+            yield
+
+
 async def within(
     seconds: float,
     function: Callable[Arguments, Awaitable[Result]],
@@ -84,10 +102,9 @@ async def within(
         TimeoutError: the function did not end in time, or no time was left to start it.
     """
     seconds = min(seconds, seconds_left())
-    if seconds <= 0:
-        raise TimeoutError("no time was left for this request")
-    async with asyncio.timeout(seconds):
-        return await bounded(seconds, function, *args, **kwargs)
+    with deadline(seconds):
+        async with asyncio.timeout(seconds):
+            return await function(*args, **kwargs)
 
 
 async def completed(

@@ -3,9 +3,9 @@
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, cast
 
-from eventhub_checkpoints._shared.client_guard import (
+from eventhub_checkpoints._shared.client import (
     AIO_CLIENT,
     ClientGuard,
     no_store,
@@ -56,6 +56,22 @@ class ContextGuard:
         def __aexit__(self, *_: object) -> NoReturn:
             """Exist because Python looks it up before it calls `__aenter__`."""
             raise NotImplementedError
+
+
+class ClosingContext(ContextGuard):
+    """Close the object at the end of a `with` block."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Close what the object has opened."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
 
 class IterationGuard(ContextGuard):

@@ -11,7 +11,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from eventhub_checkpoints._shared.deadline import bounded_context, seconds_left
+from eventhub_checkpoints._shared.deadline import (
+    attempt_limit,
+    bounded_context,
+    deadline,
+    seconds_left,
+)
 from eventhub_checkpoints._shared.workers import workers
 
 Lock = threading.Lock
@@ -62,6 +67,19 @@ def ended(one: object, seconds: float) -> None:
     """Return at once: the thread of a client is joined by the code that started it."""
 
 
+@contextmanager
+def attempt(seconds: float) -> Iterator[None]:
+    """Limit the block to half of `seconds` and to what the call has left.
+
+    It is not cancelled: its driver reads `seconds_left`, and ends by then.
+
+    Raises:
+        TimeoutError: no time was left to start it.
+    """
+    with deadline(attempt_limit(seconds_left(), seconds)):
+        yield
+
+
 def within(
     seconds: float,
     function: Callable[Arguments, Result],
@@ -73,9 +91,8 @@ def within(
     Raises:
         TimeoutError: no time was left to start it.
     """
-    if min(seconds, seconds_left()) <= 0:
-        raise TimeoutError("no time was left for this request")
-    return bounded(seconds, function, *args, **kwargs)
+    with deadline(min(seconds, seconds_left())):
+        return function(*args, **kwargs)
 
 
 def completed(

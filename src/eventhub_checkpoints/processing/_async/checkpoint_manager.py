@@ -9,11 +9,11 @@ from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import ContextGuard
-from eventhub_checkpoints._shared.fields import checked_offset, checked_sequence_number
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.session import PartitionSession
 from eventhub_checkpoints.processing.options import Options
 from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row, Ticket
+from eventhub_checkpoints.records import checked_offset, checked_sequence_number
 
 
 class Apart(ContextGuard):

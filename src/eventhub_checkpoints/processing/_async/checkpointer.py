@@ -16,7 +16,7 @@ from azure.eventhub.aio import CheckpointStore, PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import ContextGuard, check_context
 from eventhub_checkpoints._shared._async.compat import caller
-from eventhub_checkpoints._shared.client_internals import UNKNOWN, is_client_closed, store_of
+from eventhub_checkpoints._shared.client import UNKNOWN, is_client_closed, store_of
 from eventhub_checkpoints._shared.settings import is_count, is_number, require
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import CheckpointWriter, log

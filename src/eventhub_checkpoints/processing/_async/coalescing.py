@@ -13,14 +13,6 @@ from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.client_check import ContextGuard, own_client_only
 from eventhub_checkpoints._shared._async.compat import place
-from eventhub_checkpoints._shared.fields import (
-    LEAST_INT64,
-    MOST_INT64,
-    checked_offset,
-    checked_row,
-    checked_rows,
-    checked_sequence_number,
-)
 from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
 from eventhub_checkpoints.processing._async.checkpoint_writer import (
@@ -34,6 +26,14 @@ from eventhub_checkpoints.processing.held_partitions import HeldPartitions, Key,
 from eventhub_checkpoints.processing.policy import Due, Policy, every
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import Latest, Position
+from eventhub_checkpoints.records import (
+    LEAST_INT64,
+    MOST_INT64,
+    checked_offset,
+    checked_row,
+    checked_rows,
+    checked_sequence_number,
+)
 
 BufferedSession = SessionProgress[Latest]
 names_of = itemgetter(*NAMES)

@@ -17,7 +17,7 @@ from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import called, check_handlers
 from eventhub_checkpoints._shared._async.compat import Lock
-from eventhub_checkpoints._shared.client_internals import is_client_closed
+from eventhub_checkpoints._shared.client import is_client_closed
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 from eventhub_checkpoints.processing._async.checkpoint_manager import (

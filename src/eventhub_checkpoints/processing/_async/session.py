@@ -18,7 +18,7 @@ from typing import Any
 from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._shared._async.compat import ended
-from eventhub_checkpoints._shared.client_internals import is_client_closed
+from eventhub_checkpoints._shared.client import is_client_closed
 from eventhub_checkpoints.errors import CheckpointStoreError, InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import (
     NAMES,

@@ -15,8 +15,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._async.client_check import called
 from eventhub_checkpoints._shared._async.compat import Lock, for_each, holding, sleep
-from eventhub_checkpoints._shared.client_errors import explanation
-from eventhub_checkpoints._shared.client_internals import scope_of
+from eventhub_checkpoints._shared.client import explanation, scope_of
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.start_position import client_position
 from eventhub_checkpoints.processing._async.receive_loop import to_the_end

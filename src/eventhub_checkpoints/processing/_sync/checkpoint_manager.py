@@ -9,11 +9,11 @@ from typing import Self, overload
 from azure.eventhub import CloseReason, EventData, PartitionContext
 
 from eventhub_checkpoints._shared._sync.client_check import ContextGuard
-from eventhub_checkpoints._shared.fields import checked_offset, checked_sequence_number
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.session import PartitionSession
 from eventhub_checkpoints.processing.options import Options
 from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row, Ticket
+from eventhub_checkpoints.records import checked_offset, checked_sequence_number
 
 
 class Apart(ContextGuard):

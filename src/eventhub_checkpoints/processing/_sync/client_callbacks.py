@@ -16,8 +16,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._sync.background import Background
 from eventhub_checkpoints._shared._sync.compat import Lock
-from eventhub_checkpoints._shared.client_errors import explanation
-from eventhub_checkpoints._shared.client_internals import is_client_closed, scope_of
+from eventhub_checkpoints._shared.client import explanation, is_client_closed, scope_of
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     HubUnavailableError,

@@ -14,14 +14,6 @@ from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.client_check import ContextGuard, own_client_only
 from eventhub_checkpoints._shared._sync.compat import place
-from eventhub_checkpoints._shared.fields import (
-    LEAST_INT64,
-    MOST_INT64,
-    checked_offset,
-    checked_row,
-    checked_rows,
-    checked_sequence_number,
-)
 from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
 from eventhub_checkpoints.processing._sync.checkpoint_writer import (
@@ -35,6 +27,14 @@ from eventhub_checkpoints.processing.held_partitions import HeldPartitions, Key,
 from eventhub_checkpoints.processing.policy import Due, Policy, every
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import Latest, Position
+from eventhub_checkpoints.records import (
+    LEAST_INT64,
+    MOST_INT64,
+    checked_offset,
+    checked_row,
+    checked_rows,
+    checked_sequence_number,
+)
 
 BufferedSession = SessionProgress[Latest]
 names_of = itemgetter(*NAMES)

@@ -21,7 +21,7 @@ from eventhub_checkpoints._shared._sync.client_check import (
     check_plain,
     check_store,
 )
-from eventhub_checkpoints._shared.client_internals import UNKNOWN, store_of
+from eventhub_checkpoints._shared.client import UNKNOWN, store_of
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 from eventhub_checkpoints.processing._sync.checkpoint_manager import (
     Apart,

@@ -19,7 +19,7 @@ from typing import Any
 from azure.eventhub import PartitionContext
 
 from eventhub_checkpoints._shared._sync.compat import ended
-from eventhub_checkpoints._shared.client_internals import is_client_closed
+from eventhub_checkpoints._shared.client import is_client_closed
 from eventhub_checkpoints.errors import CheckpointStoreError, InvalidRecordError
 from eventhub_checkpoints.processing._sync.checkpoint_writer import (
     NAMES,

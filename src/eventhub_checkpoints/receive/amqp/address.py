@@ -11,7 +11,7 @@ from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints._shared.client_errors import explanation
+from eventhub_checkpoints._shared.client import explanation
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,

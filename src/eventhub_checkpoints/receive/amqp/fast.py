@@ -12,7 +12,7 @@ from typing import Any
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.exceptions import ConnectError, EventHubError
 
-from eventhub_checkpoints._shared.client_errors import NOT_FOUND, OUT_OF_RANGE, STOLEN, reason
+from eventhub_checkpoints._shared.client import NOT_FOUND, OUT_OF_RANGE, STOLEN, reason
 from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition, encode_frame
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries

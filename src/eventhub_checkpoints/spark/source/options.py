@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self, TypeVar, get_args
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.suggestions import nearest
+from eventhub_checkpoints._shared.settings import nearest
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive import ranges
 from eventhub_checkpoints.receive.address import (

@@ -8,20 +8,20 @@ from typing import Any, ClassVar, Literal
 from eventhub_checkpoints._shared._async.client_check import own_client_only
 from eventhub_checkpoints._shared._async.compat import holding, sleep, uninterrupted
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
-from eventhub_checkpoints._shared.settings import require
-from eventhub_checkpoints._shared.suggestions import refuse_misspelt
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import refuse_misspelt
 from eventhub_checkpoints.errors import (
+    ConfigurationError,
     StaleCheckpointError,
     StoreAccessError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
-from eventhub_checkpoints.stores._async.hooks import HookRunner, fresh_etag, log
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope, fresh_etag
+from eventhub_checkpoints.stores._async.hooks import HookRunner, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
-    Conflict,
     Seen,
     Written,
     on_local_clock,
@@ -71,12 +71,11 @@ class CheckpointMethods(HookRunner):
 
     async def _list_checkpoints(self, scope: Scope) -> Sequence[Checkpoint]:
         await self._ready()
-        identity = self.identity(scope)
-        with self._guard:
-            began = self._ledger.begin_list(identity)
-        listing = await self._retried(self.read_checkpoints, scope)
-        with self._guard:
-            self._ledger.checkpoints_listed(identity, listing.rows, began)
+        with self._state_lock:
+            began = self._states.begin_list(scope)
+        listing = await self._call(self.read_checkpoints, scope, retries=True)
+        with self._state_lock:
+            self._states.checkpoints_listed(scope, listing.rows, began)
         self._report(listing.skipped)
         return listing.rows
 
@@ -113,8 +112,10 @@ class CheckpointMethods(HookRunner):
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        refuse_misspelt(kwargs, ("force", "on_stale"), "option of update_checkpoint")
-        require("force", force, isinstance(force, bool), "True or False")
+        if kwargs:
+            refuse_misspelt(kwargs, ("force", "on_stale"), "option of update_checkpoint")
+        if not isinstance(force, bool):
+            raise ConfigurationError(f"force is {quoted(force)}; expected True or False")
         record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
         update = self._rewind if force else self._update
         await uninterrupted(self.settings.write_timeout, update, record, on_stale)
@@ -133,9 +134,14 @@ class CheckpointMethods(HookRunner):
         force: bool = False,
     ) -> None:
         await self._ready()
+        known = self._known(record)
         try:
-            async with holding(self._write_lock(record), seconds_left()):
-                await self._write(record, force)
+            async with holding(self._write_lock(known), seconds_left()):
+                known.writing = True
+                try:
+                    await self._write(known, record, force)
+                finally:
+                    known.writing = False
         except StaleCheckpointError as error:
             self.counters["stale_checkpoints"] += 1
             log.warning("%s", error)
@@ -146,37 +152,51 @@ class CheckpointMethods(HookRunner):
                 f"a checkpoint of partition {record.partition_id!r} is still being written"
             ) from error
 
-    async def _write(self, record: Checkpoint, force: bool) -> None:
-        with self._guard:
-            known = self._ledger.partition(self.identity(record.scope), record.partition_id)
-            known.writing = True
-        try:
-            await self._write_forward(known, record, force)
-        finally:
-            known.writing = False
-
-    async def _write_forward(self, known: PartitionState, record: Checkpoint, force: bool) -> None:
-        seen: str | Seen = FORCE if force else known.track.base
+    async def _write(self, known: PartitionState, record: Checkpoint, force: bool) -> None:
+        seen: str | Seen = FORCE if force else known.checkpoint.base
         rewound: Checkpoint | None = None
-        for _ in range(1 + TRIES_AFTER_CONFLICT):
-            self._refuse_stale(known, record, force)
-            answer = await self._store(known, record, seen)
-            with self._guard:
-                version = confirmed_version(known, record, answer)
+        conflicts = attempt = 0
+        while True:
+            if not force:
+                self._refuse_stale(known, record)
+            try:
+                seconds = self.settings.write_timeout
+                answer = await self._call(self.write_checkpoint, record, seen, seconds=seconds)
+            except (StoreAccessError, StoreNotReadyError):
+                raise
+            except BaseException as error:
+                # Cancelled or timed out: the write may have been carried out all the same.
+                with self._state_lock:
+                    known.record_write(known.checkpoint.unsure(record))
+                wait = pause(attempt, seconds_left(), random.random())
+                if not isinstance(error, StoreUnavailableError) or wait is None:
+                    raise
+                await sleep(wait)
+                attempt += 1
+                continue
+            stored = None if isinstance(answer, Written) else answer.stored
+            with self._state_lock:
+                guard = known.checkpoint
+                if isinstance(answer, Written):
+                    version: str | None = answer.version
+                elif stored and guard.wrote(stored) and is_same_write(record, stored):
+                    version = stored.version  # of an earlier attempt, whose answer was lost
+                else:
+                    version = None
                 if version is not None:
-                    known.write(known.track.written(version, force, record.sequence_number))
+                    known.record_write(guard.written(version, force, record.sequence_number))
                     break
-                stored = answer.stored if isinstance(answer, Conflict) else None
-                if known.track.was_rewound(stored):
+                if guard.was_rewound(stored):
                     rewound = stored
-                known.write(known.track.shown(stored))
+                known.record_write(guard.shown(stored))
             if not force:
                 seen = stored.version if stored else ABSENT
-        else:
-            raise StoreUnavailableError(
-                f"checkpoint of partition {record.partition_id!r}: the stored row changed "
-                f"{1 + TRIES_AFTER_CONFLICT} times while it was written; try again"
-            )
+            conflicts += 1
+            if conflicts > TRIES_AFTER_CONFLICT:
+                raise StoreUnavailableError(
+                    f"checkpoint of partition {record.partition_id!r}: the stored row changed "
+                    f"{conflicts} times while it was written; try again"
+                )
         if rewound is not None and not force:
             log.warning(
                 "partition %r of %s: another writer rewound the checkpoint to %s, and this "
@@ -188,21 +208,24 @@ class CheckpointMethods(HookRunner):
                 RECIPE,
             )
 
+    def _refuse_stale(self, known: PartitionState, record: Checkpoint) -> None:
+        floor, sequence_number = known.checkpoint.floor, record.sequence_number or 0
+        if floor is not None and known.checkpoint.refuses(sequence_number):
+            raise StaleCheckpointError(record.partition_id, sequence_number, floor)
+
     async def _warn_of_owner(self, record: Checkpoint) -> None:
         """Log the live owner of a partition whose checkpoint was overwritten by force."""
         try:
-            asked = self.settings.write_timeout
-            listing = await self._attempt(asked, self.read_ownerships, record.scope)
+            seconds = self.settings.write_timeout
+            listing = await self._call(self.read_ownerships, record.scope, seconds=seconds)
         except Exception as error:
             # The checkpoint is stored: a failure to read the owner must not fail the write.
             log.debug("partition %r: its owner is not known: %s", record.partition_id, error)
             return
-        with self._guard:
-            known = self._ledger.partition(self.identity(record.scope), record.partition_id)
-        now = time.time()
+        known, now = self._known(record), time.time()
         for row in on_local_clock(listing, now):
             age = now - row.last_modified_time
-            is_other = row.owner_id not in (RELEASED, known.hold.owner_id)
+            is_other = row.owner_id not in (RELEASED, known.lease.owner_id)
             if row.partition_id == record.partition_id and is_other and age < LIVE_SECONDS:
                 log.warning(
                     "partition %r of %s: checkpoint %s was stored by force while %r owns the "
@@ -214,43 +237,3 @@ class CheckpointMethods(HookRunner):
                     age,
                     RECIPE,
                 )
-
-    def _refuse_stale(self, known: PartitionState, record: Checkpoint, force: bool) -> None:
-        sequence_number = record.sequence_number or 0
-        floor = known.track.floor
-        if force or floor is None or not known.track.refuses(sequence_number):
-            return
-        raise StaleCheckpointError(record.partition_id, sequence_number, floor)
-
-    async def _store(
-        self, known: PartitionState, record: Checkpoint, seen: str | Seen
-    ) -> Written | Conflict:
-        attempt = 0
-        while True:
-            try:
-                return await self._attempt(
-                    self.settings.write_timeout, self.write_checkpoint, record, seen
-                )
-            except (StoreAccessError, StoreNotReadyError):
-                raise
-            except BaseException as error:
-                # Cancelled or timed out: the write may have been carried out all the same.
-                with self._guard:
-                    known.write(known.track.unsure(record))
-                wait = pause(attempt, seconds_left(), random.random())
-                if not isinstance(error, StoreUnavailableError) or wait is None:
-                    raise
-            await sleep(wait)
-            attempt += 1
-
-
-def confirmed_version(
-    known: PartitionState, record: Checkpoint, answer: Written | Conflict
-) -> str | None:
-    """Return the version under which the record is stored, even if an earlier answer was lost."""
-    if isinstance(answer, Written):
-        return answer.version
-    stored = answer.stored
-    if stored and known.track.wrote(stored) and is_same_write(record, stored):
-        return stored.version
-    return None

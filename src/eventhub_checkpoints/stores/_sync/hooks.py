@@ -15,21 +15,20 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, TypeVar, Unpack
 
 from eventhub_checkpoints._shared._sync.compat import (
     Lock,
+    attempt,
     for_each,
     holding,
     place,
     sleep,
     uninterrupted,
-    within,
 )
-from eventhub_checkpoints._shared.deadline import attempt_limit, pause, seconds_left
+from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints._shared.secrets import masked
-from eventhub_checkpoints._shared.settings import Settings, StoreSettings
-from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints._shared.settings import Settings, StoreSettings, nearest_first
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -38,6 +37,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
+from eventhub_checkpoints.stores.connections import LINKS, linked
 from eventhub_checkpoints.stores.hook_results import (
     Conflict,
     Listing,
@@ -47,8 +47,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.partition_state import PartitionStates
-from eventhub_checkpoints.stores.unreachable import LINKS, linked
+from eventhub_checkpoints.stores.partition_state import PartitionState, PartitionStates
 
 
 class Hooks(ABC):
@@ -123,7 +122,7 @@ class Hooks(ABC):
     def hides(self, error: Exception) -> bool:
         """Return whether the error or one of its causes holds a secret and must not be chained."""
         chain = linked(error, (*LINKS, "__context__"))
-        return any(masked(str(one)) != str(one) for one in chain)
+        return any(masked(str(link)) != str(link) for link in chain)
 
 
 log = logging.getLogger("eventhub_checkpoints")
@@ -133,30 +132,16 @@ Answer = Won | Lost | Exception
 REMEMBERED_REPORTS = 1000
 
 
-def fresh_etag() -> str:
-    """Return an etag or version that was never used before, not even by a deleted row."""
-    return os.urandom(16).hex()
-
-
 class HookRunner(Hooks):
     """Calls a backend's hooks with time limits and retries; raises errors of this package only."""
 
-    def __init__(
-        self,
-        *,
-        operation_timeout: float = 30.0,
-        write_timeout: float = 10.0,
-        keep_unconfirmed: float = 30.0,
-        max_concurrency: int = 32,
-        on_stale: Literal["log", "raise"] = "log",
-        **unknown: object,
-    ) -> None:
-        for name in unknown:
-            kind, known = type(self).__name__, ", ".join(nearest_first(name, self._known()))
-            raise ConfigurationError(f"{name} is no setting of {kind}; known are {known}")
-        self.settings = Settings(
-            operation_timeout, write_timeout, keep_unconfirmed, max_concurrency, on_stale
-        )
+    def __init__(self, **settings: Unpack[StoreSettings]) -> None:
+        for name in settings.keys() - StoreSettings.__annotations__.keys():
+            known = ", ".join(nearest_first(name, self._keywords()))
+            raise ConfigurationError(
+                f"{name} is not a setting of {type(self).__name__}; known are {known}"
+            )
+        self.settings = Settings(**settings)
         self.counters: Counter[str] = Counter()
         self.creates = False
         self._closed_in: object = None
@@ -165,24 +150,28 @@ class HookRunner(Hooks):
         self._begin_anew()
 
     @classmethod
-    def _known(cls) -> Iterable[str]:
+    def _keywords(cls) -> Iterable[str]:
         """Return the names of the constructor's keyword arguments."""
         parameters = inspect.signature(cls).parameters.values()
-        own = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+        own = [
+            parameter.name
+            for parameter in parameters
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         return [*own, *StoreSettings.__annotations__]
 
     def _begin_anew(self) -> None:
         self._process_id = os.getpid()
         self.writer = f"{socket.gethostname()}/{self._process_id}"
-        self._guard = threading.Lock()
-        self._ledger = PartitionStates()
+        self._state_lock = threading.Lock()
+        self._states = PartitionStates(self.identity)
         self._reported: set[str] = set()
         self._releasing = 0
         self._begin_here()
 
     def _begin_here(self) -> None:
         self._opening = Lock()
-        self._writing: dict[tuple[Scope, str], Lock] = {}
+        self._write_locks: dict[PartitionState, Lock] = {}
         self._is_open = False
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
@@ -233,7 +222,7 @@ class HookRunner(Hooks):
                 if not self._is_open:
                     if is_closed:  # a closed driver may not be able to open again
                         self.drop_connections()
-                    self._retried(self.open)
+                    self._call(self.open, retries=True)
                     self._is_open = True
         except TimeoutError as error:
             raise StoreUnavailableError("the store is still being opened") from error
@@ -248,61 +237,76 @@ class HookRunner(Hooks):
             return
         self.drop_connections()
 
-    def _attempt(self, seconds: float, function: Callable[..., T], *args: object) -> T:
-        limit = attempt_limit(seconds_left(), seconds)
-        return self._with_our_errors(lambda: within(limit, function, *args))
+    def _call(
+        self,
+        hook: Callable[..., T],
+        *args: object,
+        seconds: float | None = None,
+        retries: bool = False,
+    ) -> T:
+        """Call a hook with a time limit, and raise errors of this package only.
 
-    def _with_our_errors(self, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except CheckpointStoreError:
-            raise
-        except Exception as error:
-            ours, cause = self.map_error(error), None if self.hides(error) else error
-        # Not raised above, where a hidden error would still be its context.
-        raise ours from cause
-
-    def _asked(self, function: Callable[..., T], *args: object) -> T:
-        self._ready()
-        return self._retried(function, *args)
-
-    def _retried(self, function: Callable[..., T], *args: object) -> T:
-        attempt = 0
+        Args:
+            hook: the hook; its arguments follow.
+            seconds: time limit of the operation, `operation_timeout` by default; one attempt may
+                take half of it.
+            retries: repeat the call while its outcome is unknown and time is left.
+        """
+        attempts = 0
         while True:
             try:
-                return self._attempt(self.settings.operation_timeout, function, *args)
-            except StoreUnavailableError:
-                wait = pause(attempt, seconds_left(), random.random())
-                if wait is None:
-                    raise
+                with attempt(seconds or self.settings.operation_timeout):
+                    return hook(*args)
+            except Exception as error:
+                failure = self._mapped(error)
+            wait = None
+            if retries and isinstance(failure, StoreUnavailableError):
+                wait = pause(attempts, seconds_left(), random.random())
+            if wait is None:
+                # Not raised above, where a hidden error would still be its context.
+                raise failure
             sleep(wait)
-            attempt += 1
+            attempts += 1
+
+    def _mapped(self, error: Exception) -> CheckpointStoreError:
+        if isinstance(error, CheckpointStoreError):
+            return error
+        failure = self.map_error(error)
+        failure.__cause__ = None if self.hides(error) else error
+        return failure
+
+    def _request(self, hook: Callable[..., T], *args: object) -> T:
+        self._ready()
+        return self._call(hook, *args, retries=True)
 
     def _try_one(self, proposal: Proposal) -> Answer:
-        asked = time.time()
+        began = time.time()
         try:
-            answer = self._attempt(self.settings.operation_timeout, self.try_claim, proposal)
+            answer = self._call(self.try_claim, proposal)
         except Exception as error:
             return error
-        return self._remembered(proposal, answer, asked)
+        return self._remembered(proposal, answer, began)
 
-    def _remembered(self, proposal: Proposal, answer: Answer, asked: float) -> Answer:
+    def _remembered(self, proposal: Proposal, answer: Answer, began: float) -> Answer:
         """Record a win at once, dated to its request: the rest of its batch may take long.
 
         A release in the meantime needs the new etag, even if the batch is cancelled.
         """
         if not isinstance(answer, Won) or isinstance(answer, Remembered):
             return answer
-        row = answer.row.at(asked)
-        with self._guard:
-            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
-            known.claim(known.hold.won(row, proposal.etag))
+        row = answer.row.at(began)
+        with self._state_lock:
+            known = self._states.partition(proposal.scope, proposal.partition_id)
+            known.record_claim(known.lease.won(row, proposal.etag))
         return Remembered(row)
 
-    def _write_lock(self, row: Proposal | Checkpoint) -> Lock:
-        with self._guard:
-            key = self.identity(row.scope), row.partition_id
-            return self._writing.setdefault(key, Lock())
+    def _known(self, record: Proposal | Checkpoint) -> PartitionState:
+        with self._state_lock:
+            return self._states.partition(record.scope, record.partition_id)
+
+    def _write_lock(self, known: PartitionState) -> Lock:
+        with self._state_lock:
+            return self._write_locks.setdefault(known, Lock())
 
     def _report(self, skipped: Iterable[str]) -> None:
         for sentence in skipped:

@@ -3,7 +3,6 @@
 
 import random
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,10 +17,9 @@ from eventhub_checkpoints._shared._sync.compat import (
     uninterrupted,
 )
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
-from eventhub_checkpoints._shared.fields import checked_rows
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
-from eventhub_checkpoints.records import Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.hooks import Answer, HookRunner, fresh_etag, log
+from eventhub_checkpoints.records import Ownership, Proposal, Scope, checked_rows, fresh_etag
+from eventhub_checkpoints.stores._sync.hooks import Answer, HookRunner, log
 from eventhub_checkpoints.stores.hook_results import Lost, Won, on_local_clock
 
 
@@ -80,45 +78,33 @@ class OwnershipMethods(HookRunner):
         """
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
-        won = uninterrupted(self.settings.operation_timeout, self._win_all, proposals, failures)
+        won = uninterrupted(self.settings.operation_timeout, self._claim_all, proposals, failures)
         if failures:
             raise failures[0]
-        return [won[one].as_dict(one.scope) for one in proposals if one in won]
+        return [won[claim].as_dict(claim.scope) for claim in proposals if claim in won]
 
     def _list(self, scope: Scope) -> list[Ownership]:
         self._ready()
-        identity = self.identity(scope)
-        with self._guard:
-            began = self._ledger.begin_list(identity)
-        listing = self._retried(self.read_ownerships, scope)
+        with self._state_lock:
+            began = self._states.begin_list(scope)
+        listing = self._call(self.read_ownerships, scope, retries=True)
         rows = on_local_clock(listing, time.time())
-        with self._guard:
-            self._ledger.ownerships_listed(identity, rows, began)
+        with self._state_lock:
+            self._states.ownerships_listed(scope, rows, began)
         self._report(listing.skipped)
         return rows
 
-    def _win_all(
+    def _claim_all(
         self, proposals: Sequence[Proposal], failures: list[Exception]
     ) -> dict[Proposal, Ownership]:
-        claims = [one for one in proposals if not one.is_release]
-        won: dict[Proposal, Ownership] = {}
-        if len(claims) < len(proposals):
-            won = self._release_all([one for one in proposals if one.is_release])
-        if claims:
-            won |= self._claim_all(claims, failures)
-        return won
-
-    def _claim_all(
-        self, claims: Sequence[Proposal], failures: list[Exception]
-    ) -> dict[Proposal, Ownership]:
+        releases = [proposal for proposal in proposals if not proposal.owner_id]
+        claims = [proposal for proposal in proposals if proposal.owner_id]
+        won = self._release_all(releases) if releases else {}
+        if not claims:
+            return won
         self._ready()
-        with self._guard:
-            here: defaultdict[Scope, set[str]] = defaultdict(set)
-            for claim in claims:
-                here[self.identity(claim.scope)].add(claim.partition_id)
-            for scope, partition_ids in here.items():
-                self._ledger.proposed(scope, partition_ids)
-        won: dict[Proposal, Ownership] = {}
+        with self._state_lock:
+            self._states.proposed(claims)
         answers = self._settle(claims)
         now = time.time()
         for claim, answer in answers.items():
@@ -130,25 +116,26 @@ class OwnershipMethods(HookRunner):
         return won
 
     def _learn(self, proposal: Proposal, answer: Answer, now: float) -> Ownership | None:
+        """Record the outcome of a claim; return the row if the partition is held."""
         if isinstance(answer, Won):
             return answer.row
-        with self._guard:
-            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
+        with self._state_lock:
+            known = self._states.partition(proposal.scope, proposal.partition_id)
             if isinstance(answer, StoreUnavailableError):
-                kept = known.hold.renewed_by(proposal.owner_id, proposal.etag)
+                kept = known.lease.renewed_by(proposal.owner_id, proposal.etag)
                 self.counters["unconfirmed_claims"] += 1
                 log.warning("claim of partition %s: %s", proposal.partition_id, answer)
                 if kept and now - kept.last_modified_time < self.settings.keep_unconfirmed:
                     return kept
             elif isinstance(answer, Exception):
                 return None
-            elif proposal.is_release and not known.hold.has_won(proposal.etag):
+            elif proposal.is_release and proposal.etag not in known.lease.etags:
                 # The release came late, and does not concern a newer claim of the same client.
                 return None
             else:
                 self.counters["lost_claims"] += 1
                 log.debug("partition %s went to another owner", proposal.partition_id)
-            known.claim(known.hold.lost())
+            known.record_claim(known.lease.lost())
             return None
 
     def _settle(self, proposals: Sequence[Proposal]) -> dict[Proposal, Answer]:
@@ -157,13 +144,20 @@ class OwnershipMethods(HookRunner):
         unanswered: set[Proposal] = set()
         pending, attempt = list(proposals), 0
         while True:
-            answers.update(self._ask_all(pending))
+            if len(pending) == 1:
+                answers[pending[0]] = self._try_one(pending[0])
+            else:
+                answers.update(self._try_batch(pending))
             if unanswered:
                 conflicts = [
-                    one for one in pending if one in unanswered and isinstance(answers[one], Lost)
+                    claim
+                    for claim in pending
+                    if claim in unanswered and isinstance(answers[claim], Lost)
                 ]
                 answers.update(self._recognise(conflicts))
-            pending = [one for one in pending if isinstance(answers[one], StoreUnavailableError)]
+            pending = [
+                claim for claim in pending if isinstance(answers[claim], StoreUnavailableError)
+            ]
             if not pending:
                 return answers
             unanswered.update(pending)
@@ -173,45 +167,41 @@ class OwnershipMethods(HookRunner):
             sleep(wait)
             attempt += 1
 
-    def _ask_all(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
-        if len(pending) == 1:
-            return {pending[0]: self._try_one(pending[0])}
-        asked = time.time()
+    def _try_batch(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        began, left = time.time(), seconds_left()
         try:
-            answers = self._try_all(pending)
+            if type(self).try_claims is HookRunner.try_claims:
+                # Each has its own limit: cancelling all of them would lose track of those that won.
+                answers = self.try_claims(pending)
+            else:
+                # The hook must end before the outer deadline, or its winners would not be known.
+                limited = bounded, 0.9 * left, self.try_claims, pending
+                answers = self._call(*limited, seconds=2 * left)
         except Exception as error:
-            answers = [error] * len(pending)
-        pairs = zip(pending, answers, strict=True)
-        return {one: self._remembered(one, answer, asked) for one, answer in pairs}
-
-    def _try_all(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
-        if type(self).try_claims is HookRunner.try_claims:
-            # Each has its own limit: cancelling all of them would lose track of those that won.
-            return self._with_our_errors(lambda: self.try_claims(pending))
-        return self._attempt(2 * seconds_left(), self._try_together, pending)
-
-    def _try_together(self, pending: Sequence[Proposal]) -> Sequence[Answer]:
-        # The hook must end before the outer deadline, or its winners would not be known.
-        return bounded(0.9 * seconds_left(), self.try_claims, pending)
+            answers = [self._mapped(error)] * len(pending)
+        return {
+            proposal: self._remembered(proposal, answer, began)
+            for proposal, answer in zip(pending, answers, strict=True)
+        }
 
     def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
         """Resolve conflicts with this store's own claims whose answers were lost.
 
         A release has no owner by which to recognise it, and its conflicts are harmless.
         """
-        found: dict[Proposal, Answer] = {}
-        for scope in {one.scope for one in conflicts if not one.is_release}:
-            here = [one for one in conflicts if one.scope == scope]
+        own: dict[Proposal, Answer] = {}
+        for scope in {claim.scope for claim in conflicts if not claim.is_release}:
+            claims = [claim for claim in conflicts if claim.scope == scope]
             try:
                 rows = {row.partition_id: row for row in self._list(scope)}
             except Exception as error:
-                found.update(dict.fromkeys(here, error))
+                own.update(dict.fromkeys(claims, error))
                 continue
-            for one in here:
-                row = rows.get(one.partition_id)
-                if row is not None and self._is_own(one, row):
-                    found[one] = self._remembered(one, Won(row), row.last_modified_time)
-        return found
+            for claim in claims:
+                row = rows.get(claim.partition_id)
+                if row is not None and self._is_own(claim, row):
+                    own[claim] = self._remembered(claim, Won(row), row.last_modified_time)
+        return own
 
     def _is_own(self, proposal: Proposal, row: Ownership) -> bool:
         if self.makes_own_etags:
@@ -219,7 +209,7 @@ class OwnershipMethods(HookRunner):
         return row.etag == proposal.new_etag
 
     def _release_all(self, releases: Sequence[Proposal]) -> dict[Proposal, Ownership]:
-        with self._guard:
+        with self._state_lock:
             self._releasing += 1
         try:
             rows = for_each(self._release, releases, self.settings.max_concurrency)
@@ -228,11 +218,12 @@ class OwnershipMethods(HookRunner):
             return {}
         finally:
             self._close_again()
-        return {one: row for one, row in zip(releases, rows, strict=True) if row is not None}
+        pairs = zip(releases, rows, strict=True)
+        return {release: row for release, row in pairs if row is not None}
 
     def _close_again(self) -> None:
         """Close the connections that the last release after `close` has opened."""
-        with self._guard:
+        with self._state_lock:
             self._releasing -= 1
             is_last = self._closed_in == place() and not self._releasing
         if is_last:
@@ -256,21 +247,17 @@ class OwnershipMethods(HookRunner):
 
     def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
         self._ready(is_release=True)
+        known = self._known(proposal)
         # A checkpoint that is being written belongs to the owner that is leaving.
-        with holding(self._write_lock(proposal), seconds_left()):
-            return self._release_once_or_twice(proposal)
-
-    def _release_once_or_twice(self, proposal: Proposal) -> Ownership | None:
-        answer = (self._settle([proposal]))[proposal]
-        with self._guard:
-            known = self._ledger.partition(self.identity(proposal.scope), proposal.partition_id)
-        newer = known.hold.newer_etag(proposal.etag)
-        if isinstance(answer, Lost) and newer:
-            proposal = replace(proposal, etag=newer, new_etag=fresh_etag())
+        with holding(self._write_lock(known), seconds_left()):
             answer = (self._settle([proposal]))[proposal]
-        if isinstance(answer, Exception):
-            raise answer
-        return self._learn(proposal, answer, time.time())
+            newer = known.lease.newer_etag(proposal.etag)
+            if isinstance(answer, Lost) and newer:
+                proposal = replace(proposal, etag=newer, new_etag=fresh_etag())
+                answer = (self._settle([proposal]))[proposal]
+            if isinstance(answer, Exception):
+                raise answer
+            return self._learn(proposal, answer, time.time())
 
 
 def proposed(

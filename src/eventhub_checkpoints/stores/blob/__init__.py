@@ -1,7 +1,7 @@
 """The store on Azure Blob Storage.
 
-- `url`: account, container and SAS. `options`: arguments of the store and of its driver.
-- `protocol`: names, metadata and status codes of blobs, as every official SDK has them.
-- `responses`: listed blobs as records, errors and etags.
-- `_async`, `_sync`: the `store`, its `requests`, and the driver's `transport`.
+- `options`: URLs, connection strings and other arguments of the constructor.
+- `protocol`: names, metadata and status codes of blobs, as every official SDK has them; records,
+  etags and errors in the driver's answers.
+- `_async`, `_sync`: the `store` with its requests, and the driver's `transport`.
 """

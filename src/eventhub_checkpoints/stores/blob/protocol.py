@@ -1,10 +1,14 @@
-"""Names, metadata and status codes of the blobs, as in every official SDK."""
+"""Names, metadata and status codes of blobs as in every official SDK, and the driver's answers."""
 
+from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
-from typing import Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from eventhub_checkpoints._shared.secrets import quoted
+from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
+
+from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     InvalidRecordError,
@@ -13,8 +17,15 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
+from eventhub_checkpoints.stores.connections import innermost, is_untrusted, why_unreached
+from eventhub_checkpoints.stores.hook_results import Listing
+from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
 
+if TYPE_CHECKING:
+    from azure.storage.blob import BlobProperties
+
+Row = TypeVar("Row", Ownership, Checkpoint)
 Kind = Literal["ownership", "checkpoint"]
 NameCase = Literal["lower", "as-typed"]
 KINDS: tuple[Kind, ...] = ("ownership", "checkpoint")
@@ -24,16 +35,16 @@ LONGEST_NAME = 1024
 
 
 def checked_name_case(name_case: str) -> NameCase:
-    """Return the name case of a scope, if it is valid.
+    """Return the name case if it is valid.
 
     Raises:
         ConfigurationError: it is not a `NameCase`.
     """
-    if name_case == "lower":
-        return "lower"
-    if name_case == "as-typed":
-        return "as-typed"
-    raise ConfigurationError(f"name_case is {quoted(name_case)}; expected 'lower' or 'as-typed'")
+    if name_case not in ("lower", "as-typed"):
+        raise ConfigurationError(
+            f"name_case is {quoted(name_case)}; expected 'lower' or 'as-typed'"
+        )
+    return cast("NameCase", name_case)
 
 
 def prefix(scope: Scope, kind: Kind, name_case: NameCase) -> str:
@@ -50,6 +61,8 @@ def scope_of(beginning: str) -> Scope | None:
         return None
 
 
+# A store uses few names, and each many times.
+@lru_cache(maxsize=4096)
 def blob_name(scope: Scope, kind: Kind, partition_id: str, name_case: NameCase) -> str:
     """Return the name of one partition's blob.
 
@@ -68,6 +81,11 @@ def blob_name(scope: Scope, kind: Kind, partition_id: str, name_case: NameCase) 
 
 DEFAULT_API_VERSION = "2019-07-07"
 """Sent by the official Python stores. Source: azure-eventhub-checkpointstoreblob 1.2.0."""
+
+EMULATOR_ACCOUNT = "devstoreaccount1"
+EMULATOR_KEY = (  # published with the emulator and the same everywhere: not a secret
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 
 RIGHTS = {
     "list": "List on the container",
@@ -149,19 +167,19 @@ def failure(status: int, code: str, operation: str, where: str) -> StoreError:
         operation: a key of `RIGHTS`.
         where: the container and its account, for messages.
     """
-    said = f"{status} {code}".strip()
+    answer = f"{status} {code}".strip()
     if code in {"ContainerNotFound", "ContainerBeingDeleted"}:
         return StoreNotReadyError(
-            f"{where} does not exist ({said}): create it with store.create(), "
+            f"{where} does not exist ({answer}): create it with store.create(), "
             "create_container=True or create = true in a configuration"
         )
     if status in {401, 403}:
-        return StoreAccessError(f"{where}: {refusal(code, operation)} ({said})")
+        return StoreAccessError(f"{where}: {refusal(code, operation)} ({answer})")
     if status in {408, 429} or status >= 500:
-        return StoreUnavailableError(f"{where}: the service answered {said}")
+        return StoreUnavailableError(f"{where}: the service answered {answer}")
     hint = "" if code else "; is the URL that of Blob Storage, and is a proxy in the way?"
-    asked = f"request to {operation}" if " " in operation else operation
-    return StoreError(f"{where}: the service answered {said} to a {asked}{hint}")
+    request = f"request to {operation}" if " " in operation else operation
+    return StoreError(f"{where}: the service answered {answer} to a {request}{hint}")
 
 
 def refusal(code: str, operation: str) -> str:
@@ -175,3 +193,111 @@ def refusal(code: str, operation: str) -> str:
     if code == "KeyBasedAuthenticationNotPermitted":
         return "the account allows no shared key; use an Entra credential"
     return f"the credential was refused to {operation}; is it valid, unexpired, of this account?"
+
+
+def listing(
+    blobs: "Iterable[BlobProperties]",
+    start: str,
+    server_now: float | None,
+    read: "Callable[[str, BlobProperties], Row]",
+) -> Listing[Row]:
+    """Return the rows among the blobs whose names begin with `start`; skip foreign blobs."""
+    rows: list[Row] = []
+    skipped: list[str] = []
+    for blob in blobs:
+        partition_id = str(blob.name)[len(start) :]
+        row = read(partition_id, blob) if is_row(partition_id, blob.metadata or {}) else None
+        if row is None or (isinstance(row, Checkpoint) and not row.is_readable):
+            skipped.append(f"blob {blob.name!r} was left out: it is not a readable record")
+        else:
+            rows.append(row)
+    return Listing(rows, server_now, skipped)
+
+
+def ownership_row(scope: Scope, partition_id: str, blob: "BlobProperties") -> Ownership:
+    """Return the ownership that a listed blob holds."""
+    owner_id, modified = owner_of(blob.metadata or {}), blob.last_modified.timestamp()
+    return Ownership(scope, partition_id, owner_id, bare_etag(blob.etag), modified)
+
+
+def checkpoint_row(scope: Scope, partition_id: str, blob: "BlobProperties") -> Checkpoint:
+    """Return the checkpoint that a blob holds, without a position if it has none."""
+    return checkpoint_of(scope, partition_id, blob.metadata or {}, bare_etag(blob.etag))
+
+
+def new_etag(answer: Mapping[str, Any]) -> str:
+    """Return the etag of a confirmed write; without one, the answer is not from the service."""
+    etag = answer.get("etag")
+    if not etag:
+        raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
+    return bare_etag(str(etag))
+
+
+def error_code(error: HttpResponseError) -> str:
+    """Return the service's error code; `""` if there is none."""
+    code = getattr(error, "error_code", None)
+    return str(getattr(code, "value", code) or "")
+
+
+def expected(error: HttpResponseError) -> Verdict:
+    """Return the verdict for an expected failure of a conditional write; raise any other."""
+    found = verdict(error.status_code, error_code(error))
+    if found is Verdict.FAILED:
+        raise error
+    return found
+
+
+def may_be_absent(error: HttpResponseError) -> bool:
+    """Return whether this server answers "condition not met" for a missing blob.
+
+    Azure answers 404; Azurite 3.35 answers 412, and is recognised by its `Server` header.
+    """
+    headers = cast("Any", error.response).headers
+    return str(headers.get("Server", "")).startswith("Azurite")
+
+
+def operation_of(error: HttpResponseError) -> str:
+    """Return the operation of the request that was refused."""
+    request = cast("Any", error.response).request
+    operations = {"GET": "list", "HEAD": "read", "DELETE": "delete"}
+    if request.method in operations:
+        return operations[request.method]
+    if "restype=container" in request.url:
+        return "create the container"
+    return "write" if "comp=metadata" in request.url else "create"
+
+
+def mapped(error: Exception, where: str) -> StoreError:
+    """Convert a driver's error to an error of this package.
+
+    Args:
+        error: the driver's error.
+        where: the container and its account, for messages.
+    """
+    shown = f"{masked(str(error))} ({type(error).__name__})"
+    if isinstance(error, ClientAuthenticationError) and not error_code(error):
+        # The token provider or the request signing failed; any status may accompany it.
+        if type(error).__name__ == "AzureSigningError":
+            shown = "the account key is not in base64; copy it again from the account's access keys"
+        return StoreAccessError(f"{where}: {shown}")
+    if isinstance(error, HttpResponseError) and error.status_code is not None:
+        return failure(error.status_code, error_code(error), operation_of(error), where)
+    if not isinstance(error, (AzureError, OSError)):
+        return StoreError(f"{where}: {shown}")
+    if is_untrusted(error):
+        return StoreAccessError(
+            f"{where}: its certificate is not trusted: name the file of its authority as "
+            f"connection_verify=FILE ({masked(str(innermost(error)))})"
+        )
+    return StoreUnavailableError(f"{where}: {unreached(error)}")
+
+
+def unreached(error: AzureError | OSError) -> str:
+    """Return the cause of a missing response, without the request that the driver repeats."""
+    cause = innermost(error)
+    if isinstance(cause, TimeoutError):
+        return "no answer in time"
+    message = masked(str(cause)) or "no answer"
+    through = "through a proxy, " if "proxy" in str(error).lower() else ""
+    reason = why_unreached(error) or f"the connection failed: {message} ({type(cause).__name__})"
+    return through + reason

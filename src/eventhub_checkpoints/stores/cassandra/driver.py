@@ -19,8 +19,7 @@ from cassandra.query import (
 )
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import is_number, require
-from eventhub_checkpoints._shared.suggestions import nearest_first
+from eventhub_checkpoints._shared.settings import is_number, nearest_first, require
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 from eventhub_checkpoints.stores.cassandra.url import contact_point
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, unquote
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.suggestions import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
 EXPECTED = "cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=NAME]"

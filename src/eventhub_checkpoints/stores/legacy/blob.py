@@ -1,15 +1,14 @@
-"""Reader for checkpoints that iothub-react stored in Azure Blob Storage.
-
-It kept one blob for each partition, named `partition-NUMBER`, with the offset as its text, in a
-container for each hub and consumer group.
-"""
+"""Reader for checkpoints that iothub-react stored in Azure Blob Storage."""
 
 from typing import Any
 
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.stores.blob._sync.requests import BlobProperties, ContainerClient
-from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
+from eventhub_checkpoints.stores.blob._sync.store import (
+    BlobCheckpointStore,
+    BlobProperties,
+    ContainerClient,
+)
 from eventhub_checkpoints.stores.legacy.iothub_react import (
     BLOB_PREFIX,
     LONGEST,
@@ -53,11 +52,11 @@ class _Container(BlobCheckpointStore):
 
     def read(self, scope: Scope) -> list[Checkpoint]:
         """Return the checkpoints in the container."""
-        rows = uninterrupted(self.settings.operation_timeout, self._asked, self._offsets)
+        rows = uninterrupted(self.settings.operation_timeout, self._request, self._offsets)
         skipped: list[str] = []
-        found = checkpoints_of(rows, scope, skipped.append)
+        checkpoints = checkpoints_of(rows, scope, skipped.append)
         self._report(skipped)
-        return found
+        return checkpoints
 
     def _offsets(self) -> list[StoredOffset]:
         blobs, _ = self._requests.list_blobs(BLOB_PREFIX)

@@ -1,9 +1,4 @@
-"""Reader for checkpoints that iothub-react stored in Cassandra.
-
-It kept one row for each partition in a table of its own format:
-`checkpoints(partition int PRIMARY KEY, offset text, lastUpdate timestamp)`, in a keyspace for each
-hub and consumer group.
-"""
+"""Reader for checkpoints that iothub-react stored in Cassandra."""
 
 from typing import Any
 

@@ -24,12 +24,12 @@ class StoredOffset(NamedTuple):
     """Contents of one row.
 
     Attributes:
-        place: location of the row, for messages.
+        where: location of the row, for messages.
         partition: its number, as a string.
         offset: None if it is not a string.
     """
 
-    place: str
+    where: str
     partition: str
     offset: str | None
 
@@ -54,12 +54,12 @@ def checkpoints_of(
         scope: the scope of the checkpoints; the rows do not contain it.
         report: called with a sentence for each row that cannot be read.
     """
-    found: dict[int, Checkpoint] = {}
-    for place, partition, offset in rows:
+    checkpoints: dict[int, Checkpoint] = {}
+    for where, partition, offset in rows:
         if PARTITION.fullmatch(partition) and offset in NOTHING_SAVED:
             continue
         if not PARTITION.fullmatch(partition) or not OFFSET.fullmatch(offset or ""):
-            report(f"{place} was left out: it holds no offset of a partition")
+            report(f"{where} was left out: it holds no offset of a partition")
             continue
-        found[int(partition)] = Checkpoint(scope, partition, offset or "", None)
-    return [found[number] for number in sorted(found)]
+        checkpoints[int(partition)] = Checkpoint(scope, partition, offset or "", None)
+    return [checkpoints[number] for number in sorted(checkpoints)]

@@ -26,9 +26,9 @@ def write(
     stored: Checkpoint | None, checkpoint: Checkpoint, seen: str | Seen
 ) -> Written | Conflict:
     """Decide a write: it replaces the row that was seen, or any row when forced."""
-    found = stored.version if stored else Seen.ABSENT
+    version = stored.version if stored else Seen.ABSENT
     expected = Seen.ABSENT if seen is Seen.UNKNOWN else seen
-    if found != expected and seen is not Seen.FORCE:
+    if version != expected and seen is not Seen.FORCE:
         return Conflict(stored)
     return Written(checkpoint.version)
 
@@ -70,13 +70,12 @@ class MemoryRows:
     def ownerships(self, scope: Scope) -> Listing[Ownership]:
         """Return every ownership of the scope."""
         with self._lock:
-            rows = dict(self._table("ownership", scope))
-            now = self.now()
-        found = {key: row for key, row in rows.items() if is_row(key, row.fields)}
+            rows, now = dict(self._table("ownership", scope)), self.now()
+        readable = {key: row for key, row in rows.items() if is_row(key, row.fields)}
         return Listing(
-            [ownership(scope, key, row) for key, row in found.items()],
+            [ownership(scope, key, row) for key, row in readable.items()],
             now,
-            [f"{key!r} in {scope} is no ownership" for key in rows.keys() - found.keys()],
+            [f"{key!r} in {scope} is not an ownership" for key in rows.keys() - readable.keys()],
         )
 
     def claim(self, proposal: Proposal) -> Won | Lost:
@@ -95,15 +94,16 @@ class MemoryRows:
         """Return every readable checkpoint of the scope."""
         with self._lock:
             rows = dict(self._table("checkpoint", scope))
-        read = {
-            key: checkpoint(scope, key, row) for key, row in rows.items() if is_row(key, row.fields)
+        readable = {
+            key: record
+            for key, row in rows.items()
+            if is_row(key, row.fields) and (record := checkpoint(scope, key, row)).is_readable
         }
-        found = {key: one for key, one in read.items() if one.is_readable}
         return Listing(
-            list(found.values()),
+            list(readable.values()),
             skipped=[
-                f"{key!r} in {scope} is no checkpoint: it has neither offset nor number"
-                for key in rows.keys() - found.keys()
+                f"{key!r} in {scope} is not a checkpoint: it has neither offset nor number"
+                for key in rows.keys() - readable.keys()
             ],
         )
 

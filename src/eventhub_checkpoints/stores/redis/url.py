@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
-from eventhub_checkpoints._shared.suggestions import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 
 DEFAULT_NAMESPACE = "eventhub-checkpoints"

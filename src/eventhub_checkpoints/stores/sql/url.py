@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.suggestions import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     MissingDriverError,

@@ -1,1 +1,5 @@
 """Azure Blob Storage, for asyncio (edited)."""
+
+from eventhub_checkpoints._shared.drivers import require_driver
+
+require_driver("the Blob store", "blob", "azure.storage.blob", "azure.storage.blob.aio", "aiohttp")

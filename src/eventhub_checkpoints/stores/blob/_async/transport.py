@@ -2,12 +2,7 @@
 
 from typing import Any
 
-from eventhub_checkpoints.errors import MissingDriverError
-
-try:
-    from azure.core.pipeline.transport import AioHttpTransport
-except ImportError as error:
-    raise MissingDriverError.of_extra("the Blob store", "blob") from error
+from azure.core.pipeline.transport import AioHttpTransport
 
 
 class SingleTryTransport(AioHttpTransport):  # type: ignore[misc]  # azure-core hides its type

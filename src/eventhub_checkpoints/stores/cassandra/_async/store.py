@@ -13,7 +13,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores._async.hooks import Answer
 from eventhub_checkpoints.stores.cassandra._async.requests import CassandraRequests, create_missing
 from eventhub_checkpoints.stores.cassandra.driver import CONNECT_SECONDS, Login, Session, way_in
@@ -189,10 +189,9 @@ class CassandraCheckpointStore(FullCheckpointStore):
         self, work: tuple[Sequence[Sequence[Proposal]], dict[Proposal, Answer]]
     ) -> None:
         batches, answers = work
-        seconds = self.settings.operation_timeout
         for batch in batches:
             try:
-                await self._attempt(seconds, self._claim_batch, batch, answers)
+                await self._call(self._claim_batch, batch, answers)
             except CheckpointStoreError as error:
                 answers.update({one: error for one in batch if one not in answers})
 

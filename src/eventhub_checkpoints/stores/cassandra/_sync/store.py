@@ -14,7 +14,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 from eventhub_checkpoints.stores._sync.hooks import Answer
 from eventhub_checkpoints.stores.cassandra._sync.requests import CassandraRequests, create_missing
 from eventhub_checkpoints.stores.cassandra.driver import CONNECT_SECONDS, Login, Session, way_in
@@ -188,10 +188,9 @@ class CassandraCheckpointStore(FullCheckpointStore):
         self, work: tuple[Sequence[Sequence[Proposal]], dict[Proposal, Answer]]
     ) -> None:
         batches, answers = work
-        seconds = self.settings.operation_timeout
         for batch in batches:
             try:
-                self._attempt(seconds, self._claim_batch, batch, answers)
+                self._call(self._claim_batch, batch, answers)
             except CheckpointStoreError as error:
                 answers.update({one: error for one in batch if one not in answers})
 

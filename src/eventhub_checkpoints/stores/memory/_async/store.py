@@ -5,7 +5,7 @@ from typing import Self, Unpack
 
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Seen, Won, Written
 from eventhub_checkpoints.stores.memory.rows import MemoryRows, rows_named
 

@@ -17,13 +17,14 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.stores._async.hooks import log
-from eventhub_checkpoints.stores.credentials import (
+from eventhub_checkpoints.stores.connections import (
     PASSWORD_TWICE,
     REDIS_TOKENS,
+    PerProcessClient,
     default_credential,
     secret_source,
+    why_unreached,
 )
-from eventhub_checkpoints.stores.per_process_client import PerProcessClient
 from eventhub_checkpoints.stores.redis._async.transport import (
     CredentialError,
     Login,
@@ -32,7 +33,6 @@ from eventhub_checkpoints.stores.redis._async.transport import (
 )
 from eventhub_checkpoints.stores.redis.protocol import Script, code_of, failure
 from eventhub_checkpoints.stores.redis.url import RedisUrl, other_scheme
-from eventhub_checkpoints.stores.unreachable import why_unreached
 
 try:
     from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster

@@ -11,7 +11,7 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores._async.hooks import log
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
@@ -155,7 +155,7 @@ class RedisCheckpointStore(FullCheckpointStore):
 
     async def _try_group(self, batch: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         try:
-            return await self._attempt(self.settings.operation_timeout, self._claim, batch)
+            return await self._call(self._claim, batch)
         except Exception as error:
             return [error] * len(batch)
 

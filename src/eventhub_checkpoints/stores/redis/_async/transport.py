@@ -4,7 +4,7 @@ from inspect import isawaitable
 from typing import Any
 
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.stores.credentials import Secret
+from eventhub_checkpoints.stores.connections import Secret
 from eventhub_checkpoints.stores.redis.url import check_options, login
 
 try:

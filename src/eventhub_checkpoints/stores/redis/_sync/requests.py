@@ -18,13 +18,14 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.stores._sync.hooks import log
-from eventhub_checkpoints.stores.credentials import (
+from eventhub_checkpoints.stores.connections import (
     PASSWORD_TWICE,
     REDIS_TOKENS,
+    PerProcessClient,
     default_credential,
     secret_source,
+    why_unreached,
 )
-from eventhub_checkpoints.stores.per_process_client import PerProcessClient
 from eventhub_checkpoints.stores.redis._sync.transport import (
     CredentialError,
     Login,
@@ -33,7 +34,6 @@ from eventhub_checkpoints.stores.redis._sync.transport import (
 )
 from eventhub_checkpoints.stores.redis.protocol import Script, code_of, failure
 from eventhub_checkpoints.stores.redis.url import RedisUrl, other_scheme
-from eventhub_checkpoints.stores.unreachable import why_unreached
 
 try:
     from redis import BlockingConnectionPool, Redis, RedisCluster

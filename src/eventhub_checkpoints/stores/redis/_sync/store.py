@@ -12,7 +12,7 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
@@ -156,7 +156,7 @@ class RedisCheckpointStore(FullCheckpointStore):
 
     def _try_group(self, batch: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         try:
-            return self._attempt(self.settings.operation_timeout, self._claim, batch)
+            return self._call(self._claim, batch)
         except Exception as error:
             return [error] * len(batch)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.stores.credentials import Secret, at_once
+from eventhub_checkpoints.stores.connections import Secret, at_once
 from eventhub_checkpoints.stores.redis.url import check_options, login
 
 try:

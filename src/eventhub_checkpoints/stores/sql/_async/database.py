@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._shared._async.compat import completed
-from eventhub_checkpoints._shared.suggestions import did_you_mean
+from eventhub_checkpoints._shared.settings import did_you_mean
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -14,14 +14,15 @@ from eventhub_checkpoints.errors import (
     StaleCheckpointError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.stores._async.abilities import ANY, AnyNumber, WritesInTransaction
-from eventhub_checkpoints.stores._async.hooks import HookRunner, fresh_etag
-from eventhub_checkpoints.stores.credentials import (
+from eventhub_checkpoints.records import Checkpoint, Scope, fresh_etag
+from eventhub_checkpoints.stores._async.base import ANY, AnyNumber, WritesInTransaction
+from eventhub_checkpoints.stores._async.hooks import HookRunner
+from eventhub_checkpoints.stores.connections import (
     PASSWORD_TWICE,
     POSTGRES_TOKENS,
     default_credential,
     secret_source,
+    why_unreached,
 )
 from eventhub_checkpoints.stores.sql._async.engine import (
     COLOUR,
@@ -59,7 +60,6 @@ from eventhub_checkpoints.stores.sql.url import (
     shown,
     tables_of,
 )
-from eventhub_checkpoints.stores.unreachable import why_unreached
 
 PATIENCE = "eventhub_checkpoints.busy_timeout"
 

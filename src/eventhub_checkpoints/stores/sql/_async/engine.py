@@ -8,7 +8,7 @@ from typing import Any
 
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.stores.credentials import Secret
+from eventhub_checkpoints.stores.connections import Secret
 from eventhub_checkpoints.stores.sql.timeouts import (
     CutOffError,
     cancel_seconds,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.stores.credentials import Secret, at_once
+from eventhub_checkpoints.stores.connections import Secret, at_once
 from eventhub_checkpoints.stores.sql.timeouts import (
     CutOffError,
     cancel_seconds,

@@ -9,7 +9,7 @@ from eventhub_checkpoints._shared._sync.compat import place
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.abilities import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 from eventhub_checkpoints.stores._sync.hooks import Answer
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
@@ -146,13 +146,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         if not proposals:
             return {}
         try:
-            etags = self._attempt(
-                self.settings.operation_timeout,
-                self._database.transact,
-                claim,
-                statement,
-                proposals,
-            )
+            etags = self._call(self._database.transact, claim, statement, proposals)
         except CheckpointStoreError as error:
             return dict.fromkeys(proposals, error)
         return {one: Won(one.won(0.0)) if one.new_etag in etags else LOST for one in proposals}

@@ -1,0 +1,187 @@
+"""The official client: its private attributes, its errors, and guards against the wrong kind.
+
+Every private attribute of azure-eventhub that this package reads is read here, and none is
+modified. If a release of the client lacks one, the function reports that, and its caller continues
+without it. The client's errors name neither hub nor partition, and report a wrong key as
+`client-error`.
+
+Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_pyamqp_transport.py`.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from eventhub_checkpoints._shared.settings import kind_of
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
+    HubUnavailableError,
+)
+from eventhub_checkpoints.records import Scope
+
+STORE = "_checkpoint_store"
+"""Attribute of a client and of a partition context, sync and aio."""
+UNKNOWN = object()
+
+try:
+    from azure.eventhub._eventprocessor.event_processor import EventProcessor
+
+    RECEIVING: object = EventProcessor.start.__code__
+except (ImportError, AttributeError):
+    RECEIVING = None
+
+
+def store_of(one: object) -> Any:
+    """Return the checkpoint store of a client or of a partition context.
+
+    Returns:
+        The store; None if a client has none; `UNKNOWN` if it cannot be read.
+    """
+    return getattr(one, STORE, UNKNOWN)
+
+
+def scope_of(client: Any) -> Scope:
+    """Return the hub and consumer group that a client reads, for messages.
+
+    A name that cannot be read is replaced by a placeholder that no real name can equal.
+    """
+    address = getattr(client, "_address", None)
+    return Scope(
+        getattr(address, "hostname", "the namespace"),
+        client.eventhub_name,
+        getattr(client, "_consumer_group", "of the client"),
+    )
+
+
+def is_client_closed() -> bool:
+    """Return whether this thread runs a callback of a sync client that has been closed since.
+
+    Closing a sync client neither interrupts nor notifies a handler. The loop in which the client
+    calls its handlers is found on the stack of this thread. False for an aio client, which
+    cancels its handlers, and where the state cannot be determined.
+    """
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not RECEIVING:
+        frame = frame.f_back
+    return frame is not None and not getattr(frame.f_locals.get("self"), "_running", True)
+
+
+NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"
+UNAUTHORIZED, OUT_OF_RANGE = "unauthorized-access", "argument-out-of-range"
+"""Error conditions of the client."""
+
+
+def reason(error: Exception) -> str:
+    """Return the client's description of an error, without the lines that repeat it."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    ends = (at for at, line in enumerate(lines) if line.startswith("Error"))
+    return ", ".join(filter(None, lines[: next(ends, None)])) or type(error).__name__
+
+
+def explanation(
+    error: Exception, scope: Scope, partition_id: str | None = None
+) -> CheckpointStoreError:
+    """Return the error of this package that corresponds to an error of the client.
+
+    Args:
+        error: an `EventHubError`.
+        scope: the hub and the consumer group in which it is read.
+        partition_id: the partition that was to be read; None for a management request.
+    """
+    namespace, hub, group = scope
+    condition, said = str(getattr(error, "error", None)), reason(error)
+    if type(error).__name__ == "AuthenticationError" or UNAUTHORIZED in condition:
+        return ConfigurationError(
+            f"{namespace} refuses access to event hub {hub!r}: wrong key, expired signature, or "
+            "missing right. Check the connection string or the credential, and its right to "
+            f"listen ({said})"
+        )
+    if NO_CONNECTION in condition:
+        return HubUnavailableError(
+            f"{namespace}, where event hub {hub!r} should be, cannot be reached. Is the name "
+            f"right, and the way there open? {said}"
+        )
+    if partition_id is None:
+        if NOT_FOUND in condition:
+            return ConfigurationError(f"{namespace} has no event hub {hub!r}")
+        return HubUnavailableError(f"{namespace} did not answer about event hub {hub!r}: {said}")
+    partition = f"partition {partition_id} of {namespace}/{hub}"
+    if NOT_FOUND in condition:
+        return ConfigurationError(
+            f"{partition} cannot be read: {namespace}/{hub} has no consumer group "
+            f"{group!r}, or the hub was deleted ({said})"
+        )
+    if OUT_OF_RANGE in condition:
+        return ConfigurationError(f"{partition} does not exist ({said})")
+    if STOLEN in condition:
+        return HubUnavailableError(
+            f"{partition} is held by another receiver in consumer group "
+            f"{group!r}. Read in a consumer group of your own, or stop that "
+            f"receiver ({said})"
+        )
+    return HubUnavailableError(f"{partition} cannot be read: {said}")
+
+
+SYNC, AIO = "eventhub_checkpoints", "eventhub_checkpoints.aio"
+SYNC_CLIENT, AIO_CLIENT = "azure.eventhub", "azure.eventhub.aio"
+
+
+class ClientGuard:
+    """Store method that a client of the wrong kind, sync or async, cannot look up.
+
+    That client would await a list, or iterate over a coroutine, and report only Python's
+    `TypeError`. All other code gets the plain method: a sync store works inside a running event
+    loop, as in a notebook, and an async method stays a coroutine function.
+
+    Args:
+        method: the method that all other code gets.
+        other_client: the package of the client that is refused.
+
+    Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py` and its aio twin:
+    `list_ownership`, or with `partition_id=` `list_checkpoints`, is the first attribute of its
+    store that the client looks up.
+    """
+
+    def __init__(self, method: Callable[..., Any], other_client: str) -> None:
+        self.__wrapped__ = method
+        self._other_client = other_client
+
+    def __get__(self, store: Any, owner: type | None = None) -> Any:
+        module = sys._getframe(1).f_globals.get("__name__", "")
+        if store is not None and module.startswith(f"{self._other_client}._eventprocessor."):
+            raise wrong_client(store, self._other_client)
+        return self.__wrapped__.__get__(store, owner)
+
+
+def wrong_client(value: object, client: str) -> ConfigurationError:
+    """Return the error for an object that is used with a client of the wrong kind."""
+    kind, package = ("synchronous", AIO) if client == AIO_CLIENT else ("asynchronous", SYNC)
+    or_open = f", or open_store of {package}" if hasattr(value, "from_url") else ""
+    return ConfigurationError(
+        f"{type(value).__name__} is {kind}, and the client is that of {client}: use "
+        f"`{twin_import(value)}`{or_open}"
+    )
+
+
+def no_store(value: object, client: str) -> ConfigurationError:
+    """Return the error for an object that is passed as a store but is not one."""
+    # The value is not shown: a URL may hold a password.
+    hint = "; open_store makes one of a URL" if isinstance(value, str) else ""
+    return ConfigurationError(
+        f"store is of type {kind_of(value)}; expected a checkpoint store for {client}{hint}"
+    )
+
+
+def twin_import(value: object) -> str:
+    """Return the import of the class's counterpart, sync or async.
+
+    For a class of another package, that of its base class in this package.
+    """
+    kind = next(one for one in type(value).__mro__ if one.__module__.startswith(f"{SYNC}."))
+    module, name = kind.__module__, getattr(kind, "twin", "") or kind.__name__
+    mine, other = (AIO, SYNC) if f"{module}.".startswith(f"{AIO}.") else (SYNC, AIO)
+    if not hasattr(sys.modules[mine], name):  # both root packages export the same names
+        other += module.removeprefix(mine)
+    return f"from {other} import {name}"

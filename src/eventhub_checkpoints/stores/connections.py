@@ -1,0 +1,170 @@
+"""Connections of any driver: credentials, one client per process, and why there is none."""
+
+import errno
+import importlib
+import os
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from inspect import isawaitable, iscoroutine
+from typing import Any, Generic, TypeVar
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+Client = TypeVar("Client")
+
+POSTGRES_TOKENS = "https://ossrdbms-aad.database.windows.net/.default"
+"""Source: Azure Database for PostgreSQL, "Use Microsoft Entra ID for authentication"."""
+REDIS_TOKENS = "https://redis.azure.com/.default"
+"""Source: Azure Cache for Redis, "Use Microsoft Entra ID for cache authentication"."""
+
+PASSWORD_TWICE = "the URL has a password, and credential or entra gives another: keep one of them"
+
+Secret = Callable[[], Any]
+"""Returns the password for a new connection; for an async store, it may return an awaitable. It is
+called at each connect, so that a short-lived token is always valid.
+"""
+
+
+def secret_source(credential: Any, token_scope: str) -> Secret | None:
+    """Return a callable for the password at each connect; None if there is no credential.
+
+    Args:
+        credential: a string, a callable without arguments, or an object with `get_token`.
+        token_scope: the scope of the tokens.
+    """
+    if credential is None:
+        return None
+    if isinstance(credential, str):
+        return lambda: credential
+    if hasattr(credential, "get_token"):
+        return partial(token_text, credential, token_scope)
+    if callable(credential):
+        return credential  # type: ignore[no-any-return]  # its result goes to the driver unchecked
+    raise ConfigurationError(
+        f"credential is of type {type(credential).__name__}; expected a string, a callable that "
+        "returns one, or a credential of azure-identity"
+    )
+
+
+def token_text(credential: Any, token_scope: str) -> str | Awaitable[str]:
+    """Return the token's string, or an awaitable of it if the credential is asynchronous."""
+    answer = credential.get_token(token_scope)
+
+    async def awaited() -> str:
+        return str((await answer).token)
+
+    return awaited() if isawaitable(answer) else str(answer.token)
+
+
+def at_once(secret: Any) -> Any:
+    """Return a secret that needs no `await`."""
+    if not isawaitable(secret):
+        return secret
+    if iscoroutine(secret):
+        secret.close()  # avoids the warning that it was never awaited
+    raise ConfigurationError(
+        "credential returns an awaitable; a synchronous store takes one of azure.identity, "
+        "not of azure.identity.aio"
+    )
+
+
+def default_credential(module: str, otherwise: str) -> Any:
+    """Return azure-identity's default credential, of its sync or async module.
+
+    Args:
+        module: `azure.identity` or `azure.identity.aio`.
+        otherwise: the whole message if that package is not installed; it lists alternatives.
+
+    Raises:
+        ConfigurationError: see `otherwise`.
+    """
+    try:
+        return importlib.import_module(module).DefaultAzureCredential()
+    except ImportError as error:
+        raise ConfigurationError(otherwise) from error
+
+
+class PerProcessClient(Generic[Client]):
+    """One client for each process and event loop.
+
+    Args:
+        make: creates the client; called again in a forked child, which must not use the parent's
+            connections, and in another event loop.
+    """
+
+    def __init__(self, make: Callable[[], Client]) -> None:
+        self._make = make
+        self._inherited: list[Client] = []
+        self._begin()
+
+    def begin_anew(self) -> None:
+        """Use a new client.
+
+        The parent process's client is kept: if a forked child dropped it, its connections would be
+        removed from the parent's event loop, whose epoll instance the two share.
+        """
+        if not self.is_of_this_process:
+            self._inherited.append(self.now)
+        self._begin()
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Return whether the client was created in this process, and not before a fork."""
+        return self._process_id == os.getpid()
+
+    def _begin(self) -> None:
+        self._process_id = os.getpid()
+        self.now = self._make()
+
+
+LINKS = ("__cause__", "inner_exception", "reason", "os_error", "orig")
+"""Attributes that hold an error's cause; not `__context__`, which may be an error of the caller.
+
+Source: Python; azure-core, `AzureError`; urllib3, `MaxRetryError`; aiohttp, `ClientConnectorError`;
+SQLAlchemy, `DBAPIError`.
+"""
+UNRESOLVED = re.compile(
+    "failed to resolve host|could not translate host name|Name or service not known|"
+    "nodename nor servname|getaddrinfo failed|No address associated with hostname|"
+    "Temporary failure in name resolution"
+)
+REFUSED = re.compile(
+    rf"Connection refused|Errno {errno.ECONNREFUSED}\]|Error {errno.ECONNREFUSED} connecting|"
+    r"WinError 10061|0x0000274D"
+)
+"""Messages of libpq, redis-py and asyncio, whose errors do not always keep the OSError."""
+
+
+def why_unreached(error: BaseException) -> str | None:
+    """Return why there is no connection, and what to check; None for any other error."""
+    for cause in linked(error):
+        if isinstance(cause, socket.gaierror) or UNRESOLVED.search(str(cause)):
+            return "the host's name cannot be resolved: check its spelling, and DNS"
+        if isinstance(cause, ConnectionRefusedError) or REFUSED.search(str(cause)):
+            return "the connection was refused: check host and port, and that the server runs there"
+    return None
+
+
+def is_untrusted(error: BaseException) -> bool:
+    """Return whether there is no connection because the server's certificate is not trusted."""
+    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in linked(error))
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the innermost cause of a driver's error; the error itself if it has none."""
+    *_, last = linked(error)
+    return last
+
+
+def linked(error: BaseException, links: tuple[str, ...] = LINKS) -> Iterator[BaseException]:
+    """Yield the error and its causes, as its attributes name them."""
+    seen: list[BaseException] = []
+    cause: object = error
+    while isinstance(cause, BaseException) and cause not in seen:
+        yield cause
+        seen.append(cause)
+        causes = (*(getattr(cause, name, None) for name in links), *cause.args)
+        cause = next((each for each in causes if isinstance(each, BaseException)), None)
