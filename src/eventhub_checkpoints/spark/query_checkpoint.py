@@ -36,7 +36,7 @@ class CheckpointFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LocalFiles:
+class _LocalFiles:
     """Local folder."""
 
     location: Path
@@ -52,7 +52,7 @@ class LocalFiles:
             return None
 
 
-class HadoopFiles:
+class _HadoopFiles:
     """Folder on any file system that Spark is configured for, through the driver's Java.
 
     Raises:
@@ -112,11 +112,11 @@ def checkpoint_files(
     require_type("the checkpoint location", location, isinstance(location, str | Path), "a path")
     text = str(location)
     if spark is not None:
-        return HadoopFiles(text, spark)
+        return _HadoopFiles(text, spark)
     if not SCHEME.match(text):
-        return LocalFiles(Path(location))
+        return _LocalFiles(Path(location))
     if text.lower().startswith("file:"):
-        return LocalFiles(Path(url2pathname(urlsplit(text).path)))
+        return _LocalFiles(Path(url2pathname(urlsplit(text).path)))
     raise ConfigurationError(
         f"{text.partition(':')[0]}: is not a local file system; pass spark=, a SparkSession that "
         "can read it"

@@ -97,6 +97,7 @@ class Collected:
         return len(self.rows)
 
     def begin(self, connection: "Connection") -> "Sequence[Row]":
+        """Return the rows."""
         return self.rows
 
     def end(self, connection: "Connection") -> None:

@@ -74,7 +74,7 @@ def test_a_crash_before_the_commit_leaves_nothing_and_the_replay_writes_all(tota
 @pytest.mark.parametrize(
     ("bounds", "sentence"),
     [
-        ((20, 60), "this batch holds 20 to 59, and its results cannot be taken in part; end this"),
+        ((20, 60), "this batch holds 20 to 59, and its results cannot be stored in part; end this"),
         ((55, 60), "this batch holds 55 to 59, so 50 to 54 would be skipped; end this query"),
     ],
 )

@@ -89,7 +89,7 @@ def test_more_rows_than_the_driver_may_take_are_refused_with_the_ways_out(sqlite
 
 def test_a_batch_without_positions_is_refused_with_the_ways_out(sqlite_results, batch):
     frame = batch(p0=(0, 50)).groupBy("partition").count()
-    with pytest.raises(ConfigurationError, match=r"columns partition, count;.*give ranges="):
+    with pytest.raises(ConfigurationError, match=r"columns partition, count;.*pass ranges="):
         sqlite_results.sink()(frame, 0)
 
 
@@ -148,7 +148,7 @@ def test_it_can_be_sent_to_a_server_of_spark_connect(sqlite_results, batch):
 def test_an_engine_cannot_be_sent(sqlite_results):
     with (
         ExactlyOnce(sqlite_results.place.engine, SCOPE, nothing) as sink,
-        pytest.raises(ConfigurationError, match="give the database's URL"),
+        pytest.raises(ConfigurationError, match="pass the database's URL"),
     ):
         cloudpickle.dumps(sink)
 
@@ -162,7 +162,7 @@ def test_no_text_of_it_shows_the_password():
 @pytest.mark.parametrize(
     ("target", "settings", "sentence"),
     [
-        ("memory:", {}, "cannot write inside of a transaction; expected sqlite:///FILE"),
+        ("memory:", {}, "cannot write inside a transaction; expected sqlite:///FILE"),
         (7, {}, "is of type int; expected a URL, or an Engine"),
         ("sqlite:///x.db", {"scope": "orders"}, "scope is of type str; expected a Scope"),
         ("sqlite:///x.db", {"max_rows": 0}, "expected at least one row"),

@@ -217,12 +217,13 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Stream that cannot be read: every method raises the reason."""
+    """Stream that cannot be read."""
 
     def __init__(self, error: ConfigurationError) -> None:
         self._error = error
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        """Raise the reason."""
         raise self._error
 
     initialOffset = latestOffset = getDefaultReadLimit = _refuse  # noqa: N815
