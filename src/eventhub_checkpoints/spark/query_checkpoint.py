@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -25,27 +25,19 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """At least two letters: a single letter is a Windows drive."""
 
 
-class CheckpointFiles(Protocol):
-    """Access to the files of a folder; names are relative to it."""
-
-    def names(self, folder: str) -> list[str] | None:
-        """Return the names in a folder; None if it does not exist."""
-
-    def text(self, name: str) -> str | None:
-        """Return the content of a file; None if it does not exist."""
-
-
 @dataclass(frozen=True, slots=True)
 class _LocalFiles:
-    """Local folder."""
+    """Local folder; names of files are relative to it."""
 
     location: Path
 
     def names(self, folder: str) -> list[str] | None:
+        """Return the names in a folder; None if it does not exist."""
         path = self.location / folder
         return [child.name for child in path.iterdir()] if path.is_dir() else None
 
     def text(self, name: str) -> str | None:
+        """Return the content of a file; None if it does not exist."""
         try:
             return (self.location / name).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -53,7 +45,7 @@ class _LocalFiles:
 
 
 class _HadoopFiles:
-    """Folder on any file system that Spark is configured for, through the driver's Java.
+    """The same on any file system that Spark is configured for, through the driver's Java.
 
     Raises:
         ConfigurationError: the session is of Spark Connect, or not configured for it.
@@ -98,6 +90,9 @@ class _HadoopFiles:
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._location, name)
+
+
+CheckpointFiles = _LocalFiles | _HadoopFiles
 
 
 def checkpoint_files(

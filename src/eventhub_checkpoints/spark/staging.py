@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eventhub_checkpoints._shared import secrets
 from eventhub_checkpoints.abilities import WritesInTransaction
@@ -74,21 +74,11 @@ MAX_ROWS = 100_000
 """Default maximum number of rows of one batch in the driver's memory."""
 
 
-class Results(Protocol):
-    """Rows of one batch, ready to be written."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-
-    def begin(self, connection: "Connection") -> Any:
-        """Return the argument of `write`; called inside the transaction."""
-
-    def end(self, connection: "Connection") -> None:
-        """Clean up, in the same transaction."""
-
-
 class Collected:
-    """Rows in the driver's memory."""
+    """Rows in the driver's memory.
+
+    Inside the transaction, `begin` returns the argument of `write`, and `end` cleans up.
+    """
 
     def __init__(self, rows: "Sequence[Row]") -> None:
         self.rows = rows
@@ -263,6 +253,10 @@ class StagedRows:
         connection.exec_driver_sql(
             f"DELETE FROM {self.table} WHERE staging_attempt = '{self.attempt}'"
         )
+
+
+Results = Collected | StagedRows
+"""Rows of one batch, ready to be written."""
 
 
 class StagingTable:
