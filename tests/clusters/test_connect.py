@@ -113,7 +113,7 @@ def test_why_something_cannot_be_sent_to_the_server_is_in_the_traceback(run, hub
     ):
         run(lambda writer: writer.foreachBatch(sink))
     told = "".join(traceback.format_exception(caught.value))
-    assert "ExactlyOnce runs on the server: give the database's URL" in told
+    assert "ExactlyOnce runs on the server: pass the database's URL" in told
 
 
 def test_a_staging_table_needs_classic_spark(run, hub, results):
@@ -125,5 +125,5 @@ def test_a_staging_table_needs_classic_spark(run, hub, results):
 
 
 def test_a_query_checkpoint_elsewhere_needs_classic_spark(spark):
-    with pytest.raises(ConfigurationError, match="Connect does not have; give a classic"):
+    with pytest.raises(ConfigurationError, match="Connect does not have; pass a classic"):
         read_spark_checkpoint("hdfs://somewhere/query", "Orders", spark)
