@@ -187,7 +187,7 @@ class Stage:
         known, changed_at = self._known(), time.monotonic()
         self.look()
         while not condition():
-            self._publish_some(publish_to)
+            self.publisher.publish(min(self._step, max(0, publish_to - self.publisher.total)))
             time.sleep(TICK_SECONDS)
             self.look()
             if self._known() != known:
@@ -208,11 +208,6 @@ class Stage:
         while time.monotonic() < over:
             time.sleep(TICK_SECONDS)
             self.look()
-
-    def _publish_some(self, limit: int) -> None:
-        count = min(self._step, limit - self.publisher.total)
-        if count > 0:
-            self.publisher.publish(count)
 
     def _known(self) -> object:
         held = [sorted(consumer.journal.held) for consumer in self.consumers]
