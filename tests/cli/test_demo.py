@@ -137,7 +137,8 @@ def poor_machine(tmp_path: Path) -> dict[str, str]:
                 with suppress(FileExistsError):
                     (programs / program.name).symlink_to(program)
     assert shutil.which("node", path=str(programs)) is None
-    return {"PATH": str(programs), "PYTHONPATH": str(site), "AZURITE_BLOB_ENDPOINT": ""}
+    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    return {"PATH": str(programs), "PYTHONPATH": path, "AZURITE_BLOB_ENDPOINT": ""}
 
 
 @pytest.fixture

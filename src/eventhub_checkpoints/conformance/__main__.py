@@ -43,17 +43,8 @@ def parser() -> argparse.ArgumentParser:
     add("url", nargs="?", help="memory:, a container's URL, ..., or package.module:factory")
     add("--aio", action="store_true", help="open the store for azure.eventhub.aio")
     add("--create", action="store_true", help="create a container, tables or keyspace first")
-    add(
-        "--accessors",
-        metavar="MODULE:NAME",
-        help="a function that takes a store and returns its Accessors",
-    )
-    add(
-        "--only",
-        metavar="NAME",
-        action="append",
-        help="run only this check or guarantee; repeatable",
-    )
+    add("--accessors", metavar="MODULE:NAME", help="a function from a store to its Accessors")
+    add("--only", metavar="NAME", action="append", help="only this check or guarantee; repeatable")
     add("--list", action="store_true", help="print the checks and run none")
     add("--json", action="store_true", help="print the report as JSON")
     add("--verbose", action="store_true", help="also name the checks that passed")

@@ -3,12 +3,12 @@
 import unittest
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.conformance.harness import Subject
@@ -154,15 +154,8 @@ def accessors_for(store: Any, argument: AccessorsArgument) -> Accessors:
     if argument is not None:
         return argument(store)
     if isinstance(store, (MemoryCheckpointStore, AioMemoryCheckpointStore)):
-        return accessors_of_memory(store.rows)
+        return Accessors(
+            store.rows.put_raw, shift_clock=partial(setattr, store.rows, "clock_shift")
+        )
     own = getattr(store, "conformance_accessors", None)
     return own() if callable(own) else Accessors()
-
-
-def accessors_of_memory(rows: MemoryRows) -> Accessors:
-    """Return accessors that write the rows of memory stores and move their clock."""
-
-    def shift_clock(seconds: float) -> None:
-        rows.clock_shift = seconds
-
-    return Accessors(put_raw=rows.put_raw, shift_clock=shift_clock)

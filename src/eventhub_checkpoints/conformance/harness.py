@@ -49,11 +49,6 @@ def raised_by(function: Callable[[], object]) -> Exception | None:
     return None
 
 
-def fresh_scope() -> Scope:
-    """Return an unused scope, so that a shared server needs no cleanup."""
-    return Scope(f"conformance-{uuid.uuid4().hex[:12]}.example.net", "orders", "$Default")
-
-
 class Subject:
     """Store under test for one check.
 
@@ -72,7 +67,9 @@ class Subject:
         loop: Loop,
         racers: Racers,
     ) -> None:
-        self.scope = fresh_scope()
+        # Unused, so that a shared server needs no cleanup.
+        namespace = f"conformance-{uuid.uuid4().hex[:12]}.example.net"
+        self.scope = Scope(namespace, "orders", "$Default")
         self._make_store = make_store
         self._loop = loop
         self.racers = racers

@@ -124,7 +124,10 @@ class Report:
                 if outcome.verdict is Verdict.FAILED:
                     yield f"                    {outcome.check.sentence}"
                     yield f"                    but: {outcome.reason}"
-            yield from not_shown(here)
+            silent = [outcome for outcome in here if outcome.verdict is Verdict.NOT_SHOWN]
+            for reason in dict.fromkeys(outcome.reason for outcome in silent):
+                names = ", ".join(each.check.name for each in silent if each.reason == reason)
+                yield f"         not shown ({reason}): {names}"
 
     def json(self) -> str:
         """Return the report as JSON: store, certificate, totals, and the verdict of every check."""
@@ -158,11 +161,3 @@ def totals(outcomes: Sequence[Outcome]) -> str:
     counts = Counter(outcome.verdict for outcome in outcomes)
     shown = (f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
     return ", ".join(shown) or "no check"
-
-
-def not_shown(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield a line for each reason, with the checks that could not be shown."""
-    silent = [outcome for outcome in outcomes if outcome.verdict is Verdict.NOT_SHOWN]
-    for reason in dict.fromkeys(outcome.reason for outcome in silent):
-        names = ", ".join(outcome.check.name for outcome in silent if outcome.reason == reason)
-        yield f"         not shown ({reason}): {names}"

@@ -36,18 +36,24 @@ def check_hub(name: object, partitions: object) -> None:
         raise ValueError(f"{name}={quoted(partitions)}: expected 1 to {MAX_PARTITIONS} partitions")
 
 
-def check_address(host: object, port: object) -> None:
-    """Refuse an invalid address."""
-    if not isinstance(host, str):
-        raise ValueError(f"host is {quoted(host)}: expected a string, such as '127.0.0.1'")
-    if not _is_whole(port) or not 0 <= port <= 65535:
-        raise ValueError(f"port is {quoted(port)}: expected 1 to 65535, or 0 for any free one")
-
-
 def check_text(what: str, value: object) -> None:
     """Refuse anything but a non-empty string."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"{what} is {quoted(value)}: expected a non-empty string")
+
+
+def check_settings(host: object, port: object, namespace: object, idle_timeout: object) -> None:
+    """Refuse an invalid address, namespace or timeout."""
+    if not isinstance(host, str):
+        raise ValueError(f"host is {quoted(host)}: expected a string, such as '127.0.0.1'")
+    if not _is_whole(port) or not 0 <= port <= 65535:
+        raise ValueError(f"port is {quoted(port)}: expected 1 to 65535, or 0 for any free one")
+    check_text("namespace", namespace)
+    if not _is_number(idle_timeout) or not 0 < idle_timeout <= MAX_IDLE_SECONDS:
+        raise ValueError(
+            f"idle_timeout is {quoted(idle_timeout)}: expected seconds, above 0 and at most "
+            f"{MAX_IDLE_SECONDS}"
+        )
 
 
 def read_groups(groups: object) -> list[str] | None:
@@ -61,15 +67,6 @@ def read_groups(groups: object) -> list[str] | None:
     for name in names:
         check_text("a consumer group's name", name)
     return names
-
-
-def check_idle_timeout(seconds: object) -> None:
-    """Refuse a timeout too short or too long for a connection."""
-    if not _is_number(seconds) or not 0 < seconds <= MAX_IDLE_SECONDS:
-        raise ValueError(
-            f"idle_timeout is {quoted(seconds)}: expected seconds, above 0 and at most "
-            f"{MAX_IDLE_SECONDS}"
-        )
 
 
 def check_delay(seconds: object) -> None:

@@ -7,7 +7,7 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.localhub import arguments
@@ -125,15 +125,10 @@ class PartitionLog:
             self._last_offset = -1
         return count
 
-    def at_offset(self, offset: int, inclusive: bool) -> int:
-        """Return the number of the first event after an offset, or from it on if `inclusive`."""
+    def locate(self, key: Literal["offset", "time"], value: int, inclusive: bool) -> int:
+        """Return the number of the first event after a value, or from it on if `inclusive`."""
         find = bisect_left if inclusive else bisect_right
-        return self.first + find(self._offsets, offset)
-
-    def at_time(self, time: int, inclusive: bool) -> int:
-        """Return the number of the first event after a time, or from it on if `inclusive`."""
-        find = bisect_left if inclusive else bisect_right
-        return self.first + find(self._times, time)
+        return self.first + find(self._times if key == "time" else self._offsets, value)
 
 
 DEFAULT_GROUP = "$Default"

@@ -102,9 +102,7 @@ class LocalHub:
         namespace: str = NAMESPACE,
         idle_timeout: float = IDLE_TIMEOUT,
     ) -> None:
-        arguments.check_address(host, port)
-        arguments.check_text("namespace", namespace)
-        arguments.check_idle_timeout(idle_timeout)
+        arguments.check_settings(host, port, namespace, idle_timeout)
         self.namespace = namespace
         self._bind = (host, port)
         self.tls = tls

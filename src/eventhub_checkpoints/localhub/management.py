@@ -29,7 +29,11 @@ def answer(node: str, request: Message, hubs: Hubs) -> Message:
     fields = request.application_properties or {}
     try:
         if node == CBS:
-            return _put_token(request, fields)
+            if fields.get("operation") != "put-token":
+                operation = quoted(fields.get("operation"))
+                return _reply(request, 400, f"operation {operation} is not put-token")
+            # Any token is accepted: the hub is for experiments and tests.
+            return _reply(request, 202, "Accepted")
         return _read(request, fields, hubs)
     except RefusedError as refusal:
         status = 404 if refusal.error.condition == "amqp:not-found" else 400
@@ -54,13 +58,6 @@ def refuse_token(request: Message) -> Message:
     """Answer a token request as the service does for one signed with a wrong key."""
     text = "InvalidSignature: The token has an invalid signature."
     return _reply(request, 401, text, "amqp:unauthorized-access")
-
-
-def _put_token(request: Message, fields: dict[str, Any]) -> Message:
-    if fields.get("operation") != "put-token":
-        return _reply(request, 400, f"operation {quoted(fields.get('operation'))} is not put-token")
-    # Any token is accepted: the hub is for experiments and tests, and has nothing to protect.
-    return _reply(request, 202, "Accepted")
 
 
 def _read(request: Message, fields: dict[str, Any], hubs: Hubs) -> Message:

@@ -81,7 +81,7 @@ class Position:
         except ValueError:
             raise RefusedError(conditions.bad_filter(self.value)) from None
         if self.kind == "enqueued-time":
-            return log.at_time(number, self.inclusive)
+            return log.locate("time", number, self.inclusive)
         # A reader that has read everything requests the event after the last one.
         start = number if self.inclusive else number + 1
         if start > log.end:
@@ -99,7 +99,7 @@ class Position:
             raise RefusedError(refusal(self.value, log.last_offset)) from None
         if offset is None:
             raise RefusedError(conditions.bad_offset(self.value, log.last_offset))
-        return log.at_offset(offset, self.inclusive)
+        return log.locate("offset", offset, self.inclusive)
 
 
 START = Position("offset", "-1", inclusive=False)

@@ -58,7 +58,7 @@ class Faults:
         refusing: whether new connections are dropped at once.
         refusing_tokens: whether every token is refused, as the service refuses a wrong key.
         delay: seconds by which everything is sent later.
-        refusals: conditions for the next links, one each.
+        refusals: errors for the next links, one each.
         journal: recently refused links, by a fault or by the rules.
     """
 
@@ -67,10 +67,6 @@ class Faults:
     delay: float = 0.0
     refusals: deque[Error] = field(default_factory=deque)
     journal: deque[RefusedLink] = field(default_factory=lambda: deque(maxlen=JOURNAL_SIZE))
-
-    def take_refusal(self) -> Error | None:
-        """Return and remove the condition for the link being attached, if there is one."""
-        return self.refusals.popleft() if self.refusals else None
 
 
 class BackgroundLoop:

@@ -223,9 +223,8 @@ class Session:
         if request.handle in self.links or request.handle > _HANDLE_MAX:
             raise CodecError(f"no link can be attached to handle {request.handle}")
         try:
-            error = self.connection.faults.take_refusal()
-            if error is not None:
-                raise RefusedError(error)
+            if refusals := self.connection.faults.refusals:
+                raise RefusedError(refusals.popleft())
             if request.role is amqp.SENDER:
                 self._attach_sender(request)
             else:

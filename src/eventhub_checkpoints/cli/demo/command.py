@@ -257,11 +257,11 @@ def demo(
 def _run(plan: Plan, keep: bool, signals: Signals) -> int:
     # Imported here, because these need the extras that were checked just now.
     from eventhub_checkpoints.cli.demo.report import Screen
-    from eventhub_checkpoints.cli.demo.story import keep_up, result, tell
+    from eventhub_checkpoints.cli.demo.story import keep_up, result, run
 
     with ExitStack() as stack:
         with Screen() as screen:
-            servers, outcomes = tell(plan, screen, signals, stack)
+            servers, outcomes = run(plan, screen, signals, stack)
         status = result(screen, outcomes)
         if keep:
             keep_up(screen, servers)

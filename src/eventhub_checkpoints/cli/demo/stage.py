@@ -21,6 +21,21 @@ from eventhub_checkpoints.cli.demo.storage import Storage
 from eventhub_checkpoints.errors import CheckpointStoreError
 
 HUB_SECONDS = 30
+TICK_SECONDS = 0.1
+LIST_SECONDS = 0.5
+"""Interval of reading the stored checkpoints."""
+
+PATIENCE_SECONDS = 60
+"""Seconds without any change after which a wait fails."""
+
+STOP_SECONDS = 60
+"""Timeout: a consumer with the synchronous client takes up to a second for each partition."""
+
+SPARK_SECONDS = 240
+"""Timeout of the whole job. Java and PySpark start slowly on a busy machine."""
+
+JAVA_FOR_A_SHORT_JOB = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""No second compiler and no parallel collector: measured 9 s of CPU time instead of 16 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +78,6 @@ def start_hub(stack: ExitStack, signals: Signals, folder: Path, partitions: int)
         return next((line for line in lines if line[0] == "{" and line[-1] == "\n"), None)
 
     return str(json.loads(hub.wait_ready(announced, HUB_SECONDS))["connection_string"])
-
-
-TICK_SECONDS = 0.1
-LIST_SECONDS = 0.5
-"""Interval of reading the stored checkpoints."""
-
-PATIENCE_SECONDS = 60
-"""Seconds without any change after which a wait fails."""
 
 
 class DemoError(CheckpointStoreError):
@@ -150,6 +157,19 @@ class Stage:
             self._stack.enter_context(child)
         return Program(name, child, JournalReader(journal))
 
+    def stop(self, program: Program) -> None:
+        """Stop a program, and read what it did at the end.
+
+        Raises:
+            DemoError: it did not end in good order.
+        """
+        program.runs = False
+        if (status := program.child.stop(STOP_SECONDS)) != 0:
+            raise DemoError(
+                f"{program.name} did not stop cleanly: status {status}{program.last_words()}"
+            )
+        self.look()
+
     @property
     def processed(self) -> int:
         """Number of events that were processed at least once."""
@@ -167,7 +187,7 @@ class Stage:
         known, changed_at = self._known(), time.monotonic()
         self.look()
         while not condition():
-            self._publish_some(publish_to)
+            self.publisher.publish(min(self._step, max(0, publish_to - self.publisher.total)))
             time.sleep(TICK_SECONDS)
             self.look()
             if self._known() != known:
@@ -188,11 +208,6 @@ class Stage:
         while time.monotonic() < over:
             time.sleep(TICK_SECONDS)
             self.look()
-
-    def _publish_some(self, limit: int) -> None:
-        count = min(self._step, limit - self.publisher.total)
-        if count > 0:
-            self.publisher.publish(count)
 
     def _known(self) -> object:
         held = [sorted(consumer.journal.held) for consumer in self.consumers]
@@ -226,13 +241,6 @@ class Stage:
             len(self._seen[partition]),
             self._checkpoints.get(partition),
         )
-
-
-SPARK_SECONDS = 240
-"""Timeout of the whole job. Java and PySpark start slowly on a busy machine."""
-
-JAVA_FOR_A_SHORT_JOB = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""No second compiler and no parallel collector: measured 9 s of CPU time instead of 16 s."""
 
 
 def read_with_spark(stage: Stage) -> dict[str, list[int]]:

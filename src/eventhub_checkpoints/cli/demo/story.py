@@ -19,58 +19,6 @@ from eventhub_checkpoints.cli.demo.storage import Storage, storage_of
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.registry import shown
 
-
-def result(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
-    """Show the table and whether every promise was kept; return the exit status."""
-    screen.results(outcomes)
-    broken = broken_promises(outcomes)
-    if broken:
-        typer.echo("\n".join(["The demo has FAILED:", *broken]), err=True)
-        return 1
-    twice = sum(outcome.twice for outcome in outcomes)
-    read = sum(len(outcome.read_by_spark) for outcome in outcomes)
-    screen.say(
-        f"Nothing was lost. {twice} events were processed twice: they were not saved yet when A "
-        "was killed,\nor when a partition moved from one consumer to the other.\n"
-        f"Spark read exactly the {read} events after the checkpoints, each once, and stored its "
-        "progress:\na consumer that started afterwards had nothing left to read."
-    )
-    screen.step("done")
-    return 0
-
-
-def keep_up(screen: Screen, servers: Servers) -> None:
-    """Print what can be tried, and wait for Ctrl-C."""
-    screen.say("The hub and the checkpoints are kept until Ctrl-C. In another terminal:")
-    for line in what_to_try(servers):
-        screen.say(f"  {line}")
-    try:
-        while True:
-            signal.pause()
-    except Stopped:
-        # Ctrl-C is the expected end.
-        screen.say("stopping")
-
-
-def what_to_try(servers: Servers) -> Iterator[str]:
-    """Yield shell commands, without a secret of the user."""
-    # With the full path, because the other terminal may use another environment.
-    program = f"{sys.executable} -m eventhub_checkpoints"
-    addresses, storage = servers.addresses, servers.storage
-    yield f"export {HUB_VARIABLE}='{addresses.connection_string}'"
-    # The masked part may be a password.
-    is_whole = shown(addresses.store_url) == addresses.store_url
-    value = f"'{addresses.store_url}'" if is_whole else "...  # the value of --store"
-    yield f"export {STORE_VARIABLE}={value}"
-    yield f"{program}.cli.demo.publisher  # sends 100 more events"
-    yield f"{program}.cli.demo.consumer   # resumes from the checkpoints, until Ctrl-C"
-    yield f"{program}.cli.demo.spark_job  # streams the events after the checkpoints"
-    if storage.is_own:
-        yield f'{program}.conformance "${STORE_VARIABLE}"'
-    if storage.look is not None:
-        yield storage.look
-
-
 FOLDER_PREFIX = "eventhub-checkpoints-demo-"
 
 TICKS = 60
@@ -79,11 +27,8 @@ TICKS = 60
 IDLE_SECONDS = 2.0
 """Seconds for which the last consumer waits for an event that should not come."""
 
-STOP_SECONDS = 60
-"""Timeout: a consumer with the synchronous client takes up to a second for each partition."""
 
-
-def tell(
+def run(
     plan: Plan, screen: Screen, signals: Signals, stack: ExitStack
 ) -> tuple[Servers, list[PartitionOutcome]]:
     """Run the demo; return its servers, and the outcome of each partition.
@@ -173,9 +118,7 @@ def take_over_and_stop(stage: Stage, plan: Plan) -> None:
         f"all of the {plan.consumed} events are processed",
         publish_to=plan.consumed,
     )
-    survivor.runs = False
-    if (status := survivor.child.stop(STOP_SECONDS)) != 0:
-        raise DemoError(f"B did not stop cleanly: status {status}{survivor.last_words()}")
+    stage.stop(survivor)
     stage.screen.step(f"{plan.consumed} events are published and processed; B is stopped")
 
 
@@ -197,10 +140,7 @@ def return_to_a_consumer(stage: Stage, plan: Plan) -> None:
     last = stage.start_consumer("C", plan.consumer)
     stage.until(lambda: len(last.journal.held) == plan.partitions, "C holds every partition")
     stage.linger(IDLE_SECONDS)
-    last.runs = False
-    if (status := last.child.stop(STOP_SECONDS)) != 0:
-        raise DemoError(f"C did not stop cleanly: status {status}{last.last_words()}")
-    stage.look()
+    stage.stop(last)
     stage.screen.step(f"consumer C has found {last.journal.count} events left to read")
 
 
@@ -245,3 +185,54 @@ def shared_evenly(partitions: int, *consumers: Program) -> bool:
 def held_by(consumer: Program) -> str:
     """Return its partitions as text."""
     return ", ".join(sorted(consumer.journal.held, key=int))
+
+
+def result(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
+    """Show the table and whether every promise was kept; return the exit status."""
+    screen.results(outcomes)
+    broken = broken_promises(outcomes)
+    if broken:
+        typer.echo("\n".join(["The demo has FAILED:", *broken]), err=True)
+        return 1
+    twice = sum(outcome.twice for outcome in outcomes)
+    read = sum(len(outcome.read_by_spark) for outcome in outcomes)
+    screen.say(
+        f"Nothing was lost. {twice} events were processed twice: they were not saved yet when A "
+        "was killed,\nor when a partition moved from one consumer to the other.\n"
+        f"Spark read exactly the {read} events after the checkpoints, each once, and stored its "
+        "progress:\na consumer that started afterwards had nothing left to read."
+    )
+    screen.step("done")
+    return 0
+
+
+def keep_up(screen: Screen, servers: Servers) -> None:
+    """Print what can be tried, and wait for Ctrl-C."""
+    screen.say("The hub and the checkpoints are kept until Ctrl-C. In another terminal:")
+    for line in what_to_try(servers):
+        screen.say(f"  {line}")
+    try:
+        while True:
+            signal.pause()
+    except Stopped:
+        # Ctrl-C is the expected end.
+        screen.say("stopping")
+
+
+def what_to_try(servers: Servers) -> Iterator[str]:
+    """Yield shell commands, without a secret of the user."""
+    # With the full path, because the other terminal may use another environment.
+    program = f"{sys.executable} -m eventhub_checkpoints"
+    addresses, storage = servers.addresses, servers.storage
+    yield f"export {HUB_VARIABLE}='{addresses.connection_string}'"
+    # The masked part may be a password.
+    is_whole = shown(addresses.store_url) == addresses.store_url
+    value = f"'{addresses.store_url}'" if is_whole else "...  # the value of --store"
+    yield f"export {STORE_VARIABLE}={value}"
+    yield f"{program}.cli.demo.publisher  # sends 100 more events"
+    yield f"{program}.cli.demo.consumer   # resumes from the checkpoints, until Ctrl-C"
+    yield f"{program}.cli.demo.spark_job  # streams the events after the checkpoints"
+    if storage.is_own:
+        yield f'{program}.conformance "${STORE_VARIABLE}"'
+    if storage.look is not None:
+        yield storage.look
