@@ -113,14 +113,14 @@ def refuse_misspelt(names: Iterable[str], known: Iterable[str], what: str) -> No
     Args:
         names: arguments that are not known.
         known: arguments of this package.
-        what: the kind of argument for the message, such as `setting`.
+        what: the kind of argument for the message, such as `a setting`.
 
     Raises:
         ConfigurationError: a name is a misspelling of a known one.
     """
     for name in names:
         for meant in get_close_matches(name.lower(), known, 1, MISSPELT):
-            raise ConfigurationError(f"{name} is no {what}; did you mean {meant}?")
+            raise ConfigurationError(f"{name} is not {what}; did you mean {meant}?")
 
 
 POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"

@@ -180,7 +180,7 @@ def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]
     names = StoreSettings.__annotations__.keys()
     settings = {name: arguments[name] for name in names & arguments.keys()}
     client = {name: value for name, value in arguments.items() if name not in names}
-    refuse_misspelt(client, [*names, *BLOB_SETTINGS], "setting")
+    refuse_misspelt(client, [*names, *BLOB_SETTINGS], "a setting")
     return StoreSettings(**settings), client  # type: ignore[typeddict-item]  # names are its keys
 
 
