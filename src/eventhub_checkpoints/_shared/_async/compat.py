@@ -69,12 +69,12 @@ def caller() -> object:
     return asyncio.current_task()
 
 
-async def ended(one: object, seconds: float) -> None:
+async def ended(task: object, seconds: float) -> None:
     """Wait until a task has ended, unless it is the calling task."""
-    if not isinstance(one, asyncio.Task) or one is asyncio.current_task():
+    if not isinstance(task, asyncio.Task) or task is asyncio.current_task():
         return
-    if one.get_loop() is asyncio.get_running_loop():
-        await asyncio.wait([one], timeout=max(seconds, 0))
+    if task.get_loop() is asyncio.get_running_loop():
+        await asyncio.wait([task], timeout=max(seconds, 0))
 
 
 @asynccontextmanager

@@ -63,7 +63,7 @@ def caller() -> object:
     return threading.current_thread()
 
 
-def ended(one: object, seconds: float) -> None:
+def ended(task: object, seconds: float) -> None:
     """Return at once: the thread of a client is joined by the code that started it."""
 
 
