@@ -83,10 +83,10 @@ class StaleCheckpointError(CheckpointStoreError):
         newest: int | None,
         way_out: str = "pass force=True to go back on purpose",
     ) -> None:
-        found = "nothing is stored" if newest is None else f"another writer has stored {newest}"
+        reason = "nothing is stored" if newest is None else f"another writer has stored {newest}"
         super().__init__(
             f"checkpoint {sequence_number} of partition {quoted(partition_id)} was not stored: "
-            f"{found}; {way_out}"
+            f"{reason}; {way_out}"
         )
         self.partition_id = partition_id
         self.sequence_number = sequence_number

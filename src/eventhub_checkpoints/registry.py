@@ -85,16 +85,16 @@ def opened(
             f"{question}?{did_you_mean(url)}"
         )
     scheme, colon, rest = url.partition(":")
-    found = {entry.name: entry for entry in entry_points(group=group)}
-    if colon and scheme.lower() in found:
-        factory = found[scheme.lower()].load()
+    factories = {entry.name: entry for entry in entry_points(group=group)}
+    if colon and scheme.lower() in factories:
+        factory = factories[scheme.lower()].load()
         return factory(url, credential=credential, **settings)
     if all(part.isidentifier() for path in (scheme, rest) for part in path.split(".")):
         keywords = {} if credential is None else {"credential": credential}
-        factory = _factory(scheme, rest, quoted(url), known(found, scheme))
+        factory = _factory(scheme, rest, quoted(url), known(factories, scheme))
         return _called(url, factory, keywords | settings)
     raise ConfigurationError(
-        f"{quoted(shown(url))} names no store; {known(found, scheme)}{did_you_mean(url)}"
+        f"{quoted(shown(url))} names no store; {known(factories, scheme)}{did_you_mean(url)}"
     )
 
 
@@ -168,9 +168,9 @@ def is_async_store(store: Any, url: str | Mapping[str, Any]) -> bool:
     return iscoroutinefunction(store.list_ownership)
 
 
-def known(found: dict[str, Any], scheme: str) -> str:
+def known(factories: dict[str, Any], scheme: str) -> str:
     """Return the known beginnings of a URL, nearest match first."""
-    schemes = ", ".join(f"{name}:" for name in nearest_first(scheme, sorted(found)))
+    schemes = ", ".join(f"{name}:" for name in nearest_first(scheme, sorted(factories)))
     return f"known are {schemes} and package.module:factory"
 
 

@@ -33,13 +33,13 @@ except (ImportError, AttributeError):
     RECEIVING = None
 
 
-def store_of(one: object) -> Any:
+def store_of(owner: object) -> Any:
     """Return the checkpoint store of a client or of a partition context.
 
     Returns:
         The store; None if a client has none; `UNKNOWN` if it cannot be read.
     """
-    return getattr(one, STORE, UNKNOWN)
+    return getattr(owner, STORE, UNKNOWN)
 
 
 def scope_of(client: Any) -> Scope:
@@ -91,37 +91,37 @@ def explanation(
         partition_id: the partition that was to be read; None for a management request.
     """
     namespace, hub, group = scope
-    condition, said = str(getattr(error, "error", None)), reason(error)
+    condition, message = str(getattr(error, "error", None)), reason(error)
     if type(error).__name__ == "AuthenticationError" or UNAUTHORIZED in condition:
         return ConfigurationError(
             f"{namespace} refuses access to event hub {hub!r}: wrong key, expired signature, or "
             "missing right. Check the connection string or the credential, and its right to "
-            f"listen ({said})"
+            f"listen ({message})"
         )
     if NO_CONNECTION in condition:
         return HubUnavailableError(
             f"{namespace}, where event hub {hub!r} should be, cannot be reached. Is the name "
-            f"right, and the way there open? {said}"
+            f"right, and the way there open? {message}"
         )
     if partition_id is None:
         if NOT_FOUND in condition:
             return ConfigurationError(f"{namespace} has no event hub {hub!r}")
-        return HubUnavailableError(f"{namespace} did not answer about event hub {hub!r}: {said}")
+        return HubUnavailableError(f"{namespace} did not answer about event hub {hub!r}: {message}")
     partition = f"partition {partition_id} of {namespace}/{hub}"
     if NOT_FOUND in condition:
         return ConfigurationError(
             f"{partition} cannot be read: {namespace}/{hub} has no consumer group "
-            f"{group!r}, or the hub was deleted ({said})"
+            f"{group!r}, or the hub was deleted ({message})"
         )
     if OUT_OF_RANGE in condition:
-        return ConfigurationError(f"{partition} does not exist ({said})")
+        return ConfigurationError(f"{partition} does not exist ({message})")
     if STOLEN in condition:
         return HubUnavailableError(
             f"{partition} is held by another receiver in consumer group "
             f"{group!r}. Read in a consumer group of your own, or stop that "
-            f"receiver ({said})"
+            f"receiver ({message})"
         )
-    return HubUnavailableError(f"{partition} cannot be read: {said}")
+    return HubUnavailableError(f"{partition} cannot be read: {message}")
 
 
 SYNC, AIO = "eventhub_checkpoints", "eventhub_checkpoints.aio"
@@ -179,7 +179,7 @@ def twin_import(value: object) -> str:
 
     For a class of another package, that of its base class in this package.
     """
-    kind = next(one for one in type(value).__mro__ if one.__module__.startswith(f"{SYNC}."))
+    kind = next(base for base in type(value).__mro__ if base.__module__.startswith(f"{SYNC}."))
     module, name = kind.__module__, getattr(kind, "twin", "") or kind.__name__
     mine, other = (AIO, SYNC) if f"{module}.".startswith(f"{AIO}.") else (SYNC, AIO)
     if not hasattr(sys.modules[mine], name):  # both root packages export the same names

@@ -29,9 +29,9 @@ def seconds_of(value: Any) -> float | None:
     A number without a unit is refused: HOCON reads it as milliseconds, most readers as seconds.
     """
     if isinstance(value, str):
-        found = DURATION.fullmatch(value)
-        unit = SECONDS.get(found[2]) if found else None
-        return round(float(found[1]) * unit, 9) if found and unit else None
+        match = DURATION.fullmatch(value)
+        unit = SECONDS.get(match[2]) if match else None
+        return round(float(match[1]) * unit, 9) if match and unit else None
     # A timedelta, or dateutil's relativedelta, which pyhocon creates for a duration.
     try:
         return float((ANY_DAY + value - ANY_DAY).total_seconds())

@@ -8,6 +8,7 @@ from contextvars import Context, ContextVar, copy_context
 
 LONGEST_SECONDS = 60.0
 """Limit for one request of a call without a deadline."""
+NO_TIME = "no time was left for this request"
 
 _deadline: ContextVar[float] = ContextVar("eventhub_checkpoints_deadline", default=math.inf)
 
@@ -25,7 +26,7 @@ def bound() -> float:
     """
     left = seconds_left()
     if left <= 0:
-        raise TimeoutError("no time was left for this request")
+        raise TimeoutError(NO_TIME)
     return LONGEST_SECONDS if math.isinf(left) else left
 
 
@@ -47,7 +48,7 @@ def deadline(seconds: float) -> Iterator[None]:
         TimeoutError: no time is left.
     """
     if seconds <= 0:
-        raise TimeoutError("no time was left for this request")
+        raise TimeoutError(NO_TIME)
     token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
     try:
         yield

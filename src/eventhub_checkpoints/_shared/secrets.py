@@ -44,7 +44,8 @@ def quoted(value: object, limit: int = 100) -> str:
     except Exception:  # for example an int with more digits than Python converts
         return f"<{type(value).__qualname__}>"
     named, bare, user = NAMED_SECRET.search(text), BARE_SECRET.search(text), USER.search(text)
-    cuts = [found for found in (named and named.end(), bare and bare.start()) if found is not None]
+    starts = named and named.end(), bare and bare.start()
+    cuts = [start for start in starts if start is not None]
     cut = min(cuts, default=len(text))
     # Up to the last @: a password that is not percent-encoded may contain any other delimiter.
     at = max(text.rfind("@"), text.rfind("%40"))
@@ -61,7 +62,7 @@ def masked(text: str) -> str:
 
     Unlike in `quoted`, a secret ends here at the next delimiter.
     """
-    text = IN_TEXT.sub(lambda found: f"{found[1]}{MASK}@" if found[1] else found[2] + MASK, text)
+    text = IN_TEXT.sub(lambda match: f"{match[1]}{MASK}@" if match[1] else match[2] + MASK, text)
     return BARE_SECRET.sub(MASK, text)
 
 

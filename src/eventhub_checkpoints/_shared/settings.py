@@ -96,8 +96,8 @@ MISSPELT = 0.85
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that was probably meant; None if none is similar."""
     names = {each.lower(): each for each in known}
-    found = get_close_matches(name.lower(), names, 1, ALIKE)
-    return names[found[0]] if found else None
+    matches = get_close_matches(name.lower(), names, 1, ALIKE)
+    return names[matches[0]] if matches else None
 
 
 def nearest_first(name: str, known: Iterable[str]) -> list[str]:
@@ -113,14 +113,14 @@ def refuse_misspelt(names: Iterable[str], known: Iterable[str], what: str) -> No
     Args:
         names: arguments that are not known.
         known: arguments of this package.
-        what: the kind of argument for the message, such as `setting`.
+        what: the kind of argument for the message, such as `a setting`.
 
     Raises:
         ConfigurationError: a name is a misspelling of a known one.
     """
     for name in names:
         for meant in get_close_matches(name.lower(), known, 1, MISSPELT):
-            raise ConfigurationError(f"{name} is no {what}; did you mean {meant}?")
+            raise ConfigurationError(f"{name} is not {what}; did you mean {meant}?")
 
 
 POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
@@ -160,8 +160,8 @@ def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
         url: the string or path that was passed; only a path without a secret is repeated.
         own: URL prefixes of the store that was called; empty for any store.
     """
-    if isinstance(url, str) and (found := CONNECTION_STRING.search(url)):
-        return STORAGE_ACCOUNT if found["account"] else EVENT_HUB
+    if isinstance(url, str) and (match := CONNECTION_STRING.search(url)):
+        return STORAGE_ACCOUNT if match["account"] else EVENT_HUB
     if isinstance(url, PurePath):
         meant: str | None = sqlite_url(str(url))
     else:
@@ -181,10 +181,10 @@ def meant_url(url: str) -> str | None:
         return POSTGRESQL
     if ",password=" in url:
         return "rediss://:PASSWORD@HOST:6380/0"  # format of StackExchange.Redis and the portal
-    if found := HOST.fullmatch(url):
-        return PORTS.get(found["port"])
-    if found := SQLITE.fullmatch(url):
-        return sqlite_url(found["path"] or found["file"])
+    if match := HOST.fullmatch(url):
+        return PORTS.get(match["port"])
+    if match := SQLITE.fullmatch(url):
+        return sqlite_url(match["path"] or match["file"])
     return sqlite_url(url) if not slashes and PATH.fullmatch(url) else None
 
 

@@ -8,6 +8,7 @@ from contextvars import Context
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from eventhub_checkpoints._shared.deadline import (
+    NO_TIME,
     attempt_limit,
     bounded_context,
     deadline,
@@ -69,17 +70,19 @@ def caller() -> object:
     return asyncio.current_task()
 
 
-async def ended(one: object, seconds: float) -> None:
+async def ended(task: object, seconds: float) -> None:
     """Wait until a task has ended, unless it is the calling task."""
-    if not isinstance(one, asyncio.Task) or one is asyncio.current_task():
+    if not isinstance(task, asyncio.Task) or task is asyncio.current_task():
         return
-    if one.get_loop() is asyncio.get_running_loop():
-        await asyncio.wait([one], timeout=max(seconds, 0))
+    if task.get_loop() is asyncio.get_running_loop():
+        await asyncio.wait([task], timeout=max(seconds, 0))
 
 
 @asynccontextmanager
 async def attempt(seconds: float) -> AsyncIterator[None]:
     """Limit the block to half of `seconds` and to what the call has left; cancel it after that.
+
+    Only for code inside of `bounded`; see `deadline`.
 
     Raises:
         TimeoutError: the block did not end in time, or no time was left to start it.
@@ -102,9 +105,10 @@ async def within(
         TimeoutError: the function did not end in time, or no time was left to start it.
     """
     seconds = min(seconds, seconds_left())
-    with deadline(seconds):
-        async with asyncio.timeout(seconds):
-            return await function(*args, **kwargs)
+    if seconds <= 0:
+        raise TimeoutError(NO_TIME)
+    async with asyncio.timeout(seconds):
+        return await bounded(seconds, function, *args, **kwargs)
 
 
 async def completed(

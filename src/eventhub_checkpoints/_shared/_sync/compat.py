@@ -12,6 +12,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from eventhub_checkpoints._shared.deadline import (
+    NO_TIME,
     attempt_limit,
     bounded_context,
     deadline,
@@ -63,7 +64,7 @@ def caller() -> object:
     return threading.current_thread()
 
 
-def ended(one: object, seconds: float) -> None:
+def ended(task: object, seconds: float) -> None:
     """Return at once: the thread of a client is joined by the code that started it."""
 
 
@@ -71,7 +72,8 @@ def ended(one: object, seconds: float) -> None:
 def attempt(seconds: float) -> Iterator[None]:
     """Limit the block to half of `seconds` and to what the call has left.
 
-    It is not cancelled: its driver reads `seconds_left`, and ends by then.
+    Only for code inside of `bounded`; see `deadline`. The block is not cancelled: its driver reads
+    `seconds_left`, and ends by then.
 
     Raises:
         TimeoutError: no time was left to start it.
@@ -91,8 +93,9 @@ def within(
     Raises:
         TimeoutError: no time was left to start it.
     """
-    with deadline(min(seconds, seconds_left())):
-        return function(*args, **kwargs)
+    if min(seconds, seconds_left()) <= 0:
+        raise TimeoutError(NO_TIME)
+    return bounded(seconds, function, *args, **kwargs)
 
 
 def completed(

@@ -4,9 +4,6 @@
 - `_async`, `_sync`: `batches`, with `read_batches`; and the `source` that waits for reader threads.
 """
 
-from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints._shared.drivers import require_driver
 
-try:
-    import pyarrow  # noqa: F401  (checked once, before any module here needs it)
-except ImportError as error:
-    raise MissingDriverError.of_extra("receiving Arrow batches", "arrow") from error
+require_driver("receiving Arrow batches", "arrow", "pyarrow")

@@ -16,15 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import ClassVar, TypeVar, Unpack
 
-from eventhub_checkpoints._shared._async.compat import (
-    Lock,
-    attempt,
-    for_each,
-    holding,
-    place,
-    sleep,
-    uninterrupted,
-)
+from eventhub_checkpoints._shared._async import compat
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.settings import Settings, StoreSettings, nearest_first
@@ -171,8 +163,8 @@ class HookRunner(Hooks):
         self._begin_here()
 
     def _begin_here(self) -> None:
-        self._opening = Lock()
-        self._write_locks: dict[PartitionState, Lock] = {}
+        self._opening = compat.Lock()
+        self._write_locks: dict[PartitionState, compat.Lock] = {}
         self._is_open = False
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
@@ -182,7 +174,7 @@ class HookRunner(Hooks):
         claim only. The default claims in parallel; a backend that can do it in one round trip
         overrides this.
         """
-        return await for_each(self._try_one, proposals, self.settings.max_concurrency)
+        return await compat.for_each(self._try_one, proposals, self.settings.max_concurrency)
 
     async def create(self) -> None:
         """Create whatever the store needs and is missing: a container, tables, a keyspace.
@@ -192,7 +184,7 @@ class HookRunner(Hooks):
             StoreUnavailableError: no answer within `operation_timeout`.
         """
         self.creates, self._is_open = True, False
-        await uninterrupted(self.settings.operation_timeout, self._ready)
+        await compat.uninterrupted(self.settings.operation_timeout, self._ready)
 
     async def close(self) -> None:
         """Close what the store opened, permanently in this process and event loop.
@@ -201,10 +193,10 @@ class HookRunner(Hooks):
         ownership, which a client may still be about to make: that connects once more, and closes.
         May be called twice.
         """
-        self._closed_in, self._is_open = place(), False
+        self._closed_in, self._is_open = compat.place(), False
 
     async def _ready(self, *, is_release: bool = False) -> None:
-        is_closed = self._closed_in == (here := place())
+        is_closed = self._closed_in == (here := compat.place())
         if is_closed and not is_release:
             raise StoreError(
                 f"this {type(self).__name__} is closed: close a store after the client that uses "
@@ -219,7 +211,7 @@ class HookRunner(Hooks):
         if self._is_open:
             return
         try:
-            async with holding(self._opening, seconds_left()):
+            async with compat.holding(self._opening, seconds_left()):
                 if not self._is_open:
                     if is_closed:  # a closed driver may not be able to open again
                         self.drop_connections()
@@ -256,7 +248,7 @@ class HookRunner(Hooks):
         attempts = 0
         while True:
             try:
-                async with attempt(seconds or self.settings.operation_timeout):
+                async with compat.attempt(seconds or self.settings.operation_timeout):
                     return await hook(*args)
             except Exception as error:
                 failure = self._mapped(error)
@@ -266,7 +258,7 @@ class HookRunner(Hooks):
             if wait is None:
                 # Not raised above, where a hidden error would still be its context.
                 raise failure
-            await sleep(wait)
+            await compat.sleep(wait)
             attempts += 1
 
     def _mapped(self, error: Exception) -> CheckpointStoreError:
@@ -305,9 +297,9 @@ class HookRunner(Hooks):
         with self._state_lock:
             return self._states.partition(record.scope, record.partition_id)
 
-    def _write_lock(self, known: PartitionState) -> Lock:
+    def _write_lock(self, known: PartitionState) -> compat.Lock:
         with self._state_lock:
-            return self._write_locks.setdefault(known, Lock())
+            return self._write_locks.setdefault(known, compat.Lock())
 
     def _report(self, skipped: Iterable[str]) -> None:
         for sentence in skipped:

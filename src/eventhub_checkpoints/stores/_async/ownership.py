@@ -6,15 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from eventhub_checkpoints._shared._async import compat
 from eventhub_checkpoints._shared._async.client_check import own_client_only
-from eventhub_checkpoints._shared._async.compat import (
-    bounded,
-    for_each,
-    holding,
-    place,
-    sleep,
-    uninterrupted,
-)
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope, checked_rows, fresh_etag
@@ -50,7 +43,7 @@ class OwnershipMethods(HookRunner):
         `_balance_ownership`: it iterates over the list three times and modifies the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        rows = await uninterrupted(self.settings.operation_timeout, self._list, scope)
+        rows = await compat.uninterrupted(self.settings.operation_timeout, self._list, scope)
         return [row.as_dict(scope) for row in rows]
 
     async def claim_ownership(
@@ -77,7 +70,7 @@ class OwnershipMethods(HookRunner):
         """
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
-        won = await uninterrupted(
+        won = await compat.uninterrupted(
             self.settings.operation_timeout, self._claim_all, proposals, failures
         )
         if failures:
@@ -165,7 +158,7 @@ class OwnershipMethods(HookRunner):
             wait = pause(attempt, seconds_left(), random.random())
             if wait is None:
                 return answers
-            await sleep(wait)
+            await compat.sleep(wait)
             attempt += 1
 
     async def _try_batch(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
@@ -176,7 +169,7 @@ class OwnershipMethods(HookRunner):
                 answers = await self.try_claims(pending)
             else:
                 # The hook must end before the outer deadline, or its winners would not be known.
-                limited = bounded, 0.9 * left, self.try_claims, pending
+                limited = compat.bounded, 0.9 * left, self.try_claims, pending
                 answers = await self._call(*limited, seconds=2 * left)
         except Exception as error:
             answers = [self._mapped(error)] * len(pending)
@@ -213,7 +206,7 @@ class OwnershipMethods(HookRunner):
         with self._state_lock:
             self._releasing += 1
         try:
-            rows = await for_each(self._release, releases, self.settings.max_concurrency)
+            rows = await compat.for_each(self._release, releases, self.settings.max_concurrency)
         except RuntimeError as error:  # no thread can be started at interpreter shutdown
             log.warning("%d partitions were not released: %s", len(releases), error)
             return {}
@@ -226,7 +219,7 @@ class OwnershipMethods(HookRunner):
         """Close the connections that the last release after `close` has opened."""
         with self._state_lock:
             self._releasing -= 1
-            is_last = self._closed_in == place() and not self._releasing
+            is_last = self._closed_in == compat.place() and not self._releasing
         if is_last:
             try:
                 await self.close()
@@ -241,7 +234,7 @@ class OwnershipMethods(HookRunner):
         """
         seconds = min(self.settings.write_timeout, self.settings.operation_timeout)
         try:
-            return await bounded(seconds, self._release_in_turn, proposal)
+            return await compat.bounded(seconds, self._release_in_turn, proposal)
         except Exception as error:
             log.warning("partition %s was not released: %s", proposal.partition_id, error)
             return None
@@ -250,7 +243,7 @@ class OwnershipMethods(HookRunner):
         await self._ready(is_release=True)
         known = self._known(proposal)
         # A checkpoint that is being written belongs to the owner that is leaving.
-        async with holding(self._write_lock(known), seconds_left()):
+        async with compat.holding(self._write_lock(known), seconds_left()):
             answer = (await self._settle([proposal]))[proposal]
             newer = known.lease.newer_etag(proposal.etag)
             if isinstance(answer, Lost) and newer:

@@ -122,8 +122,9 @@ class ListsScopes(HookRunner):
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        found = uninterrupted(self.settings.operation_timeout, self._request, self.read_scopes)
-        return sorted((scope for scope in found if scope != PROBE), key=str)
+        seconds = self.settings.operation_timeout
+        scopes = uninterrupted(seconds, self._request, self.read_scopes)
+        return sorted((scope for scope in scopes if scope != PROBE), key=str)
 
 
 class Deletes(HookRunner):
@@ -138,8 +139,8 @@ class Deletes(HookRunner):
     ) -> int:
         """Remove all ownerships and checkpoints of a consumer group.
 
-        A `Scope` holds the three names: `delete_scope(*scope)`. A running client keeps its claims
-        until they are renewed, and then claims anew: stop the group first.
+        A `Scope` holds the three names: `delete_scope(*scope)`. A running client keeps its
+        partitions until it renews them, and then claims them anew: stop the group first.
 
         Returns:
             Number of rows removed; too low if an answer was lost and the request was repeated.

@@ -114,7 +114,7 @@ class CheckpointMethods(HookRunner):
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         if kwargs:
-            refuse_misspelt(kwargs, ("force", "on_stale"), "option of update_checkpoint")
+            refuse_misspelt(kwargs, ("force", "on_stale"), "an option of update_checkpoint")
         if not isinstance(force, bool):
             raise ConfigurationError(f"force is {quoted(force)}; expected True or False")
         record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())

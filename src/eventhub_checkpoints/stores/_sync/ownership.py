@@ -7,15 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from eventhub_checkpoints._shared._sync import compat
 from eventhub_checkpoints._shared._sync.client_check import own_client_only
-from eventhub_checkpoints._shared._sync.compat import (
-    bounded,
-    for_each,
-    holding,
-    place,
-    sleep,
-    uninterrupted,
-)
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope, checked_rows, fresh_etag
@@ -51,7 +44,7 @@ class OwnershipMethods(HookRunner):
         `_balance_ownership`: it iterates over the list three times and modifies the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        rows = uninterrupted(self.settings.operation_timeout, self._list, scope)
+        rows = compat.uninterrupted(self.settings.operation_timeout, self._list, scope)
         return [row.as_dict(scope) for row in rows]
 
     def claim_ownership(
@@ -78,7 +71,9 @@ class OwnershipMethods(HookRunner):
         """
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
-        won = uninterrupted(self.settings.operation_timeout, self._claim_all, proposals, failures)
+        won = compat.uninterrupted(
+            self.settings.operation_timeout, self._claim_all, proposals, failures
+        )
         if failures:
             raise failures[0]
         return [won[claim].as_dict(claim.scope) for claim in proposals if claim in won]
@@ -164,7 +159,7 @@ class OwnershipMethods(HookRunner):
             wait = pause(attempt, seconds_left(), random.random())
             if wait is None:
                 return answers
-            sleep(wait)
+            compat.sleep(wait)
             attempt += 1
 
     def _try_batch(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
@@ -175,7 +170,7 @@ class OwnershipMethods(HookRunner):
                 answers = self.try_claims(pending)
             else:
                 # The hook must end before the outer deadline, or its winners would not be known.
-                limited = bounded, 0.9 * left, self.try_claims, pending
+                limited = compat.bounded, 0.9 * left, self.try_claims, pending
                 answers = self._call(*limited, seconds=2 * left)
         except Exception as error:
             answers = [self._mapped(error)] * len(pending)
@@ -212,7 +207,7 @@ class OwnershipMethods(HookRunner):
         with self._state_lock:
             self._releasing += 1
         try:
-            rows = for_each(self._release, releases, self.settings.max_concurrency)
+            rows = compat.for_each(self._release, releases, self.settings.max_concurrency)
         except RuntimeError as error:  # no thread can be started at interpreter shutdown
             log.warning("%d partitions were not released: %s", len(releases), error)
             return {}
@@ -225,7 +220,7 @@ class OwnershipMethods(HookRunner):
         """Close the connections that the last release after `close` has opened."""
         with self._state_lock:
             self._releasing -= 1
-            is_last = self._closed_in == place() and not self._releasing
+            is_last = self._closed_in == compat.place() and not self._releasing
         if is_last:
             try:
                 self.close()
@@ -240,7 +235,7 @@ class OwnershipMethods(HookRunner):
         """
         seconds = min(self.settings.write_timeout, self.settings.operation_timeout)
         try:
-            return bounded(seconds, self._release_in_turn, proposal)
+            return compat.bounded(seconds, self._release_in_turn, proposal)
         except Exception as error:
             log.warning("partition %s was not released: %s", proposal.partition_id, error)
             return None
@@ -249,7 +244,7 @@ class OwnershipMethods(HookRunner):
         self._ready(is_release=True)
         known = self._known(proposal)
         # A checkpoint that is being written belongs to the owner that is leaving.
-        with holding(self._write_lock(known), seconds_left()):
+        with compat.holding(self._write_lock(known), seconds_left()):
             answer = (self._settle([proposal]))[proposal]
             newer = known.lease.newer_etag(proposal.etag)
             if isinstance(answer, Lost) and newer:

@@ -100,9 +100,9 @@ class ContainerUrl:
 def checked_text(what: str, value: Any) -> str:
     """Return the value if it is a string, and not, for example, an unset environment variable."""
     if not isinstance(value, str):
-        found = "None" if value is None else f"of type {type(value).__name__}"
+        kind = "None" if value is None else f"of type {type(value).__name__}"
         raise ConfigurationError(
-            f"{what} is {found}; expected a string; is the environment variable set?"
+            f"{what} is {kind}; expected a string; is the environment variable set?"
         )
     return value
 
@@ -143,9 +143,9 @@ def check_service(url: str) -> None:
 
     Source: Azure Storage, "Storage account overview", "Storage account endpoints".
     """
-    if found := OTHER_SERVICE.search(url.partition("?")[0]):
+    if match := OTHER_SERVICE.search(url.partition("?")[0]):
         raise ConfigurationError(
-            f"the URL is that of {SERVICES[found[1].lower()]}; expected that of "
+            f"the URL is that of {SERVICES[match[1].lower()]}; expected that of "
             "Blob Storage, https://ACCOUNT.blob.core.windows.net"
         )
 
@@ -180,7 +180,7 @@ def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]
     names = StoreSettings.__annotations__.keys()
     settings = {name: arguments[name] for name in names & arguments.keys()}
     client = {name: value for name, value in arguments.items() if name not in names}
-    refuse_misspelt(client, [*names, *BLOB_SETTINGS], "setting")
+    refuse_misspelt(client, [*names, *BLOB_SETTINGS], "a setting")
     return StoreSettings(**settings), client  # type: ignore[typeddict-item]  # names are its keys
 
 

@@ -241,10 +241,10 @@ def error_code(error: HttpResponseError) -> str:
 
 def expected(error: HttpResponseError) -> Verdict:
     """Return the verdict for an expected failure of a conditional write; raise any other."""
-    found = verdict(error.status_code, error_code(error))
-    if found is Verdict.FAILED:
+    reason = verdict(error.status_code, error_code(error))
+    if reason is Verdict.FAILED:
         raise error
-    return found
+    return reason
 
 
 def may_be_absent(error: HttpResponseError) -> bool:

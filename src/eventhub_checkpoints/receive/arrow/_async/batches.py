@@ -8,7 +8,7 @@ from typing import Any, Self
 import pyarrow as pa
 from azure.eventhub.aio import CheckpointStore
 
-from eventhub_checkpoints._shared._async.client_check import IterationGuard
+from eventhub_checkpoints._shared._async.client_check import ClosingContext, IterationGuard
 from eventhub_checkpoints.aio.registry import open_store
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
 from eventhub_checkpoints.receive.address import Address
@@ -79,7 +79,7 @@ def read_batches(
     return Batches(request, store)
 
 
-class Batches(ArrowExport, IterationGuard):
+class Batches(ArrowExport, IterationGuard, ClosingContext):
     """Batches of a hub, each from one partition; the batches of a partition come in order.
 
     An iterator that several threads, or several tasks of one loop, may share. It can be read once.
@@ -187,12 +187,6 @@ class Batches(ArrowExport, IterationGuard):
             await self._source.close()
         if self._owns_store:
             await self._store.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def _opened(self) -> Source | None:
         """Return the source, planned and opened at the first call; None once it was closed."""

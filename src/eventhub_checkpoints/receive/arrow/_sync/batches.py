@@ -9,7 +9,7 @@ from typing import Any, Self
 import pyarrow as pa
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared._sync.client_check import IterationGuard
+from eventhub_checkpoints._shared._sync.client_check import ClosingContext, IterationGuard
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.arrow import plan
@@ -80,7 +80,7 @@ def read_batches(
     return Batches(request, store)
 
 
-class Batches(ArrowExport, IterationGuard):
+class Batches(ArrowExport, IterationGuard, ClosingContext):
     """Batches of a hub, each from one partition; the batches of a partition come in order.
 
     An iterator that several threads, or several tasks of one loop, may share. It can be read once.
@@ -188,12 +188,6 @@ class Batches(ArrowExport, IterationGuard):
             self._source.close()
         if self._owns_store:
             self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _opened(self) -> Source | None:
         """Return the source, planned and opened at the first call; None once it was closed."""

@@ -100,14 +100,11 @@ class BlobRequests:
                 metadata, **condition, **self.bounds()
             )
         except HttpResponseError as error:
-            found = protocol.expected(error)
-            if (
-                found is Verdict.LOST
-                and protocol.may_be_absent(error)
-                and await self.read(name) is None
-            ):
+            reason = protocol.expected(error)
+            is_unclear = reason is Verdict.LOST and protocol.may_be_absent(error)
+            if is_unclear and await self.read(name) is None:
                 return Verdict.ABSENT
-            return found
+            return reason
         return protocol.new_etag(answer)
 
     async def read(self, name: str) -> BlobProperties | None:
@@ -145,20 +142,20 @@ class BlobRequests:
 
     async def list_below(self, prefix: str) -> list[str]:
         """List one level of the blobs' names: each prefix up to the next `/`."""
-        found = await self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
-        return [one.name for one in found if not isinstance(one, BlobProperties)]
+        items = await self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
+        return [item.name for item in items if not isinstance(item, BlobProperties)]
 
     async def _paged(self, ask: Callable[..., Any]) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         marker: str | None = ""
         while marker is not None:
             pages = ask(**self.bounds()).by_page(marker or None)
             async for page in pages:
-                async for one in page:
-                    found.append(one)
+                async for item in page:
+                    items.append(item)
                 break  # the next page is requested with the time that is left then
             marker = pages.continuation_token or None
-        return found
+        return items
 
     async def close(self) -> None:
         """Close the client, unless it belongs to the parent process."""

@@ -96,10 +96,11 @@ class BlobRequests:
         try:
             answer = self._blob(name).set_blob_metadata(metadata, **condition, **self.bounds())
         except HttpResponseError as error:
-            found = protocol.expected(error)
-            if found is Verdict.LOST and protocol.may_be_absent(error) and self.read(name) is None:
+            reason = protocol.expected(error)
+            is_unclear = reason is Verdict.LOST and protocol.may_be_absent(error)
+            if is_unclear and self.read(name) is None:
                 return Verdict.ABSENT
-            return found
+            return reason
         return protocol.new_etag(answer)
 
     def read(self, name: str) -> BlobProperties | None:
@@ -137,20 +138,20 @@ class BlobRequests:
 
     def list_below(self, prefix: str) -> list[str]:
         """List one level of the blobs' names: each prefix up to the next `/`."""
-        found = self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
-        return [one.name for one in found if not isinstance(one, BlobProperties)]
+        items = self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
+        return [item.name for item in items if not isinstance(item, BlobProperties)]
 
     def _paged(self, ask: Callable[..., Any]) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         marker: str | None = ""
         while marker is not None:
             pages = ask(**self.bounds()).by_page(marker or None)
             for page in pages:
-                for one in page:
-                    found.append(one)
+                for item in page:
+                    items.append(item)
                 break  # the next page is requested with the time that is left then
             marker = pages.continuation_token or None
-        return found
+        return items
 
     def close(self) -> None:
         """Close the client, unless it belongs to the parent process."""
