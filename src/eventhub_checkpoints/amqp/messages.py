@@ -4,7 +4,7 @@ Source: OASIS AMQP 1.0, part 3, section 3.2; for batches, azure-eventhub 5.15.1,
 `_pyamqp/message.py`, `BatchMessage`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -88,24 +88,18 @@ class Message:
 
     def encode(self) -> bytes:
         """Encode the sections that are present, in the order of the specification."""
-        return b"".join(self._sections())
-
-    def _sections(self) -> Iterator[bytes]:
-        if self.header is not None:
-            yield self.header.encode()
-        yield from _annotations(DELIVERY_ANNOTATIONS, self.delivery_annotations)
-        yield from _annotations(MESSAGE_ANNOTATIONS, self.message_annotations)
-        if self.properties is not None:
-            yield self.properties.encode()
-        if self.application_properties is not None:
-            yield section(APPLICATION_PROPERTIES, self.application_properties)
-        for data in self.data:
-            yield section(DATA, data)
-        for items in self.sequence:
-            yield section(SEQUENCE, items)
-        if self.value is not NO_VALUE:
-            yield section(VALUE, self.value)
-        yield from _annotations(FOOTER, self.footer)
+        parts: list[bytes] = []
+        for code, (name, _, _) in _SECTIONS.items():
+            value = getattr(self, name)
+            if isinstance(value, Composite):
+                parts.append(value.encode())
+            elif code in _REPEATED:
+                parts += [section(code, item) for item in value]
+            elif value is not (NO_VALUE if code == VALUE else None):
+                if code in _ANNOTATIONS:
+                    value = {Symbol(key) if type(key) is str else key: value[key] for key in value}
+                parts.append(section(code, value))
+        return b"".join(parts)
 
 
 class Section(NamedTuple):
@@ -120,13 +114,6 @@ class Section(NamedTuple):
 def section(code: int, value: Value) -> bytes:
     """Encode one section."""
     return encode_described(code, encode(value))
-
-
-def _annotations(code: int, pairs: dict[Any, Any] | None) -> Iterator[bytes]:
-    """Yield encoded annotations; their keys become symbols, even if passed as `str`."""
-    if pairs is not None:
-        keyed = {Symbol(key) if type(key) is str else key: pairs[key] for key in pairs}
-        yield section(code, keyed)
 
 
 def sections(buffer: Buffer, offset: int = 0) -> Iterator[Section]:
@@ -162,8 +149,15 @@ def decode_message(buffer: Buffer, offset: int = 0, decoder: Decoder = STRICT) -
     message = Message()
     for part in sections(buffer, offset):
         value, _ = decoder.decode(buffer, part.start)
-        _, add = _SECTIONS[part.code]
-        add(message, value)
+        name, _, kind = _SECTIONS[part.code]
+        if issubclass(kind, Composite):
+            value = kind.from_fields(value)
+        elif kind is not object and type(value) is not kind:
+            raise _wrong_type(name, value, kind)
+        if part.code in _REPEATED:
+            getattr(message, name).append(value)
+        else:
+            setattr(message, name, value)
     return message
 
 
@@ -179,53 +173,33 @@ def split_batch(payload: Buffer) -> list[bytes]:
     Raises:
         CodecError: the payload is not a batch.
     """
-    return [
-        _binary(decode(payload, part.start)[0]) for part in sections(payload) if part.code == DATA
-    ]
+    values = [decode(payload, part.start)[0] for part in sections(payload) if part.code == DATA]
+    for value in values:
+        if not isinstance(value, bytes):
+            raise _wrong_type("data", value, bytes)
+    return values
 
 
-def _binary(value: Value) -> bytes:
-    if not isinstance(value, bytes):
-        raise CodecError(f"a data section holds a {type(value).__name__}, not binary")
-    return value
+def _wrong_type(name: str, value: Value, expected: type) -> CodecError:
+    return CodecError(f"section {name} holds a {type(value).__name__}, not a {expected.__name__}")
 
 
-def _list(value: Value) -> list[Any]:
-    if type(value) is not list:
-        raise CodecError(f"a sequence section holds a {type(value).__name__}, not a list")
-    return value
-
-
-def _pairs(name: str) -> Callable[[Message, Value], None]:
-    def read(message: Message, value: Value) -> None:
-        if not isinstance(value, dict):
-            raise CodecError(f"{name} hold a {type(value).__name__}, not a map")
-        setattr(message, name, value)
-
-    return read
-
-
-_SECTIONS: dict[int, tuple[str, Callable[[Message, Value], None]]] = {
-    HEADER: (
-        "amqp:header:list",
-        lambda message, value: setattr(message, "header", Header.from_fields(value)),
-    ),
-    DELIVERY_ANNOTATIONS: ("amqp:delivery-annotations:map", _pairs("delivery_annotations")),
-    MESSAGE_ANNOTATIONS: ("amqp:message-annotations:map", _pairs("message_annotations")),
-    PROPERTIES: (
-        "amqp:properties:list",
-        lambda message, value: setattr(message, "properties", Properties.from_fields(value)),
-    ),
-    APPLICATION_PROPERTIES: ("amqp:application-properties:map", _pairs("application_properties")),
-    DATA: ("amqp:data:binary", lambda message, value: message.data.append(_binary(value))),
-    SEQUENCE: (
-        "amqp:amqp-sequence:list",
-        lambda message, value: message.sequence.append(_list(value)),
-    ),
-    VALUE: ("amqp:amqp-value:*", lambda message, value: setattr(message, "value", value)),
-    FOOTER: ("amqp:footer:map", _pairs("footer")),
+_SECTIONS: dict[int, tuple[str, str, type]] = {
+    HEADER: ("header", "amqp:header:list", Header),
+    DELIVERY_ANNOTATIONS: ("delivery_annotations", "amqp:delivery-annotations:map", dict),
+    MESSAGE_ANNOTATIONS: ("message_annotations", "amqp:message-annotations:map", dict),
+    PROPERTIES: ("properties", "amqp:properties:list", Properties),
+    APPLICATION_PROPERTIES: ("application_properties", "amqp:application-properties:map", dict),
+    DATA: ("data", "amqp:data:binary", bytes),
+    SEQUENCE: ("sequence", "amqp:amqp-sequence:list", list),
+    VALUE: ("value", "amqp:amqp-value:*", object),
+    FOOTER: ("footer", "amqp:footer:map", dict),
 }
-"""Name of each section's descriptor, and the function that adds its value to a message."""
+"""Field of `Message`, descriptor and type of each section, in the order of the specification."""
+
+_REPEATED = (DATA, SEQUENCE)
+_ANNOTATIONS = (DELIVERY_ANNOTATIONS, MESSAGE_ANNOTATIONS, FOOTER)
+"""Sections whose keys become symbols, even if passed as `str`."""
 
 _CODES: dict[int | str, int] = {code: code for code in _SECTIONS}
-_CODES.update({name: code for code, (name, _) in _SECTIONS.items()})
+_CODES.update({descriptor: code for code, (_, descriptor, _) in _SECTIONS.items()})
