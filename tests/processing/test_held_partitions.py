@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import InvalidRecordError
-from eventhub_checkpoints.processing.held_partitions import HeldPartitions, Key, key_of, keyed
+from eventhub_checkpoints.processing.write_state import HeldPartitions, Key, key_of, keyed
 from eventhub_checkpoints.records import Scope
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$default")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.processing.start_position import Place, StartChoice
+from eventhub_checkpoints.processing.start_position import StartChoice, Stored
 from eventhub_checkpoints.processing.watermark import Position
 
 SAVED = (100, "saved")
@@ -23,13 +23,13 @@ def steering(
     return made
 
 
-def shown(made: StartChoice, saved: Place | None = None) -> Place | None:
+def shown(made: StartChoice, saved: Stored | None = None) -> Stored | None:
     """What partition "0" is shown, where this is stored of it."""
     return made.show({} if saved is None else {"0": saved}).get("0")
 
 
 def claimed_again(
-    made: StartChoice, saved: Place | None, finished: Position | None, now: Any
+    made: StartChoice, saved: Stored | None, finished: Position | None, now: Any
 ) -> Any:
     """What is shown at a second claim: something was saved at the first, and something is now."""
     shown(made, saved)
@@ -52,7 +52,7 @@ def claimed_again(
     ],
 )
 def test_a_saved_position_is_shown_as_the_table_says(
-    save: bool, start: bool, from_saved: bool, expected: Place | None
+    save: bool, start: bool, from_saved: bool, expected: Stored | None
 ) -> None:
     assert shown(steering(save, start, from_saved), SAVED) == expected
 
@@ -98,7 +98,7 @@ def test_a_partition_that_is_open_may_be_listed_with_others() -> None:
     ],
 )
 def test_what_was_hidden_at_first_stays_hidden_until_it_is_written_anew(
-    finished: Position | None, now: Place | None, expected: Place | None
+    finished: Position | None, now: Stored | None, expected: Stored | None
 ) -> None:
     assert claimed_again(steering(from_saved=False), SAVED, finished, now) == expected
 
@@ -114,7 +114,7 @@ def test_what_was_hidden_at_first_stays_hidden_until_it_is_written_anew(
 )
 @pytest.mark.parametrize("from_saved", [False, True])
 def test_where_nothing_was_saved_at_first_whatever_is_saved_since_comes_before_what_was_finished(
-    from_saved: bool, finished: Position | None, now: Place | None, expected: Place | None
+    from_saved: bool, finished: Position | None, now: Stored | None, expected: Stored | None
 ) -> None:
     assert claimed_again(steering(from_saved=from_saved), None, finished, now) == expected
 
@@ -134,10 +134,10 @@ def test_where_nothing_was_saved_at_first_whatever_is_saved_since_comes_before_w
 )
 def test_who_does_not_save_goes_on_from_memory(
     from_saved: bool,
-    saved: Place | None,
+    saved: Stored | None,
     finished: Position | None,
-    now: Place | None,
-    expected: Place | None,
+    now: Stored | None,
+    expected: Stored | None,
 ) -> None:
     made = steering(save=False, from_saved=from_saved)
     assert claimed_again(made, saved, finished, now) == expected

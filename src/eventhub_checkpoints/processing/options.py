@@ -21,7 +21,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.processing.policy import Policy, every
 
 
-def require_maker(processor: object) -> None:
+def require_factory(processor: object) -> None:
     """Refuse a processor factory that cannot be called, or a class without `process_events`.
 
     Raises:
@@ -35,7 +35,7 @@ def require_maker(processor: object) -> None:
     require_call("processor", "a partition context and a manager", processor, context, checkpoints)
 
 
-def require_call(name: str, given: str, called: Any, *args: object, **kwargs: object) -> None:
+def require_call(name: str, arguments: str, function: Any, *args: object, **kwargs: object) -> None:
     """Refuse a callable that cannot be called with these arguments.
 
     A callable whose signature Python does not know is accepted.
@@ -44,9 +44,9 @@ def require_call(name: str, given: str, called: Any, *args: object, **kwargs: ob
         ConfigurationError: it cannot be called with them.
     """
     try:
-        signature(called).bind(*args, **kwargs)
+        signature(function).bind(*args, **kwargs)
     except TypeError as error:
-        raise ConfigurationError(f"{name} cannot be called with {given}: {error}") from None
+        raise ConfigurationError(f"{name} cannot be called with {arguments}: {error}") from None
     except ValueError:
         return
 
@@ -61,36 +61,6 @@ def require_handler(processor: object) -> None:
     require("processor", processor, holds, "one that has process_events")
 
 
-def require_ready(wrapping: str | None) -> None:
-    """Refuse an option that has no effect on an already constructed client.
-
-    Raises:
-        ConfigurationError: there is such an option.
-    """
-    if wrapping is not None:
-        raise ConfigurationError(
-            f"client is ready, and {wrapping} needs one that is made with the processor's own "
-            "store: pass a callable, such as functools.partial("
-            "EventHubConsumerClient.from_connection_string, ...)"
-        )
-
-
-def require_same_store(found: object, store: object) -> None:
-    """Refuse an already constructed client that does not share the processor's store.
-
-    Args:
-        found: the client's checkpoint store; None: it has none.
-        store: the processor's store.
-
-    Raises:
-        ConfigurationError: they are not the same object.
-    """
-    if found is None:
-        raise other_store("no checkpoint_store")
-    if found is not store:
-        raise other_store()
-
-
 def other_store(has: str = "another checkpoint_store than the processor") -> ConfigurationError:
     """Return the error for an already constructed client with a different store."""
     return ConfigurationError(
@@ -100,17 +70,7 @@ def other_store(has: str = "another checkpoint_store than the processor") -> Con
     )
 
 
-def require_made(client: object, kind: type) -> None:
-    """Refuse the result of a client factory that is not a client.
-
-    Raises:
-        ConfigurationError: it is not a client.
-    """
-    if not isinstance(client, kind):
-        raise no_client("client returned one", client, kind)
-
-
-def no_client(what: str, client: object, kind: type) -> ConfigurationError:
+def not_a_client(what: str, client: object, kind: type) -> ConfigurationError:
     """Return the error that names what was expected instead of a client."""
     return ConfigurationError(
         # The value itself is not shown: a connection string is a secret.
@@ -162,14 +122,19 @@ class Options:
         """Return the policy for positions that the processor does not save itself."""
         return self.policy if self.save and self.policy is not None else NEVER
 
-    @property
-    def needs_wrapping(self) -> str | None:
-        """Return the option that an already constructed client cannot follow, or None."""
-        if not self.from_saved:
-            return "from_saved=False"
-        if self.on_invalid_checkpoint == "restart":
-            return "on_invalid_checkpoint='restart'"
-        return None
+    def check_ready_client(self) -> None:
+        """Refuse an option that has no effect on an already constructed client.
+
+        Raises:
+            ConfigurationError: there is such an option.
+        """
+        option = "from_saved=False" if not self.from_saved else "on_invalid_checkpoint='restart'"
+        if not self.from_saved or self.on_invalid_checkpoint == "restart":
+            raise ConfigurationError(
+                f"client is ready, and {option} needs one that is made with the processor's own "
+                "store: pass a callable, such as functools.partial("
+                "EventHubConsumerClient.from_connection_string, ...)"
+            )
 
     def start_of(self, partition_id: str) -> Any:
         """Return the start position set for a partition, by mapping or value, or None."""
