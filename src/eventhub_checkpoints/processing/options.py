@@ -22,11 +22,7 @@ from eventhub_checkpoints.processing.policy import Policy, every
 
 
 def require_factory(processor: object) -> None:
-    """Refuse a processor factory that cannot be called, or a class without `process_events`.
-
-    Raises:
-        ConfigurationError: the factory is invalid.
-    """
+    """Refuse a processor factory that cannot be called, or a class without `process_events`."""
     expected = "a class with process_events, or a callable that returns an object with it"
     require("processor", processor, callable(processor), expected)
     if isinstance(processor, type):
@@ -36,27 +32,17 @@ def require_factory(processor: object) -> None:
 
 
 def require_call(name: str, arguments: str, function: Any, *args: object, **kwargs: object) -> None:
-    """Refuse a callable that cannot be called with these arguments.
-
-    A callable whose signature Python does not know is accepted.
-
-    Raises:
-        ConfigurationError: it cannot be called with them.
-    """
+    """Refuse a callable that cannot be called with these arguments."""
     try:
         signature(function).bind(*args, **kwargs)
     except TypeError as error:
         raise ConfigurationError(f"{name} cannot be called with {arguments}: {error}") from None
-    except ValueError:
+    except ValueError:  # Python does not know the signature
         return
 
 
 def require_handler(processor: object) -> None:
-    """Refuse a processor, or a class of processors, without `process_events`.
-
-    Raises:
-        ConfigurationError: the method is missing.
-    """
+    """Refuse a processor, or a class of processors, without `process_events`."""
     holds = callable(getattr(processor, "process_events", None))
     require("processor", processor, holds, "one that has process_events")
 
@@ -123,11 +109,7 @@ class Options:
         return self.policy if self.save and self.policy is not None else NEVER
 
     def check_ready_client(self) -> None:
-        """Refuse an option that has no effect on an already constructed client.
-
-        Raises:
-            ConfigurationError: there is such an option.
-        """
+        """Refuse an option that has no effect on an already constructed client."""
         option = "from_saved=False" if not self.from_saved else "on_invalid_checkpoint='restart'"
         if not self.from_saved or self.on_invalid_checkpoint == "restart":
             raise ConfigurationError(
@@ -143,11 +125,7 @@ class Options:
         return self.starting_position
 
     def check_partitions(self, partition_ids: list[str]) -> None:
-        """Refuse a start position for a partition that the hub does not have.
-
-        Raises:
-            ConfigurationError: there is such a start position.
-        """
+        """Refuse a start position for a partition that the hub does not have."""
         if not isinstance(self.starting_position, Mapping):
             return
         for partition_id in self.starting_position:
@@ -159,11 +137,7 @@ class Options:
 
 
 def require_start(name: str, value: object) -> None:
-    """Refuse a value that is not a start position.
-
-    Raises:
-        ConfigurationError: it is not one.
-    """
+    """Refuse a value that is not a start position."""
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
     # The hub would take any other string for an offset, and refuse it each time.
     is_position = is_position and not (isinstance(value, str) and is_no_offset(value))
@@ -189,11 +163,6 @@ def is_no_offset(text: str) -> bool:
     return not text.isdigit()
 
 
-def is_level(value: object) -> bool:
-    """Return whether a value is an integer, 0 or greater."""
-    return isinstance(value, int) and is_number(value) and value >= 0
-
-
 COUNT = is_count, "a whole number, 1 or more"
 FLAG = (lambda value: isinstance(value, bool)), "True or False"
 SECONDS = is_seconds, "seconds above 0"
@@ -205,12 +174,9 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "None, or a policy such as every(seconds=5)",
     ),
     "max_batch_size": COUNT,
-    "max_wait_time": (
-        lambda value: value is None or is_seconds(value),
-        "None, or seconds above 0",
-    ),
+    "max_wait_time": (lambda value: value is None or is_seconds(value), "None, or seconds above 0"),
     "owner_level": (
-        lambda value: value is None or is_level(value),
+        lambda value: value is None or (isinstance(value, int) and is_number(value) and value >= 0),
         "None, or a whole number, 0 or more",
     ),
     "prefetch": COUNT,
@@ -220,15 +186,9 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: callable(value) or value in ("stop", "skip"),
         "'stop', 'skip' or a callable",
     ),
-    "on_invalid_checkpoint": (
-        lambda value: value in ("raise", "restart"),
-        "'raise' or 'restart'",
-    ),
+    "on_invalid_checkpoint": (lambda value: value in ("raise", "restart"), "'raise' or 'restart'"),
     "on_error": (is_callback, "None, or a plain function"),
-    "drain_timeout": (
-        lambda value: value == 0 or is_seconds(value),
-        "seconds, 0 or more",
-    ),
+    "drain_timeout": (lambda value: value == 0 or is_seconds(value), "seconds, 0 or more"),
     "write_timeout": SECONDS,
     "unhealthy_after": SECONDS,
 }

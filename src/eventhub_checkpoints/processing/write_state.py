@@ -80,10 +80,7 @@ class WriteState:
     def due(self, count: int, position: Position | None, now: float) -> Due | None:
         """Start the write that the policy asks for; None: nothing is to be written now.
 
-        Args:
-            count: events finished, in order, since the session began.
-            position: of the last of them.
-            now: see the class.
+        `position` is that of the last of the `count` events finished since the session began.
         """
         if self._writing is not None or now < self.retry_at:
             return None
@@ -104,11 +101,9 @@ class WriteState:
         return self._begin(Due(count, position), now)
 
     def instead(self, due: Due, now: float) -> Due | None:
-        """Start a write that was requested; None: another is in progress.
+        """Start a write of any position, in place of all that its count stands for.
 
-        Args:
-            due: any position, stored in place of all that its count stands for.
-            now: see the class.
+        Return None if another write is in progress.
         """
         return None if self._writing is not None else self._begin(due, now)
 
@@ -121,10 +116,9 @@ class WriteState:
         return due
 
     def late_at(self, limit: float) -> float:
-        """Return when the current write times out; infinity if there is none or it has already.
+        """Return when the current write, which may take `limit` seconds, times out.
 
-        Args:
-            limit: seconds that a write may take.
+        Infinity if there is none, or it has already.
         """
         is_waiting = self._writing is not None and not self._is_late
         return self._began_at + limit if is_waiting else math.inf
@@ -178,7 +172,7 @@ class WriteState:
         Args:
             now: see the class.
             chance: from 0 to 1, so that many clients do not retry in step.
-            for_good: whether callers that wait for it need not wait for a retry.
+            for_good: whether a retry would not help, so that no caller waits for it.
         """
         self._writing, self.is_refused_for_good = None, for_good
         self.tally.failed += not self._is_late

@@ -107,12 +107,12 @@ def test_an_event_that_is_on_its_way_is_not_missed(
     run = runs.start(store, runs.maker(consumer_group="audit"))
     asked: list[str] = []
 
-    def once(vetting: Any, partition_id: str) -> bool:
+    def once(validator: Any, partition_id: str) -> bool:
         asked.append(partition_id)
         return len(asked) == 1
 
-    async def aio_once(vetting: Any, partition_id: str) -> bool:
-        return once(vetting, partition_id)
+    async def aio_once(validator: Any, partition_id: str) -> bool:
+        return once(validator, partition_id)
 
     monkeypatch.setattr(start_position_store.PositionValidator, "has_events", once)
     monkeypatch.setattr(aio_start_position.PositionValidator, "has_events", aio_once)

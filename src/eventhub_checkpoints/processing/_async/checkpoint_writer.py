@@ -170,11 +170,7 @@ class SessionProgress(Generic[F]):
 class CheckpointWriter:
     """Writes the due positions of many partitions, and never raises.
 
-    Args:
-        store: the checkpoint store.
-        write_timeout: seconds that one write may take.
-        on_error: called with the partition id and the error.
-        unhealthy_after: seconds for which the writes of a partition may fail.
+    The arguments are documented in `Checkpointer`.
 
     Attributes:
         goes_forward_only: whether the store refuses to go back.

@@ -51,7 +51,7 @@ class ClientCallbacks:
     Args:
         make: creates the processor of a session.
         store: the store of the processor.
-        options: see `EventProcessor`.
+        options: of the processor.
         over: called when there is a reason to stop.
 
     Attributes:

@@ -139,14 +139,9 @@ class WriteBuffer(CheckpointWriter):
     async def write_now(
         self, session: BufferedSession, position: Position, kwargs: Mapping[str, Any]
     ) -> None:
-        """Write a position at once; raise what the store raises.
+        """Write any position at once, with arguments of the store; raise what the store raises.
 
         It stands for everything requested so far. If the write fails, that remains unsaved.
-
-        Args:
-            session: the session.
-            position: any position; it may be below others.
-            kwargs: further arguments of the store.
 
         Raises:
             StoreUnavailableError: another write did not end within `write_timeout`.

@@ -66,11 +66,6 @@ class PositionValidator:
     Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`: a link that is not
     ready yet ends the loop that counts the attempts.
 
-    Args:
-        choice: where partitions start.
-        start_of: returns the start position configured for a partition, or None.
-        partitions: the open partitions.
-
     Attributes:
         client: the client whose hub is queried.
         goes_by_offset: whether the client resumes from the stored offset even if the number is
@@ -168,11 +163,6 @@ class PositionValidator:
 class StartPositionStore(CheckpointStore):
     """Shows a client only the saved positions at which it is to start.
 
-    Args:
-        store: the store of the processor.
-        options: options of the processor.
-        partitions: the open partitions.
-
     Attributes:
         choice: decides which positions are shown.
         validator: validates each position before it is used.
@@ -188,8 +178,7 @@ class StartPositionStore(CheckpointStore):
         self._options = options
         self._partitions = partitions
         self._starts: dict[str, Any] = {}
-        has_start = lambda partition_id: self.start_of(partition_id) is not None  # noqa: E731
-        self.choice = StartChoice(options.save, has_start, options.from_saved)
+        self.choice = StartChoice(options.save, self._has_start, options.from_saved)
         self.validator = PositionValidator(self.choice, self.start_of, partitions)
         self.is_stopping = False
         self.open_partitions: set[str] = set()
@@ -203,6 +192,9 @@ class StartPositionStore(CheckpointStore):
     def start_of(self, partition_id: str) -> Any:
         """Return the configured start position of a partition; None: the beginning."""
         return self._starts.get(partition_id, self._options.start_of(partition_id))
+
+    def _has_start(self, partition_id: str) -> bool:
+        return self.start_of(partition_id) is not None
 
     async def starting_position(self, client: Any) -> Any:
         """Return the `starting_position` argument for the client.

@@ -280,14 +280,10 @@ class PartitionSessions:
         return before
 
     def drained_by(self, session: PartitionSession, seconds: float) -> float:
-        """Return until when the events of a session may finish whose client stops.
+        """Return until when the events of a session, whose client stops, may finish.
 
         A sync client closes its partitions one after another, so they share one deadline: it starts
         now for the other partitions too, unless more of their events are started.
-
-        Args:
-            session: of any of these partitions.
-            seconds: that started events have to finish.
         """
         for each in self._of_same_client(session):
             each.draining_since()
