@@ -29,7 +29,7 @@ class Bare:
             list(address.contact_points), execution_profiles={EXEC_PROFILE_DEFAULT: profile}
         )
         self.session = self._cluster.connect()
-        texts = Statements.of(address.keyspace or DEFAULT_KEYSPACE)
+        texts = Statements(address.keyspace or DEFAULT_KEYSPACE)
         prepare = self.session.prepare
         self.create, self.renew = prepare(texts.claim_new), prepare(texts.claim_over)
         self.replace = prepare(texts.replace_checkpoint)

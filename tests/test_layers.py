@@ -302,6 +302,7 @@ def test_what_needs_no_extra_works_without_any(name: str) -> None:
         *(("receive.batches", "arrow"), ("arrow", "arrow"), ("aio.arrow", "arrow")),
         ("receive.kafka.address", "kafka"),
         *(("redis", "redis"), ("aio.redis", "redis")),
+        *(("cassandra", "cassandra"), ("aio.cassandra", "cassandra")),
     ],
 )
 def test_a_missing_driver_is_one_sentence_that_names_the_extra(module: str, extra: str) -> None:

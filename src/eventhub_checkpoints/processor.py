@@ -4,11 +4,8 @@
 client's public API, and works with every store.
 """
 
-from eventhub_checkpoints.processing._sync.checkpoint_manager import (
-    Apart,
-    CheckpointManager,
-    PartitionProcessor,
-)
+from eventhub_checkpoints.processing._sync.dispatcher import CheckpointManager, PartitionProcessor
+from eventhub_checkpoints.processing._sync.in_flight_event import Apart
 from eventhub_checkpoints.processing._sync.processor import EventProcessor
 
 __all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]

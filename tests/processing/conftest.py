@@ -193,6 +193,7 @@ class AioConsumer(Consumer):
     ) -> None:
         super().__init__(checkpointer, finishes)
         self._loop = loop
+        self._closing: set[asyncio.Task[Any]] = set()
         loop.finished(self._start(arguments))
 
     async def _start(self, arguments: dict[str, Any]) -> None:
@@ -212,6 +213,9 @@ class AioConsumer(Consumer):
         self.opened.append(context)
 
     async def _close(self, context: Any, reason: Any) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._closing.add(task)
         await self.checkpointer.on_close(context, reason)
         self.closed.append((context.partition_id, reason.name))
 
@@ -229,6 +233,10 @@ class AioConsumer(Consumer):
         self._task.cancel()  # or it would go on until its load balancing has slept
         with suppress(asyncio.CancelledError):
             await self._task
+        # In azure-eventhub 5.15.1, `receive` stops the client a second time when its load balancing
+        # wakes, and then forgets the tasks that still close a partition: `close` returns too soon.
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=DEADLINE)
 
 
 class Stage:

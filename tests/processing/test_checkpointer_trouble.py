@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import CheckpointStoreError, Policy, every
-from eventhub_checkpoints.processing._async import session as aio_claim
-from eventhub_checkpoints.processing._sync import session as _claim
-from eventhub_checkpoints.processing.policy import Due, Plan
+from eventhub_checkpoints.processing._async import session as aio_session
+from eventhub_checkpoints.processing._sync import session
+from eventhub_checkpoints.processing.policy import Due, SaveSchedule
 
 Wait = Callable[..., Any]
 AWAY = ConnectionError("the storage is away")
@@ -143,7 +143,7 @@ def test_never_more_than_max_unsaved_events_are_unsaved_while_the_store_is_away(
 def test_who_waits_for_room_says_so(
     stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (_claim, aio_claim):
+    for module in (session, aio_session):
         monkeypatch.setattr(module, "PATIENCE", 0.1)
     store = stage.store()
     checkpointer = stage.checkpointer(store, max_pending=2)
@@ -175,7 +175,7 @@ def test_where_all_wait_for_an_event_that_was_given_up_the_partition_is_opened_a
     wait(lambda: store.saved["0"][-1:] == [5])
 
 
-class Broken(Plan):
+class Broken(SaveSchedule):
     """A policy of a user's that raises."""
 
     wake_count, wake_time = 1, 0.0
@@ -197,7 +197,7 @@ class Breaks(Policy):
     def __init__(self) -> None:
         self.is_broken, self.reached = True, 0
 
-    def begin(self, now: float) -> Plan:
+    def begin(self, now: float) -> SaveSchedule:
         return Broken(self)
 
 

@@ -7,7 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row, Ticket, Watermark
+from eventhub_checkpoints.processing.watermark import (
+    Deliveries,
+    InFlightEvent,
+    Position,
+    Row,
+    Watermark,
+)
 
 
 def at(number: int) -> Position:
@@ -22,7 +28,7 @@ class Model:
         self.deliveries = Deliveries(self.watermark)
         self.given: list[list[Any]] = []
         self.last: list[int] = []
-        self.apart: list[tuple[Ticket, list[Any]]] = []
+        self.apart: list[tuple[InFlightEvent, list[Any]]] = []
         self.reached = -1
 
     def begin(self, numbers: list[int]) -> None:

@@ -76,7 +76,7 @@ def test_the_figures_are_those_of_stats(
 def test_a_checkpointer_is_not_kept_for_its_figures(reader: InMemoryMetricReader) -> None:
     store = MemoryCheckpointStore()
     checkpointer = Checkpointer(store)
-    saver = weakref.ref(checkpointer._claims.saver)
+    saver = weakref.ref(checkpointer._sessions.writer)
     read(reader)
     del checkpointer
     gc.collect()

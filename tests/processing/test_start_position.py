@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.processing.start_position import Place, StartChoice
+from eventhub_checkpoints.processing.start_position import StartChoice, Stored
 from eventhub_checkpoints.processing.watermark import Position
 
 SAVED = (100, "saved")
@@ -13,7 +13,7 @@ LATER = (150, "another owner's")
 DONE = Position(30, "done")
 
 
-def steering(
+def choice(
     save: bool = True, start: bool = False, from_saved: bool = True, opened: bool = False
 ) -> StartChoice:
     made = StartChoice(save, lambda partition_id: start, from_saved)
@@ -23,13 +23,13 @@ def steering(
     return made
 
 
-def shown(made: StartChoice, saved: Place | None = None) -> Place | None:
+def shown(made: StartChoice, saved: Stored | None = None) -> Stored | None:
     """What partition "0" is shown, where this is stored of it."""
     return made.show({} if saved is None else {"0": saved}).get("0")
 
 
 def claimed_again(
-    made: StartChoice, saved: Place | None, finished: Position | None, now: Any
+    made: StartChoice, saved: Stored | None, finished: Position | None, now: Any
 ) -> Any:
     """What is shown at a second claim: something was saved at the first, and something is now."""
     shown(made, saved)
@@ -52,9 +52,9 @@ def claimed_again(
     ],
 )
 def test_a_saved_position_is_shown_as_the_table_says(
-    save: bool, start: bool, from_saved: bool, expected: Place | None
+    save: bool, start: bool, from_saved: bool, expected: Stored | None
 ) -> None:
-    assert shown(steering(save, start, from_saved), SAVED) == expected
+    assert shown(choice(save, start, from_saved), SAVED) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_saved_position_is_shown_as_the_table_says(
 def test_where_nothing_is_saved_the_client_begins_at_its_start(
     save: bool, start: bool, from_saved: bool
 ) -> None:
-    assert shown(steering(save, start, from_saved)) is None
+    assert shown(choice(save, start, from_saved)) is None
 
 
 def test_a_start_position_is_asked_for_by_partition() -> None:
@@ -72,12 +72,12 @@ def test_a_start_position_is_asked_for_by_partition() -> None:
 
 
 def test_listing_again_before_a_partition_is_opened_changes_nothing() -> None:
-    made = steering(from_saved=False)
+    made = choice(from_saved=False)
     assert [shown(made, SAVED), shown(made, LATER), shown(made, LATER)] == [None] * 3
 
 
 def test_a_partition_that_is_open_may_be_listed_with_others() -> None:
-    made = steering(from_saved=False)
+    made = choice(from_saved=False)
     shown(made, SAVED)
     made.opened("0")
     assert made.show({"0": SAVED, "1": SAVED}) == {}
@@ -98,9 +98,9 @@ def test_a_partition_that_is_open_may_be_listed_with_others() -> None:
     ],
 )
 def test_what_was_hidden_at_first_stays_hidden_until_it_is_written_anew(
-    finished: Position | None, now: Place | None, expected: Place | None
+    finished: Position | None, now: Stored | None, expected: Stored | None
 ) -> None:
-    assert claimed_again(steering(from_saved=False), SAVED, finished, now) == expected
+    assert claimed_again(choice(from_saved=False), SAVED, finished, now) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_what_was_hidden_at_first_stays_hidden_until_it_is_written_anew(
 )
 @pytest.mark.parametrize("from_saved", [False, True])
 def test_where_nothing_was_saved_at_first_whatever_is_saved_since_comes_before_what_was_finished(
-    from_saved: bool, finished: Position | None, now: Place | None, expected: Place | None
+    from_saved: bool, finished: Position | None, now: Stored | None, expected: Stored | None
 ) -> None:
-    assert claimed_again(steering(from_saved=from_saved), None, finished, now) == expected
+    assert claimed_again(choice(from_saved=from_saved), None, finished, now) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,17 +134,17 @@ def test_where_nothing_was_saved_at_first_whatever_is_saved_since_comes_before_w
 )
 def test_who_does_not_save_goes_on_from_memory(
     from_saved: bool,
-    saved: Place | None,
+    saved: Stored | None,
     finished: Position | None,
-    now: Place | None,
-    expected: Place | None,
+    now: Stored | None,
+    expected: Stored | None,
 ) -> None:
-    made = steering(save=False, from_saved=from_saved)
+    made = choice(save=False, from_saved=from_saved)
     assert claimed_again(made, saved, finished, now) == expected
 
 
 def test_a_claim_in_which_nothing_was_finished_forgets_nothing() -> None:
-    made = steering(opened=True)
+    made = choice(opened=True)
     made.closed("0", DONE)
     made.opened("0")
     made.closed("0", None)
@@ -152,7 +152,7 @@ def test_a_claim_in_which_nothing_was_finished_forgets_nothing() -> None:
 
 
 def test_after_a_refusal_the_start_is_tried_whatever_is_saved() -> None:
-    made = steering()
+    made = choice()
     shown(made, SAVED)
     made.opened("0")
     made.refuse("0")
@@ -163,7 +163,7 @@ def test_after_a_refusal_the_start_is_tried_whatever_is_saved() -> None:
 
 
 def test_after_a_refusal_nothing_of_the_old_hub_comes_back() -> None:
-    made = steering(opened=True)
+    made = choice(opened=True)
     made.closed("0", Position(80, "earlier"))
     made.opened("0")
     made.refuse("0")
@@ -175,7 +175,7 @@ def test_after_a_refusal_nothing_of_the_old_hub_comes_back() -> None:
 
 
 def test_after_a_restart_what_is_saved_since_is_shown() -> None:
-    made = steering()
+    made = choice()
     shown(made, SAVED)
     made.opened("0")
     made.refuse("0")
@@ -188,7 +188,7 @@ def test_after_a_restart_what_is_saved_since_is_shown() -> None:
 
 
 def test_it_is_known_who_was_opened_at_the_start() -> None:
-    made = steering()
+    made = choice()
     made.opened("0")
     assert made.at_start == set(), "the client has not asked for positions"
     made.show({"1": SAVED})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.processing.watermark import Position, Ticket, Watermark
+from eventhub_checkpoints.processing.watermark import InFlightEvent, Position, Watermark
 
 
 def at(sequence_number: int) -> Position:
@@ -46,7 +46,7 @@ stories = st.lists(st.one_of(arrivals, endings), max_size=60)
 @given(stories)
 def test_it_is_what_a_look_at_all_events_gives(story: Sequence[tuple[str, int]]) -> None:
     watermark, oracle = Watermark(), Oracle()
-    tickets: list[Ticket] = []
+    tickets: list[InFlightEvent] = []
     for what, number in story:
         if what == "track":
             tickets.append(watermark.track(at(number)))
@@ -67,8 +67,8 @@ def test_it_never_goes_back_and_never_passes_an_unfinished_event(
     story: Sequence[tuple[str, int]],
 ) -> None:
     watermark, reached, newest = Watermark(), -1, -1
-    tickets: list[Ticket] = []
-    new: list[tuple[int, Ticket]] = []
+    tickets: list[InFlightEvent] = []
+    new: list[tuple[int, InFlightEvent]] = []
     for what, number in story:
         if what == "track":
             tickets.append(watermark.track(at(number)))

@@ -27,10 +27,9 @@ from eventhub_checkpoints.aio.redis import RedisCheckpointStore as AioRedisCheck
 from eventhub_checkpoints.aio.sql import SqlCheckpointStore as AioSqlCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cassandra import CassandraCheckpointStore
-from eventhub_checkpoints.processing._async.checkpoint_manager import Apart as AioApart
+from eventhub_checkpoints.processing._async.in_flight_event import Apart as AioApart
 from eventhub_checkpoints.processing._async.in_flight_event import Ticket as AioTicket
-from eventhub_checkpoints.processing._sync.checkpoint_manager import Apart
-from eventhub_checkpoints.processing._sync.in_flight_event import Ticket
+from eventhub_checkpoints.processing._sync.in_flight_event import Apart, Ticket
 from eventhub_checkpoints.redis import RedisCheckpointStore
 from eventhub_checkpoints.sql import SqlCheckpointStore
 

@@ -4,11 +4,8 @@
 client's public API, and works with every store.
 """
 
-from eventhub_checkpoints.processing._async.checkpoint_manager import (
-    Apart,
-    CheckpointManager,
-    PartitionProcessor,
-)
+from eventhub_checkpoints.processing._async.dispatcher import CheckpointManager, PartitionProcessor
+from eventhub_checkpoints.processing._async.in_flight_event import Apart
 from eventhub_checkpoints.processing._async.processor import EventProcessor
 
 __all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]

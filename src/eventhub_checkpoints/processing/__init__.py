@@ -2,9 +2,9 @@
 
 Decisions, without I/O:
 
-- `watermark`: the position up to which all events are finished.
-- `policy`: when to save. `write_state`: what is saved, what is being written, when to write again.
-- `held_partitions`: which partitions a client holds.
+- `watermark`: events in flight, and the position up to which all of them are finished.
+- `policy`: when to save. `write_state`: what is saved, what is being written, when to write again,
+  and which partitions a client holds.
 - `start_position`: where a partition starts, and positions that the hub does not have.
 - `options`: the options of an EventProcessor. `statistics`: what `stats()` returns.
 
@@ -14,8 +14,7 @@ In `_async` (edited) and `_sync` (derived):
 - `session`: the time for which a client holds a partition. `in_flight_event`: an event that is
   being processed.
 - `checkpoint_writer`: writes in the background what is due.
-- `dispatcher`: calls the user's processor. `checkpoint_manager`: its events until they are
-  finished, and what it may save itself.
+- `dispatcher`: calls the user's processor, and tracks the events that it was called with.
 - `client_callbacks`: what an EventProcessor passes to its client. `receive_loop`: running that
   client, and its handlers to their end.
 - `start_position_store`: the store that decides where the client starts.

@@ -21,12 +21,8 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.processing.policy import Policy, every
 
 
-def require_maker(processor: object) -> None:
-    """Refuse a processor factory that cannot be called, or a class without `process_events`.
-
-    Raises:
-        ConfigurationError: the factory is invalid.
-    """
+def require_factory(processor: object) -> None:
+    """Refuse a processor factory that cannot be called, or a class without `process_events`."""
     expected = "a class with process_events, or a callable that returns an object with it"
     require("processor", processor, callable(processor), expected)
     if isinstance(processor, type):
@@ -35,60 +31,20 @@ def require_maker(processor: object) -> None:
     require_call("processor", "a partition context and a manager", processor, context, checkpoints)
 
 
-def require_call(name: str, given: str, called: Any, *args: object, **kwargs: object) -> None:
-    """Refuse a callable that cannot be called with these arguments.
-
-    A callable whose signature Python does not know is accepted.
-
-    Raises:
-        ConfigurationError: it cannot be called with them.
-    """
+def require_call(name: str, arguments: str, function: Any, *args: object, **kwargs: object) -> None:
+    """Refuse a callable that cannot be called with these arguments."""
     try:
-        signature(called).bind(*args, **kwargs)
+        signature(function).bind(*args, **kwargs)
     except TypeError as error:
-        raise ConfigurationError(f"{name} cannot be called with {given}: {error}") from None
-    except ValueError:
+        raise ConfigurationError(f"{name} cannot be called with {arguments}: {error}") from None
+    except ValueError:  # Python does not know the signature
         return
 
 
 def require_handler(processor: object) -> None:
-    """Refuse a processor, or a class of processors, without `process_events`.
-
-    Raises:
-        ConfigurationError: the method is missing.
-    """
+    """Refuse a processor, or a class of processors, without `process_events`."""
     holds = callable(getattr(processor, "process_events", None))
     require("processor", processor, holds, "one that has process_events")
-
-
-def require_ready(wrapping: str | None) -> None:
-    """Refuse an option that has no effect on an already constructed client.
-
-    Raises:
-        ConfigurationError: there is such an option.
-    """
-    if wrapping is not None:
-        raise ConfigurationError(
-            f"client is ready, and {wrapping} needs one that is made with the processor's own "
-            "store: pass a callable, such as functools.partial("
-            "EventHubConsumerClient.from_connection_string, ...)"
-        )
-
-
-def require_same_store(found: object, store: object) -> None:
-    """Refuse an already constructed client that does not share the processor's store.
-
-    Args:
-        found: the client's checkpoint store; None: it has none.
-        store: the processor's store.
-
-    Raises:
-        ConfigurationError: they are not the same object.
-    """
-    if found is None:
-        raise other_store("no checkpoint_store")
-    if found is not store:
-        raise other_store()
 
 
 def other_store(has: str = "another checkpoint_store than the processor") -> ConfigurationError:
@@ -100,17 +56,7 @@ def other_store(has: str = "another checkpoint_store than the processor") -> Con
     )
 
 
-def require_made(client: object, kind: type) -> None:
-    """Refuse the result of a client factory that is not a client.
-
-    Raises:
-        ConfigurationError: it is not a client.
-    """
-    if not isinstance(client, kind):
-        raise no_client("client returned one", client, kind)
-
-
-def no_client(what: str, client: object, kind: type) -> ConfigurationError:
+def not_a_client(what: str, client: object, kind: type) -> ConfigurationError:
     """Return the error that names what was expected instead of a client."""
     return ConfigurationError(
         # The value itself is not shown: a connection string is a secret.
@@ -162,14 +108,15 @@ class Options:
         """Return the policy for positions that the processor does not save itself."""
         return self.policy if self.save and self.policy is not None else NEVER
 
-    @property
-    def needs_wrapping(self) -> str | None:
-        """Return the option that an already constructed client cannot follow, or None."""
-        if not self.from_saved:
-            return "from_saved=False"
-        if self.on_invalid_checkpoint == "restart":
-            return "on_invalid_checkpoint='restart'"
-        return None
+    def check_ready_client(self) -> None:
+        """Refuse an option that has no effect on an already constructed client."""
+        option = "from_saved=False" if not self.from_saved else "on_invalid_checkpoint='restart'"
+        if not self.from_saved or self.on_invalid_checkpoint == "restart":
+            raise ConfigurationError(
+                f"client is ready, and {option} needs one that is made with the processor's own "
+                "store: pass a callable, such as functools.partial("
+                "EventHubConsumerClient.from_connection_string, ...)"
+            )
 
     def start_of(self, partition_id: str) -> Any:
         """Return the start position set for a partition, by mapping or value, or None."""
@@ -178,11 +125,7 @@ class Options:
         return self.starting_position
 
     def check_partitions(self, partition_ids: list[str]) -> None:
-        """Refuse a start position for a partition that the hub does not have.
-
-        Raises:
-            ConfigurationError: there is such a start position.
-        """
+        """Refuse a start position for a partition that the hub does not have."""
         if not isinstance(self.starting_position, Mapping):
             return
         for partition_id in self.starting_position:
@@ -194,11 +137,7 @@ class Options:
 
 
 def require_start(name: str, value: object) -> None:
-    """Refuse a value that is not a start position.
-
-    Raises:
-        ConfigurationError: it is not one.
-    """
+    """Refuse a value that is not a start position."""
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
     # The hub would take any other string for an offset, and refuse it each time.
     is_position = is_position and not (isinstance(value, str) and is_no_offset(value))
@@ -224,11 +163,6 @@ def is_no_offset(text: str) -> bool:
     return not text.isdigit()
 
 
-def is_level(value: object) -> bool:
-    """Return whether a value is an integer, 0 or greater."""
-    return isinstance(value, int) and is_number(value) and value >= 0
-
-
 COUNT = is_count, "a whole number, 1 or more"
 FLAG = (lambda value: isinstance(value, bool)), "True or False"
 SECONDS = is_seconds, "seconds above 0"
@@ -240,12 +174,9 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "None, or a policy such as every(seconds=5)",
     ),
     "max_batch_size": COUNT,
-    "max_wait_time": (
-        lambda value: value is None or is_seconds(value),
-        "None, or seconds above 0",
-    ),
+    "max_wait_time": (lambda value: value is None or is_seconds(value), "None, or seconds above 0"),
     "owner_level": (
-        lambda value: value is None or is_level(value),
+        lambda value: value is None or (isinstance(value, int) and is_number(value) and value >= 0),
         "None, or a whole number, 0 or more",
     ),
     "prefetch": COUNT,
@@ -255,15 +186,9 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: callable(value) or value in ("stop", "skip"),
         "'stop', 'skip' or a callable",
     ),
-    "on_invalid_checkpoint": (
-        lambda value: value in ("raise", "restart"),
-        "'raise' or 'restart'",
-    ),
+    "on_invalid_checkpoint": (lambda value: value in ("raise", "restart"), "'raise' or 'restart'"),
     "on_error": (is_callback, "None, or a plain function"),
-    "drain_timeout": (
-        lambda value: value == 0 or is_seconds(value),
-        "seconds, 0 or more",
-    ),
+    "drain_timeout": (lambda value: value == 0 or is_seconds(value), "seconds, 0 or more"),
     "write_timeout": SECONDS,
     "unhealthy_after": SECONDS,
 }

@@ -1,7 +1,7 @@
 """Policies that decide when positions are saved.
 
-A `Policy` is an immutable value; each session of a partition gets its own plan, which decides when
-the next save is due. The current time is a parameter.
+A `Policy` is an immutable value. Each session of a partition gets its own `SaveSchedule` from it,
+which decides when the next save is due. The current time is a parameter.
 """
 
 import math
@@ -32,12 +32,12 @@ class Due:
     position: Position
 
 
-class Plan(ABC):
-    """Decides when and what to save of one partition, during one session.
+class SaveSchedule(ABC):
+    """Decides when a position of one partition is saved, and which one, during one session.
 
     Counts are events finished in order since the session began: the length of the finished prefix.
-    After `look` both bounds lie ahead. While something is due, they say when a newer position may
-    become due, so that an event finished during a write costs nothing; what is due stays due.
+    After `look`, both bounds lie ahead. While a position is due, they are when a newer one may
+    become due, so that events that finish during a write cost nothing.
 
     Attributes:
         wake_count: nothing can become due before this many events are finished ...
@@ -67,8 +67,8 @@ class Plan(ABC):
         """Record that the first `count` events are saved; `look` is called next."""
 
 
-class EveryPlan(Plan):
-    """Plan that counts events and seconds since the last save."""
+class EverySchedule(SaveSchedule):
+    """Counts events and seconds since the last save."""
 
     def __init__(self, events: int, seconds: float, now: float) -> None:
         self._events, self._seconds = events, seconds
@@ -91,38 +91,40 @@ class EveryPlan(Plan):
         self._saved, self._deadline = max(self._saved, count), now + self._seconds
 
 
-class JointPlan(Plan):
-    """Several plans of one partition, and the choice among the positions that they ask for."""
+class JointSchedule(SaveSchedule):
+    """Combines several schedules by choosing among the positions that are due."""
 
     def __init__(
-        self, plans: Sequence[Plan], choose: Callable[[Sequence[Due | None]], Due | None]
+        self,
+        schedules: Sequence[SaveSchedule],
+        choose: Callable[[Sequence[Due | None]], Due | None],
     ) -> None:
-        self._plans, self._choose = plans, choose
+        self._schedules, self._choose = schedules, choose
         self._set_bounds()
 
     def look(self, count: int, position: Position | None, now: float) -> Due | None:
-        due = self._choose([plan.look(count, position, now) for plan in self._plans])
+        due = self._choose([each.look(count, position, now) for each in self._schedules])
         self._set_bounds()
         return due
 
     def saved(self, count: int, now: float) -> None:
-        for plan in self._plans:
-            plan.saved(count, now)
+        for schedule in self._schedules:
+            schedule.saved(count, now)
 
     def _set_bounds(self) -> None:
-        self.wake_count = min(plan.wake_count for plan in self._plans)
-        self.wake_time = min(plan.wake_time for plan in self._plans)
+        self.wake_count = min(each.wake_count for each in self._schedules)
+        self.wake_time = min(each.wake_time for each in self._schedules)
 
 
-def newest(asked: Sequence[Due | None]) -> Due | None:
-    """Return what the plan that is furthest ahead asks for."""
-    return max((due for due in asked if due), key=lambda due: due.count, default=None)
+def newest(due: Sequence[Due | None]) -> Due | None:
+    """Return the newest position that any schedule asks for."""
+    return max((each for each in due if each), key=lambda each: each.count, default=None)
 
 
-def oldest(asked: Sequence[Due | None]) -> Due | None:
-    """Return what the plan that is furthest behind asks for, if all of them ask."""
-    due = [one for one in asked if one]
-    return min(due, key=lambda due: due.count) if len(due) == len(asked) else None
+def oldest(due: Sequence[Due | None]) -> Due | None:
+    """Return the oldest position that the schedules ask for, if all of them ask."""
+    ready = [each for each in due if each]
+    return min(ready, key=lambda each: each.count) if len(ready) == len(due) else None
 
 
 PARTS = 64
@@ -145,7 +147,7 @@ class Group:
     position: Position
 
 
-class TrailingPlan(Plan):
+class TrailingSchedule(SaveSchedule):
     """Keeps at most `events` events unsaved, and none that was finished over `seconds` ago.
 
     Both hold at any event rate while writes take no time. A save leaves as much unsaved as it may:
@@ -222,12 +224,12 @@ class TrailingPlan(Plan):
         through = 0
         if self._known - self._saved >= self._events:
             through = self._known - self._events // 2
-        found: Group | None = None
+        last: Group | None = None
         for group in self._unsaved:
-            if group.due_at > now and (found.count if found else 0) >= through:
+            if group.due_at > now and (last.count if last else 0) >= through:
                 break
-            found = group
-        return Due(found.count, found.position) if found else None
+            last = group
+        return Due(last.count, last.position) if last else None
 
     def _set_bounds(self, now: float) -> None:
         if self._is_waiting:
@@ -240,8 +242,6 @@ class TrailingPlan(Plan):
         if self._unsaved and self._unsaved[0].due_at > now:
             self.wake_time = min(self.wake_time, self._unsaved[0].due_at)
 
-
-__all__ = ["Due", "Plan", "Policy", "all_of", "any_of", "every", "trailing"]
 
 NEVER = sys.maxsize
 """More events than any session reaches."""
@@ -260,8 +260,8 @@ class Policy(ABC):
     """Decides when the positions of partitions are saved; one policy serves any number of them."""
 
     @abstractmethod
-    def begin(self, now: float) -> Plan:
-        """Return the plan for one session of a partition that begins now."""
+    def begin(self, now: float) -> SaveSchedule:
+        """Return the schedule for one session of a partition that begins now."""
 
     @staticmethod
     def from_settings(settings: Mapping[str, Any]) -> "Policy":
@@ -280,10 +280,10 @@ class Policy(ABC):
         """
         if not isinstance(settings, Mapping):
             raise unfit("the table of settings", settings, f"one with {', '.join(IOTHUB_REACT)}")
-        given = checked_table("", settings, IOTHUB_REACT)
-        frequency, events, seconds = ({**DEFAULTS, **given}[name] for name in IOTHUB_REACT)
+        values = checked_table("", settings, IOTHUB_REACT)
+        frequency, events, seconds = ({**DEFAULTS, **values}[name] for name in IOTHUB_REACT)
         if frequency > seconds:
-            default = "" if "frequency" in given else ", its default"
+            default = "" if "frequency" in values else ", its default"
             raise ConfigurationError(
                 f"frequency is {frequency:g}s{default}; "
                 f"expected at most timeThreshold, which is {seconds:g}s"
@@ -363,24 +363,24 @@ def require_events(events: object) -> None:
 
 
 def require_seconds(name: str, value: Any) -> None:
-    """Refuse a number of seconds that a plan cannot count."""
+    """Refuse a number of seconds that a schedule cannot count."""
     fits = is_number(value) and SHORTEST <= value <= LONGEST
     require(name, value, fits, f"seconds, from {SHORTEST:g} to {LONGEST:g}")
 
 
-def checked_policies(name: str, policies: Sequence[object]) -> tuple[Policy, ...]:
-    """Return the policies; refuse an empty sequence, and anything that is not a policy."""
+def checked_policies(name: str, policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
+    """Return the policies; refuse an empty tuple, and anything that is not a policy."""
     if not policies:
         raise ConfigurationError(f"{name} is given nothing; expected one policy or more")
     for policy in policies:
         require(f"a policy of {name}", policy, isinstance(policy, Policy), "every(...) or the like")
-    return tuple(policy for policy in policies if isinstance(policy, Policy))
+    return policies
 
 
 def spelled(name: str, **values: float | None) -> str:
     """Return the call by which the user could have made this policy."""
-    given = (f"{key}={value!r}" for key, value in values.items() if value is not None)
-    return f"{name}({', '.join(given)})"
+    arguments = (f"{key}={value!r}" for key, value in values.items() if value is not None)
+    return f"{name}({', '.join(arguments)})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -393,8 +393,8 @@ class Every(Policy):
     def __repr__(self) -> str:
         return spelled("every", events=self.events, seconds=self.seconds)
 
-    def begin(self, now: float) -> Plan:
-        return EveryPlan(self.events or NEVER, self.seconds or math.inf, now)
+    def begin(self, now: float) -> SaveSchedule:
+        return EverySchedule(self.events or NEVER, self.seconds or math.inf, now)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -409,8 +409,8 @@ class Trailing(Policy):
         values = {"seconds": self.seconds, "check_every": self.check_every}
         return spelled("trailing", events=self.events, **values)
 
-    def begin(self, now: float) -> Plan:
-        return TrailingPlan(self.events, self.seconds, self.check_every, now)
+    def begin(self, now: float) -> SaveSchedule:
+        return TrailingSchedule(self.events, self.seconds, self.check_every, now)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -422,8 +422,8 @@ class AnyOf(Policy):
     def __repr__(self) -> str:
         return f"any_of({', '.join(map(repr, self.policies))})"
 
-    def begin(self, now: float) -> Plan:
-        return JointPlan([policy.begin(now) for policy in self.policies], newest)
+    def begin(self, now: float) -> SaveSchedule:
+        return JointSchedule([policy.begin(now) for policy in self.policies], newest)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -435,8 +435,8 @@ class AllOf(Policy):
     def __repr__(self) -> str:
         return f"all_of({', '.join(map(repr, self.policies))})"
 
-    def begin(self, now: float) -> Plan:
-        return JointPlan([policy.begin(now) for policy in self.policies], oldest)
+    def begin(self, now: float) -> SaveSchedule:
+        return JointSchedule([policy.begin(now) for policy in self.policies], oldest)
 
 
 DEFAULT_POLICY = every(events=1000, seconds=10)

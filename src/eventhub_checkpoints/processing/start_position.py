@@ -8,7 +8,7 @@ from typing import Any
 from eventhub_checkpoints._shared.start_position import BEGINNING, resolve_start
 from eventhub_checkpoints.processing.watermark import Position
 
-Place = tuple[object, object]
+Stored = tuple[object, object]
 """Sequence number and offset of a stored checkpoint, as listed."""
 
 
@@ -31,41 +31,45 @@ class StartChoice:
     saves: bool
     has_start: Callable[[str], bool]
     from_saved: bool
-    shown: dict[str, Place] | None = None
+    shown: dict[str, Stored] | None = None
     begun: set[str] = field(default_factory=set)
     at_start: set[str] = field(default_factory=set)
     finished: dict[str, Position] = field(default_factory=dict)
-    passed_over: dict[str, Place | None] = field(default_factory=dict)
+    passed_over: dict[str, Stored | None] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
 
-    def show(self, saved: Mapping[str, Place]) -> dict[str, Place]:
+    def show(self, saved: Mapping[str, Stored]) -> dict[str, Stored]:
         """Return the positions to show the client, from the saved and the finished ones.
 
         A partition that is missing from the result starts at its start position.
         """
-        places = {key: self._place(key, saved.get(key)) for key in {*saved, *self.finished}}
-        self.shown = {key: place for key, place in places.items() if place is not None}
+        positions = {key: self._position(key, saved.get(key)) for key in {*saved, *self.finished}}
+        self.shown = {key: each for key, each in positions.items() if each is not None}
         return self.shown
 
-    def _place(self, partition_id: str, saved: Place | None) -> Place | None:
+    def last_shown(self, partition_id: str) -> Stored | None:
+        """Return the position last shown of a partition; None if there is none."""
+        return (self.shown or {}).get(partition_id)
+
+    def _position(self, partition_id: str, saved: Stored | None) -> Stored | None:
         if partition_id not in self.refused:
             if partition_id in self.begun:
-                return self._again(partition_id, saved)
+                return self._reopened(partition_id, saved)
             start = BEGINNING if self.has_start(partition_id) else None
             if resolve_start(self.saves, start, saved, self.from_saved) is saved:
                 return saved
         self.passed_over[partition_id] = saved
         return None
 
-    def _again(self, partition_id: str, saved: Place | None) -> Place | None:
+    def _reopened(self, partition_id: str, saved: Stored | None) -> Stored | None:
         finished = self.finished.get(partition_id)
         is_unchanged = partition_id in self.passed_over and saved == self.passed_over[partition_id]
         # A position that was passed over at first says nothing about what was processed since; and
         # a processor that does not save continues where it was.
         if finished and (is_unchanged or saved is None or not self.saves):
             return finished
-        is_for_nobody = not self.saves and not self.from_saved
-        return None if is_unchanged or is_for_nobody else saved
+        is_unused = not self.saves and not self.from_saved
+        return None if is_unchanged or is_unused else saved
 
     def opened(self, partition_id: str) -> None:
         """Record that the client has opened a partition."""
@@ -87,7 +91,7 @@ class StartChoice:
         self.finished.pop(partition_id, None)
 
 
-SAID = re.compile(r"The supplied (?:offset|sequence number) '[^']*' is invalid.*", re.DOTALL)
+REFUSAL = re.compile(r"The supplied (?:offset|sequence number) '[^']*' is invalid.*", re.DOTALL)
 DECIMAL = re.compile(r"-?\d+")
 CONDITION = "com.microsoft:georeplication:invalid-offset"
 
@@ -101,15 +105,15 @@ def refused_position(error: BaseException) -> str | None:
     seen: BaseException | None = error
     while seen is not None:
         text = str(seen)
-        if found := SAID.search(text):
-            return found[0].splitlines()[0]
+        if refusal := REFUSAL.search(text):
+            return refusal[0].splitlines()[0]
         if CONDITION in text or CONDITION in str(getattr(seen, "condition", "")):
             return text.splitlines()[0] if text else CONDITION
         seen = seen.__cause__ or seen.__context__
     return None
 
 
-def beyond(place: tuple[object, object], properties: Mapping[str, Any]) -> str | None:
+def beyond(position: Stored, properties: Mapping[str, Any]) -> str | None:
     """Explain why the partition does not have a position; None if it has it.
 
     If the sequence number is known, it alone decides: the offset of a partition whose events
@@ -117,10 +121,10 @@ def beyond(place: tuple[object, object], properties: Mapping[str, Any]) -> str |
     offsets.
 
     Args:
-        place: sequence number and offset, as far as they are known.
+        position: sequence number and offset, as far as they are known.
         properties: of the partition, as the client returns them.
     """
-    number, offset = place
+    number, offset = position
     last = properties["last_enqueued_sequence_number"]
     if isinstance(number, int) and number >= 0:
         return f"sequence number {number} is beyond the last, {last}" if number > last else None
@@ -150,7 +154,7 @@ def has_events_behind(start: object, properties: Mapping[str, Any]) -> bool:
 
     Args:
         start: a sequence number, another start position, or None for the beginning.
-        properties: what the client says of the partition.
+        properties: of the partition, as the client returns them.
     """
     if properties["is_empty"]:
         return False

@@ -52,14 +52,14 @@ class PartitionStats:
 
 
 def by_partition(
-    found: Iterable[tuple[Mapping[str, str], PartitionStats]],
+    named: Iterable[tuple[Mapping[str, str], PartitionStats]],
 ) -> dict[str, PartitionStats]:
     """Return statistics by partition id, or by all names if there are several consumer groups.
 
     Args:
-        found: pairs of a partition's names and its statistics.
+        named: pairs of a partition's names and its statistics.
     """
-    rows = [(tuple(names.values()), stats) for names, stats in found]
+    rows = [(tuple(names.values()), stats) for names, stats in named]
     if len({names[:-1] for names, _ in rows}) > 1:
         return {"/".join(names): stats for names, stats in rows}
     return {names[-1]: stats for names, stats in rows}
@@ -73,13 +73,13 @@ NAMES = ("partition_id", "eventhub_name", "consumer_group")
 """Names of a partition that are attributes of its metrics."""
 COUNTERS = {
     "saved": ("{write}", "Checkpoints that were stored."),
-    "refused": ("{write}", "Checkpoints that another writer's forbade."),
-    "failed": ("{write}", "Writes of a checkpoint that failed."),
+    "refused": ("{write}", "Checkpoints refused because another writer stored a newer one."),
+    "failed": ("{write}", "Checkpoint writes that failed."),
 }
 GAUGES = {
-    "pending": ("{event}", "Events that are being processed, or wait for one that is."),
+    "pending": ("{event}", "Events that were started and that the position has not passed."),
     "lag_events": ("{event}", "Events that would be read again after a crash."),
-    "lag_seconds": ("s", "For how long events have been unsaved."),
+    "lag_seconds": ("s", "Seconds for which events have been unsaved."),
 }
 """Fields of `PartitionStats` that are exported, each with its unit."""
 
@@ -96,13 +96,13 @@ _guard = threading.Lock()
 
 def watch(source: Source) -> None:
     """Export the statistics of a source for as long as the program keeps a reference to it."""
-    if offer():
+    if create_instruments():
         with _guard:
             _sources.add(source)
 
 
 @cache
-def offer() -> bool:
+def create_instruments() -> bool:
     """Create the instruments, once per process; return whether OpenTelemetry is available."""
     try:
         from opentelemetry import metrics
@@ -123,11 +123,11 @@ def observe(field: str, options: "CallbackOptions") -> "Iterable[Observation]":
     """Yield one observation of a field for each partition."""
     from opentelemetry.metrics import Observation
 
-    for names, stats in figures():
+    for names, stats in all_stats():
         yield Observation(getattr(stats, field), {name: names[name] for name in NAMES})
 
 
-def figures() -> Iterator[tuple[Mapping[str, str], PartitionStats]]:
+def all_stats() -> Iterator[tuple[Mapping[str, str], PartitionStats]]:
     """Yield the statistics of every source that is still alive."""
     with _guard:
         sources = list(_sources)

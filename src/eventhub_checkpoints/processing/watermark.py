@@ -8,7 +8,6 @@ import sys
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -24,8 +23,8 @@ class Position(NamedTuple):
     offset: str
 
 
-class Ticket:
-    """One started event, or several consecutive ones; finished once, by `done`.
+class InFlightEvent:
+    """A started event, or several consecutive ones; finished once, by `done`.
 
     Attributes:
         position: of the (last) event; for a repeated event, the newest one tracked before it.
@@ -67,7 +66,7 @@ class Watermark:
     Attributes:
         count: events in the finished prefix.
         pending: events that were started and that the position has not passed.
-        unpassed: tickets that the position has not passed, in the order of arrival.
+        unpassed: events that the position has not passed, in the order of arrival.
     """
 
     __slots__ = ("_newest", "_passed", "count", "max_pending", "pending", "unpassed")
@@ -76,7 +75,7 @@ class Watermark:
         self.max_pending = max_pending
         self.count = 0
         self.pending = 0
-        self.unpassed: deque[Ticket] = deque()
+        self.unpassed: deque[InFlightEvent] = deque()
         self._newest: tuple[int, str] | None = None
         self._passed: tuple[int, str] | None = None
 
@@ -86,8 +85,14 @@ class Watermark:
         # Created on demand: far more events are passed than saved.
         return self._passed and Position(*self._passed)
 
-    def track(self, position: tuple[int, str], size: int = 1) -> Ticket:
-        """Start an event, or several of which this is the last; call it in the order of arrival.
+    def track(self, position: tuple[int, str], size: int = 1) -> InFlightEvent:
+        """Start an event, or several of which this is the last; call it in the order of arrival."""
+        event = InFlightEvent(self, position, size)
+        self.enter(event)
+        return event
+
+    def enter(self, event: InFlightEvent) -> None:
+        """Start an event that the caller has created; call it in the order of arrival.
 
         After a link was reopened, the client delivers again the events that it had buffered, so
         sequence numbers may repeat and decrease within one session. A repeated event is processed
@@ -96,19 +101,13 @@ class Watermark:
         Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`: the buffer is
         kept, and the new link starts after the last event that was delivered from it.
         """
-        ticket = Ticket(self, position, size)
-        self.enter(ticket)
-        return ticket
-
-    def enter(self, ticket: Ticket) -> None:
-        """Start the event of a ticket that the caller has created."""
         newest = self._newest
-        if newest is None or ticket.position[0] > newest[0]:
-            self._newest = ticket.position
+        if newest is None or event.position[0] > newest[0]:
+            self._newest = event.position
         else:
-            ticket.position = newest
-        self.unpassed.append(ticket)
-        self.pending += ticket.size
+            event.position = newest
+        self.unpassed.append(event)
+        self.pending += event.size
 
     def move(self) -> None:
         """Advance the position past the finished events at the head."""
@@ -121,25 +120,31 @@ class Watermark:
             self.count += passed
             self.pending -= passed
 
-    def split(self, ticket: Ticket, position: tuple[int, str], size: int) -> Ticket:
-        """Split the first events off a ticket not yet passed by the position; return their ticket.
+    def split(self, event: InFlightEvent, first: InFlightEvent) -> None:
+        """Split the first events off one that stands for more, and that was not passed.
 
         Args:
-            ticket: stands for more than `size` events.
-            position: of the last event that is split off.
-            size: number of events that are split off.
+            event: stands for more events than `first`.
+            first: stands for the events that are split off.
         """
-        at = len(self.unpassed) - 1
-        # From the end: tickets that are split were tracked recently.
-        while self.unpassed[at] is not ticket:
-            at -= 1
+        at = self._index(event)
         before = self.unpassed[at - 1].position if at else self.position
-        if before is not None and position[0] < before[0]:
-            position = before
-        first = Ticket(self, position, size)
-        ticket.size -= size
+        if before is not None and first.position[0] < before[0]:
+            first.position = before
+        event.size -= first.size
         self.unpassed.insert(at, first)
-        return first
+
+    def replace(self, event: InFlightEvent, other: InFlightEvent) -> None:
+        """Put another object in place of an event that was not passed."""
+        other.position = event.position
+        self.unpassed[self._index(event)] = other
+
+    def _index(self, event: InFlightEvent) -> int:
+        at = len(self.unpassed) - 1
+        # From the end: events that are split were tracked recently.
+        while self.unpassed[at] is not event:
+            at -= 1
+        return at
 
     @property
     def is_full(self) -> bool:
@@ -164,19 +169,22 @@ class Row(NamedTuple):
     last: Position
 
 
-@dataclass(slots=True)
-class Delivery:
+class Delivery(InFlightEvent):
     """Consecutive events that are finished together.
 
     Attributes:
-        ticket: stands for these events in the watermark.
         numbers: their sequence numbers.
         batch: number of the batch in which they were delivered.
     """
 
-    ticket: Ticket
-    numbers: Sequence[int]
-    batch: int
+    __slots__ = ("batch", "numbers")
+
+    def __init__(
+        self, watermark: Watermark, position: Position, numbers: Sequence[int], batch: int
+    ) -> None:
+        super().__init__(watermark, position, len(numbers))
+        self.numbers = numbers
+        self.batch = batch
 
 
 class Deliveries:
@@ -195,13 +203,14 @@ class Deliveries:
         """
         self._batch += 1
         for numbers, last in rows:
-            ticket = self._watermark.track(last, len(numbers))
-            self._open.append(Delivery(ticket, numbers, self._batch))
+            delivery = Delivery(self._watermark, last, numbers, self._batch)
+            self._watermark.enter(delivery)
+            self._open.append(delivery)
 
     def finish(self) -> None:
         """Finish all events."""
         for delivery in self._open:
-            delivery.ticket.done()
+            delivery.done()
         self._open.clear()
 
     def finish_until(self, position: Position) -> None:
@@ -209,12 +218,12 @@ class Deliveries:
         for delivery in list(self._open):
             size = bisect_right(delivery.numbers, position.sequence_number)
             if size == len(delivery.numbers):
-                delivery.ticket.done()
+                delivery.done()
                 self._open.remove(delivery)
             elif size:
-                self._cut(delivery, position, size).ticket.done()
+                self._cut(delivery, position, size).done()
 
-    def take_out(self, position: Position, previous: Position | None) -> Ticket | None:
+    def take_out(self, position: Position, previous: Position | None) -> Delivery | None:
         """Split one event of the last batch off, to finish it separately; None if it is not open.
 
         Args:
@@ -233,15 +242,17 @@ class Deliveries:
                     continue
                 self._open.insert(at, self._cut(delivery, previous, before))
             if len(delivery.numbers) > 1:
-                return self._cut(delivery, position, 1).ticket
+                return self._cut(delivery, position, 1)
             self._open.remove(delivery)
-            return delivery.ticket
+            return delivery
         return None
 
     def _cut(self, delivery: Delivery, position: Position, size: int) -> Delivery:
-        ticket = self._watermark.split(delivery.ticket, position, size)
-        numbers, delivery.numbers = delivery.numbers[:size], delivery.numbers[size:]
-        return Delivery(ticket, numbers, delivery.batch)
+        """Split the first events off a delivery, of which the last has this position."""
+        first = Delivery(self._watermark, position, delivery.numbers[:size], delivery.batch)
+        delivery.numbers = delivery.numbers[size:]
+        self._watermark.split(delivery, first)
+        return first
 
 
 class Latest:

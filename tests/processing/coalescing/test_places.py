@@ -61,13 +61,13 @@ def test_a_forked_child_writes_its_own_and_not_its_parents(make_sync, wait, begi
 def test_a_child_that_is_forked_while_the_parents_locks_are_held_can_write(make_sync) -> None:
     kept = make_sync()
     kept.save("0", 7)
-    (one,) = kept.store._keeper.everything()
+    (one,) = kept.store._buffer.everything()
 
     def works_in_the_child() -> bool:
         kept.save("0", 8)
         return kept.position("0") == 8
 
-    with one.guard, kept.store._keeper._guard, kept.store._keeper._changing:
+    with one.guard, kept.store._buffer._guard, kept.store._buffer._changing:
         assert in_a_child(works_in_the_child) == 0
 
 

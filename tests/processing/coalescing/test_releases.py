@@ -76,7 +76,7 @@ def test_releases_one_after_another_share_the_time_of_a_store_that_hangs(make) -
     began = time.monotonic()
     for row in won:
         kept.release(row)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 6  # not 8 s, one for each
     assert [call[0] for call in kept.below.calls].count("release") == 8
     kept.below.gate.set()
 

@@ -4,13 +4,16 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import InvalidRecordError
+from eventhub_checkpoints import InvalidRecordError, every
 from eventhub_checkpoints.aio.processor import Apart as AioApart
-from eventhub_checkpoints.processing.watermark import Watermark
+from eventhub_checkpoints.processing._async.session import PartitionSession as AioPartitionSession
+from eventhub_checkpoints.processing._sync.session import PartitionSession
+from eventhub_checkpoints.processing.statistics import Tally
 from eventhub_checkpoints.processor import Apart
 
 Wait = Callable[..., Any]
@@ -199,7 +202,7 @@ def test_no_more_events_are_given_than_may_be_left_behind(site: Any, wait: Wait)
     time.sleep(0.1)
     assert len(left.tickets) in (5, 6)
     stopping = run.begin("stop")
-    wait(lambda: run.processor._processing.store.is_stopping)
+    wait(lambda: run.processor._callbacks.store.is_stopping)
     for ticket in left.tickets.values():
         ticket.done()
     stopping.result(20)
@@ -228,29 +231,30 @@ def test_an_event_that_was_given_up_is_read_again_by_the_next_claim(site: Any, w
     wait(lambda: site.row(store) >= top)
 
 
-class Book:
-    """Settles at once, as the work of a claim does under its lock."""
-
-    def settle(self, ticket: Any, how: Any) -> None:
-        how()
-
-
 @pytest.mark.parametrize("fails", [False, True])
 def test_leaving_a_with_finishes_the_event_and_an_error_gives_it_up(
     stage: Any, loop: Any, fails: bool
 ) -> None:
-    ticket = Watermark().track((0, "0"))
+    kind, apart = (AioPartitionSession, AioApart) if stage.is_aio else (PartitionSession, Apart)
+    session = kind(("ns", "hub", "group", "0"), every(events=10), Tally(), None, 10, None)
+    event = SimpleNamespace(sequence_number=0, offset="0")
+    ticket = apart(session, event)
+    session.watermark.enter(ticket)
 
     def use() -> None:
-        with Apart(Book(), ticket):
+        with ticket:
             if fails:
                 raise OSError("of the worker")
 
     async def use_aio() -> None:
-        async with AioApart(Book(), ticket):
+        async with ticket:
             if fails:
                 raise OSError("of the worker")
 
     with pytest.raises(OSError, match="of the worker") if fails else nullcontext():
         loop.finished(use_aio() if stage.is_aio else use())
     assert (ticket.is_done, ticket.has_failed) == (not fails, fails)
+    assert session.watermark.is_settled
+    assert session.pending == fails
+    ticket.done()
+    assert session.pending == fails, "an event that was given up stays so"

@@ -46,7 +46,7 @@ def test_a_stop_in_time_only_may_be_called_again(site: Any, wait: Wait, hold: An
     for _ in range(2):
         with pytest.raises(TimeoutError, match=r"did not stop within 0\.2 s"):
             run.call("stop", 0.2)
-    assert run.processor._life.is_running
+    assert run.processor._receive_loop.is_running
     hold.set()
     run.call("stop")
     assert site.row(store) == 0
@@ -94,7 +94,7 @@ def test_stopping_twice_or_side_by_side_or_before_anything_is_claimed(site: Any)
         for future in [run.begin("stop") for _ in range(3)]:
             future.result(20)
         run.call("stop")
-        assert not run.processor._life.is_running
+        assert not run.processor._receive_loop.is_running
     assert set(site.owners(store).values()) <= {""}
 
 
@@ -204,7 +204,7 @@ def test_a_client_that_somebody_else_closes_stops_the_processor_soon(
         site.loop.finished(run.processor._client.close())
     began = time.monotonic()
     running.result(40)
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 15
     assert run.deeds.all("close ended") == [("SHUTDOWN",)]
     assert site.owners(store) == {"0": ""}
 
@@ -247,10 +247,10 @@ def test_running_ends_in_order_where_its_caller_is_cancelled(
     running = asyncio.run_coroutine_threadsafe(run.processor.run(), site.loop._loop)
     wait(lambda: "process_events" in run.deeds.names())
     running.cancel()
-    wait(lambda: run.processor._processing.store.is_stopping)
+    wait(lambda: run.processor._callbacks.store.is_stopping)
     assert "close" not in run.deeds.names()
     hold.set()
-    wait(lambda: not run.processor._life.is_running)
+    wait(lambda: not run.processor._receive_loop.is_running)
     with pytest.raises(CancelledError):
         running.result(0)
     given = run.deeds.numbers()

@@ -8,12 +8,9 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.processing._async import client_callbacks as aio_processing
-from eventhub_checkpoints.processing._async import start_position_store as aio_vetting
-from eventhub_checkpoints.processing._sync import (
-    client_callbacks as _processing,
-)
-from eventhub_checkpoints.processing._sync import start_position_store as _vetting
+from eventhub_checkpoints.processing._async import client_callbacks as aio_callbacks
+from eventhub_checkpoints.processing._async import start_position_store as aio_start_position
+from eventhub_checkpoints.processing._sync import client_callbacks, start_position_store
 
 
 @pytest.fixture
@@ -24,7 +21,7 @@ def hub() -> Iterator[LocalHub]:
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (_processing, aio_processing):
+    for module in (client_callbacks, aio_callbacks):
         monkeypatch.setattr(module, "LOOKING", 0.5)
 
 
@@ -110,14 +107,14 @@ def test_an_event_that_is_on_its_way_is_not_missed(
     run = runs.start(store, runs.maker(consumer_group="audit"))
     asked: list[str] = []
 
-    def once(vetting: Any, partition_id: str) -> bool:
+    def once(validator: Any, partition_id: str) -> bool:
         asked.append(partition_id)
         return len(asked) == 1
 
-    async def aio_once(vetting: Any, partition_id: str) -> bool:
-        return once(vetting, partition_id)
+    async def aio_once(validator: Any, partition_id: str) -> bool:
+        return once(validator, partition_id)
 
-    monkeypatch.setattr(_vetting.PositionValidator, "has_events", once)
-    monkeypatch.setattr(aio_vetting.PositionValidator, "has_events", aio_once)
+    monkeypatch.setattr(start_position_store.PositionValidator, "has_events", once)
+    monkeypatch.setattr(aio_start_position.PositionValidator, "has_events", aio_once)
     wait(lambda: len(asked) > 4)
     assert (run.seen.errors, run.processor.healthy()) == ([], True)

@@ -22,7 +22,7 @@ from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpoin
 from eventhub_checkpoints.aio import PartitionProcessor as AioPartitionProcessor
 from eventhub_checkpoints.processing.options import RULES
 
-PROMPTLY = 10.0
+PROMPTLY = 20.0
 
 
 class Async:

@@ -10,7 +10,7 @@ import pytest
 from eventhub_checkpoints import ConfigurationError, InvalidCheckpointError, every
 
 BEYOND = 5000, "999999"
-PROMPTLY = 15.0
+PROMPTLY = 25.0
 """Seconds; the client tries four times, with pauses, before it tells of a refusal."""
 
 

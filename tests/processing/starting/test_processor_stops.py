@@ -113,7 +113,7 @@ def test_a_stop_while_the_first_claim_is_made_leaves_nothing_owned(
     before = claims(gate)
     stopping = threading.Thread(target=run.stop)
     stopping.start()
-    wait(lambda: run.processor._processing.store.is_stopping)
+    wait(lambda: run.processor._callbacks.store.is_stopping)
     gate.let_go()
     stopping.join(30)
     assert not stopping.is_alive()
@@ -163,7 +163,7 @@ def test_a_partition_that_is_renewed_while_its_handler_ends_is_released_after_th
     wait(gate.reached.is_set)
     stopping = threading.Thread(target=run.stop)
     stopping.start()
-    wait(lambda: run.processor._processing.store.is_stopping)
+    wait(lambda: run.processor._callbacks.store.is_stopping)
     before = claims(gate)
     gate.let_go()
     if not runs.stage.is_aio and method == "list_ownership":

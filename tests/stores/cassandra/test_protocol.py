@@ -139,19 +139,23 @@ def test_what_creates_a_keyspace_quotes_what_it_was_given() -> None:
     )
 
 
+def texts_of(keyspace: str) -> list[str]:
+    """All statements about a keyspace."""
+    several = vars(Statements(keyspace)).values()
+    return [text for each in several for text in ([each] if isinstance(each, str) else each)]
+
+
 def test_every_table_is_named_with_its_keyspace() -> None:
-    for text in [*Statements.of("ks"), *definitions("ks", 0)]:
-        for one in [text] if isinstance(text, str) else text:
-            tables = re.findall(r"(?:FROM|INTO|UPDATE|EXISTS) (\S+\.\S+)", one)
-            assert tables, one
-            assert all(table.startswith(('"ks".', "system_schema.")) for table in tables), one
+    for text in [*texts_of("ks"), *definitions("ks", 0)]:
+        tables = re.findall(r"(?:FROM|INTO|UPDATE|EXISTS) (\S+\.\S+)", text)
+        assert tables, text
+        assert all(table.startswith(('"ks".', "system_schema.")) for table in tables), text
 
 
 def test_every_write_is_conditional_and_none_expires() -> None:
-    for text in Statements.of("ks"):
-        for one in [text] if isinstance(text, str) else text:
-            assert one.startswith("SELECT") or " IF " in one, one
-            assert "TTL" not in one
+    for text in texts_of("ks"):
+        assert text.startswith("SELECT") or " IF " in text, text
+        assert "TTL" not in text
 
 
 def test_a_migration_can_be_carried_out_twice() -> None:

@@ -8,7 +8,6 @@ for it.
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from types import TracebackType
 from typing import Self, TypedDict
 
 from azure.eventhub import CloseReason, EventData
@@ -22,7 +21,7 @@ from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import CheckpointWriter, log
 from eventhub_checkpoints.processing._async.in_flight_event import ANNOUNCED_WITHIN, Ticket
 from eventhub_checkpoints.processing._async.session import (
-    CLAIM_HERE,
+    CURRENT_SESSION,
     PartitionSession,
     PartitionSessions,
     key_of,
@@ -30,11 +29,9 @@ from eventhub_checkpoints.processing._async.session import (
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints.processing.statistics import PartitionStats
 
-__all__ = ["Checkpointer", "Handlers", "Ticket"]
-
 NOT_ANNOUNCED = (
-    "the client does not say when it opens and closes partitions, so that the last is not saved at "
-    "the end of a claim: pass **checkpointer.handlers to its receive()"
+    "the client does not report when it opens and closes partitions, so the last position of a "
+    "session is not saved: pass **checkpointer.handlers to its receive()"
 )
 
 
@@ -109,9 +106,9 @@ class Checkpointer(ContextGuard):
         self._store = store
         self._has_other_store = False
         self._warned: set[str] = set()
-        make_saver = partial(CheckpointWriter, store, write_timeout, on_error, unhealthy_after)
-        self._claims = PartitionSessions(
-            make_saver, policy, write_timeout, max_pending, max_unsaved
+        make_writer = partial(CheckpointWriter, store, write_timeout, on_error, unhealthy_after)
+        self._sessions = PartitionSessions(
+            make_writer, policy, write_timeout, max_pending, max_unsaved
         )
 
     @property
@@ -127,9 +124,8 @@ class Checkpointer(ContextGuard):
 
     async def on_initialize(self, partition_context: PartitionContext) -> None:
         """Begin a session; pass this as the client's `on_partition_initialize`."""
-        check_context(self, partition_context)
-        self._compare_store(partition_context)
-        CLAIM_HERE.set(self._claims.of(partition_context, announces=True))
+        self._check_client(partition_context)
+        CURRENT_SESSION.set(self._sessions.of(partition_context, announces=True))
 
     async def on_close(self, partition_context: PartitionContext, reason: CloseReason) -> None:
         """Save the last position of a session, and end it; pass it as `on_partition_close`.
@@ -138,20 +134,26 @@ class Checkpointer(ContextGuard):
         is lost, what is finished is saved only if the store refuses to go back; the client reports
         a loss after an error as well, when it still owns the partition.
         """
-        claim = self._claims.open.get(key_of(partition_context))
-        if claim is None:
+        session = self._sessions.open.get(key_of(partition_context))
+        if session is None:
             return
         # A sync client that is closed while it receives reports that it has lost the partition.
         stops = reason == CloseReason.SHUTDOWN or is_client_closed()
         now = time.monotonic()
-        drained_by = self._claims.drained_by(claim, self._drain_timeout) if stops else now
-        claim.closer, claim.ends_by = caller(), max(drained_by, now) + self._write_timeout
+        drained_by = self._sessions.drained_by(session, self._drain_timeout) if stops else now
+        session.closer, session.ends_by = caller(), max(drained_by, now) + self._write_timeout
+        watermark = session.watermark
         try:
-            if stops:
-                await self._drain(claim, drained_by - now)
+            if stops and not await session.until(lambda: watermark.is_settled, drained_by - now):
+                log.warning(
+                    "partition %s: %d events were not finished within %g s; they are read again",
+                    session.partition_id,
+                    watermark.pending,
+                    self._drain_timeout,
+                )
         finally:
-            flushes = stops or self._claims.saver.goes_forward_only
-            await self._claims.finish(claim, flushes=flushes, stops=stops)
+            flushes = stops or self._sessions.writer.goes_forward_only
+            await self._sessions.finish(session, flushes=flushes, stops=stops)
 
     def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
         """Start an event; call it in the order of arrival, before any concurrent processing.
@@ -169,34 +171,36 @@ class Checkpointer(ContextGuard):
                 Let the exception leave the handler: the client then closes the partition, and the
                 event is read again.
         """
-        here, claims = CLAIM_HERE.get(), self._claims
+        session, sessions = CURRENT_SESSION.get(), self._sessions
         key = key_of(partition_context)
-        if here is None or here.saver is not claims.saver or here.key != key:
-            here = claims.open.get(key) or self._begun(partition_context)
-        if not here.is_announced and time.monotonic() - here.began_at >= ANNOUNCED_WITHIN:
+        if session is None or session.writer is not sessions.writer or session.key != key:
+            session = sessions.open.get(key) or self._begun(partition_context)
+        if not session.is_announced and time.monotonic() - session.began_at >= ANNOUNCED_WITHIN:
             self._warn(NOT_ANNOUNCED)
-        if here.is_over:
-            self._warn("track() was given an event after its claim had ended: it is not saved")
+        if session.is_over:
+            self._warn(
+                "track() was called with an event after its claim had ended: it is not saved"
+            )
         try:
-            return Ticket(here, event)
+            return Ticket(session, event)
         except AttributeError:
             if hasattr(event, "sequence_number"):
                 raise
-            given = None if event is None else type(event)
-            raise InvalidRecordError("event", given, "one event") from None
+            kind = None if event is None else type(event)
+            raise InvalidRecordError("event", kind, "one event") from None
 
     def _begun(self, partition_context: PartitionContext) -> PartitionSession:
-        check_context(self, partition_context)
-        self._compare_store(partition_context)
-        return self._claims.of(partition_context, announces=False)
+        self._check_client(partition_context)
+        return self._sessions.of(partition_context, announces=False)
 
-    def _compare_store(self, partition_context: PartitionContext) -> None:
+    def _check_client(self, partition_context: PartitionContext) -> None:
+        check_context(self, partition_context)
         store = store_of(partition_context)
         if store is not self._store and store is not UNKNOWN:
             self._has_other_store = True
             self._warn(
-                "the client's checkpoint_store is not the store of this Checkpointer, so that the "
-                "client does not begin at what is saved: give both the same object"
+                "the client's checkpoint_store is not the store of this Checkpointer, so the "
+                "client does not begin at the saved positions: pass the same object to both"
             )
 
     def done(self, event: EventData) -> None:
@@ -204,15 +208,15 @@ class Checkpointer(ContextGuard):
 
         It has no effect if the session of the event has ended: the event is read again.
         """
-        for claim in self._claims.open.values():
-            if ticket := claim.begun.get(id(event)):
+        for session in self._sessions.open.values():
+            if ticket := session.begun.get(id(event)):
                 ticket.done()
                 return
-        self._warn("done() was given an event that is not tracked, or whose claim had ended")
+        self._warn("done() was called with an event that is not tracked, or whose claim had ended")
 
     async def flush(self, partition_id: str | None = None) -> bool:
         """Save what is finished, of one or all partitions; return whether all of it is saved."""
-        return await self._claims.flush(partition_id)
+        return await self._sessions.flush(partition_id)
 
     async def close(self) -> None:
         """Save what is finished, and end all sessions for good; the store stays open.
@@ -220,9 +224,9 @@ class Checkpointer(ContextGuard):
         Waits for a partition that is being closed: its events have `drain_timeout`, and then it is
         released. (An aio client's `close` does not always wait for that.)
         """
-        if not all(claim.is_announced for claim in self._claims.open.values()):
+        if not all(session.is_announced for session in self._sessions.open.values()):
             self._warn(NOT_ANNOUNCED)
-        await self._claims.close()
+        await self._sessions.close()
 
     def stats(self) -> dict[str, PartitionStats]:
         """Return statistics of each open partition, by its id.
@@ -230,36 +234,22 @@ class Checkpointer(ContextGuard):
         If partitions of several hubs or consumer groups are open, the keys are
         `namespace/hub/group/id`.
         """
-        return self._claims.stats()
+        return self._sessions.stats()
 
     def healthy(self) -> bool:
         """Return whether checkpoints are being written: for a liveness probe.
 
         Also returns False if the client has a different store than this object.
         """
-        return self._claims.saver.is_healthy() and not self._has_other_store
+        return self._sessions.writer.is_healthy() and not self._has_other_store
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _warn(self, what: str) -> None:
-        if what not in self._warned:
-            self._warned.add(what)
-            log.warning("%s; this is said once", what)
-
-    async def _drain(self, claim: PartitionSession, seconds: float) -> None:
-        if not await claim.until(claim.is_settled, seconds):
-            log.warning(
-                "partition %s: %d events were not finished within %g s; they are read again",
-                claim.partition_id,
-                claim.watermark.pending,
-                self._drain_timeout,
-            )
+    def _warn(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            log.warning("%s; this is logged once", message)

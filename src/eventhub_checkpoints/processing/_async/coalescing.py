@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from types import TracebackType
 from typing import Any, Self
 
 from azure.eventhub.aio import CheckpointStore
@@ -22,10 +21,10 @@ from eventhub_checkpoints.processing._async.checkpoint_writer import (
     SessionProgress,
     log,
 )
-from eventhub_checkpoints.processing.held_partitions import HeldPartitions, Key, key_of, keyed
 from eventhub_checkpoints.processing.policy import Due, Policy, every
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import Latest, Position
+from eventhub_checkpoints.processing.write_state import HeldPartitions, Key, key_of, keyed
 from eventhub_checkpoints.records import (
     LEAST_INT64,
     MOST_INT64,
@@ -38,68 +37,53 @@ from eventhub_checkpoints.records import (
 BufferedSession = SessionProgress[Latest]
 names_of = itemgetter(*NAMES)
 
+DEFAULT_COALESCING_POLICY = every(events=5000, seconds=5)
+"""A write costs about as much as receiving 50 events: at any event rate, 1% of the cost."""
+
 
 class WriteBuffer(CheckpointWriter):
     """Newest unwritten checkpoint of each partition, in one process.
 
-    Args:
-        store: as for `CheckpointWriter`.
-        policy: when to write.
-        write_timeout: as for `CheckpointWriter`.
-        on_error: likewise.
-        unhealthy_after: likewise.
-
     Attributes:
         by_names: sessions, by the names as spelled by the caller.
-        kept: the same sessions, by the names regardless of case.
+        sessions: the same sessions, by the names regardless of case.
     """
 
     def __init__(
         self,
-        store: CheckpointStore,
         policy: Policy,
+        store: CheckpointStore,
         write_timeout: float,
         on_error: OnError | None,
         unhealthy_after: float,
     ) -> None:
         super().__init__(store, write_timeout, on_error, unhealthy_after)
         self.by_names: dict[tuple[Any, ...], BufferedSession] = {}
-        self.kept: dict[Key, BufferedSession] = {}
+        self.sessions: dict[Key, BufferedSession] = {}
         self._policy = policy
-        self._tenure = HeldPartitions()
+        self._held = HeldPartitions()
         self._tallies: dict[Key, Tally] = {}
         # A sync client claims in one thread, and releases and stores checkpoints in another.
         self._guard = threading.Lock()
 
-    def one(self, key: Key, row: Mapping[str, Any]) -> BufferedSession | None:
+    def session(self, key: Key, row: Mapping[str, Any]) -> BufferedSession | None:
         """Return the session of a partition, created if needed; None if another owns it."""
         with self._guard:
             tally = self._tallies.setdefault(key, Tally())
-            if self._tenure.has_lost(key) and not self.goes_forward_only:
+            if self._held.has_lost(key) and not self.goes_forward_only:
                 tally.refused += 1
                 log.debug("partition %s is another's: its checkpoint is not written", key[1])
                 return None
-            if key not in self.kept:
+            if key not in self.sessions:
                 names = dict(zip(NAMES, names_of(row), strict=True))
-                self.kept[key] = SessionProgress(names, Latest(), self._policy, tally)
-                self.add(self.kept[key])
-            return self.by_names.setdefault(names_of(row), self.kept[key])
+                self.sessions[key] = SessionProgress(names, Latest(), self._policy, tally)
+                self.add(self.sessions[key])
+            return self.by_names.setdefault(names_of(row), self.sessions[key])
 
-    def of(self, keys: Iterable[Key]) -> list[BufferedSession]:
-        """Return the sessions of these partitions."""
+    def everything(self, scope: tuple[str, ...] | None = None) -> list[BufferedSession]:
+        """Return the sessions of a consumer group, in lower case, or all of them."""
         with self._guard:
-            return [self.kept[key] for key in keys if key in self.kept]
-
-    def of_scope(self, names: Iterable[object]) -> list[BufferedSession]:
-        """Return the sessions of a consumer group."""
-        scope = tuple(str(name).lower() for name in names)
-        with self._guard:
-            return [one for key, one in self.kept.items() if key[0] == scope]
-
-    def everything(self) -> list[BufferedSession]:
-        """Return all sessions."""
-        with self._guard:
-            return [*self.kept.values()]
+            return [each for key, each in self.sessions.items() if scope in (None, key[0])]
 
     async def give_up(self, keys: Sequence[Key], seconds: float) -> None:
         """Write the checkpoints of released partitions, and drop what could not be written.
@@ -108,89 +92,86 @@ class WriteBuffer(CheckpointWriter):
         releases its partitions one after another, so if one could not be written, writing of the
         others is started, and they share the time.
         """
-        now, leaving = time.monotonic(), self.of(keys)
-        begun = [one.flushing.of(one.finished.count, now) for one in leaving]
+        with self._guard:
+            leaving = [self.sessions[key] for key in keys if key in self.sessions]
+        now = time.monotonic()
+        begun = [each.flushing.of(each.finished.count, now) for each in leaving]
         end = max(begun, default=now) + seconds
         if not await self.flush_all(leaving, end - now):
-            now, others = time.monotonic(), set(self.everything()) - set(leaving)
-            for one in others:
-                one.flushing.of(one.finished.count, now)
-            await self.begin_flush([*others], seconds)
+            now, others = time.monotonic(), [*(set(self.everything()) - set(leaving))]
+            for each in others:
+                each.flushing.of(each.finished.count, now)
+            await self.begin_flush(others, seconds)
         with self._guard:
-            self._tenure.released(keys)
+            self._held.released(keys)
             self._drop(keys)
-        for one in leaving:
-            await self.finish(one, end - time.monotonic(), flushes=False)
+        for each in leaving:
+            await self.finish(each, end - time.monotonic(), flushes=False)
 
     def claimed(self, proposed: Iterable[Any], won: Iterable[Any]) -> None:
         """Drop what claims show as lost, if the store lets checkpoints go back."""
         with self._guard:
-            lost = self._tenure.claimed(proposed, won)
+            lost = self._held.claimed(proposed, won)
             self._drop([] if self.goes_forward_only else lost)
 
     def listed(self, rows: Iterable[Any]) -> None:
         """Drop what a list of ownerships shows as lost, if the store lets checkpoints go back."""
         with self._guard:
-            lost = self._tenure.listed(rows)
+            lost = self._held.listed(rows)
             self._drop([] if self.goes_forward_only else lost)
 
     def _drop(self, keys: Iterable[Key]) -> None:
-        dropped = {self.kept.pop(key) for key in keys if key in self.kept}
+        dropped = {self.sessions.pop(key) for key in keys if key in self.sessions}
         if not dropped:
             return
-        self.by_names = {names: one for names, one in self.by_names.items() if one not in dropped}
-        for one in dropped:
-            self.end(one)
-            if unsaved := one.unsaved:
-                said = "partition %s was left before its last %d checkpoints were written"
-                log.warning(said, one.partition_id, unsaved)
+        self.by_names = {
+            names: each for names, each in self.by_names.items() if each not in dropped
+        }
+        for session in dropped:
+            self.end(session)
+            if session.unsaved:
+                log.warning(
+                    "partition %s was left before its last %d checkpoints were written",
+                    session.partition_id,
+                    session.unsaved,
+                )
 
-    async def insist(
-        self, one: BufferedSession, position: Position, kwargs: Mapping[str, Any]
+    async def write_now(
+        self, session: BufferedSession, position: Position, kwargs: Mapping[str, Any]
     ) -> None:
-        """Write a position at once; raise what the store raises.
+        """Write any position at once, with arguments of the store; raise what the store raises.
 
         It stands for everything requested so far. If the write fails, that remains unsaved.
-
-        Args:
-            one: the partition.
-            position: any position; it may be below others.
-            kwargs: further arguments of the store.
 
         Raises:
             StoreUnavailableError: another write did not end within `write_timeout`.
         """
-        due, end = Due(one.finished.count, position), time.monotonic() + self._write_timeout
-        while not self._began(one, due):
-            if not await one.until(lambda: not one.progress.is_writing, end - time.monotonic()):
+        progress, finished = session.progress, session.finished
+        due, end = Due(finished.count, position), time.monotonic() + self._write_timeout
+        while not self._begin_write(session, due):
+            if not await session.until(lambda: not progress.is_writing, end - time.monotonic()):
                 raise StoreUnavailableError(
-                    f"a checkpoint of partition {one.partition_id!r} is still being written"
+                    f"a checkpoint of partition {session.partition_id!r} is still being written"
                 )
         try:
-            await self._writer.put(one, position, **kwargs)
+            await self.put(session, position, **kwargs)
         except BaseException as error:
-            with one.guard:
+            with session.guard:
                 is_refusal = isinstance(error, StaleCheckpointError)
-                one.progress.was_given_up(time.monotonic(), is_refusal=is_refusal)
+                progress.was_given_up(time.monotonic(), is_refusal=is_refusal)
             raise
         else:
-            with one.guard:
-                one.progress.was_saved(time.monotonic())
-                if one.finished.count == due.count:
-                    one.finished.newest = position
+            with session.guard:
+                progress.was_saved(time.monotonic())
+                if finished.count == due.count:
+                    finished.newest = position
         finally:
-            one.changed()
+            session.changed()
             self.wake()
 
-    def _began(self, one: BufferedSession, due: Due) -> bool:
-        with one.guard:
-            return one.progress.instead(due, time.monotonic()) is not None
-
-
-__all__ = ["CoalescingCheckpointStore"]
-
-DEFAULT_POLICY = every(events=5000, seconds=5)
-"""A write costs about as much as receiving 50 events: at any event rate, 1% of the cost."""
+    def _begin_write(self, session: BufferedSession, due: Due) -> bool:
+        with session.guard:
+            return session.progress.instead(due, time.monotonic()) is not None
 
 
 class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
@@ -220,7 +201,7 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
     def __init__(
         self,
         store: CheckpointStore,
-        policy: Policy = DEFAULT_POLICY,
+        policy: Policy = DEFAULT_COALESCING_POLICY,
         *,
         write_timeout: float = 10.0,
         on_error: Callable[[str, Exception], object] | None = None,
@@ -229,22 +210,22 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
         self.store = store
         self._write_timeout = write_timeout
-        self._make_keeper = partial(
-            WriteBuffer, store, policy, write_timeout, on_error, unhealthy_after
+        self._make_buffer = partial(
+            WriteBuffer, policy, store, write_timeout, on_error, unhealthy_after
         )
         self._moving: dict[int, threading.Lock] = {}
-        self._begin_anew()
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """Reset all state: at first, and in a forked child, whose parent writes its own."""
         self._process_id = os.getpid()
-        self._place: object = None
-        self._keeper = self._make_keeper()
+        self._loop_key: object = None
+        self._buffer = self._make_buffer()
 
     @property
     def forward_only(self) -> bool:
         """Return whether the store below refuses a checkpoint below that of another writer."""
-        return self._keeper.goes_forward_only
+        return self._buffer.goes_forward_only
 
     @property
     def for_one_process(self) -> bool:
@@ -262,8 +243,8 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         """Return all ownerships of a consumer group, from the store below."""
         names = fully_qualified_namespace, eventhub_name, consumer_group
         rows = list(await self.store.list_ownership(*names, **kwargs))
-        self._arrive()
-        self._keeper.listed(rows)
+        self._enter_loop()
+        self._buffer.listed(rows)
         return rows
 
     async def claim_ownership(
@@ -275,12 +256,12 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         fails: the next owner reads those events again. Those of a lost partition are dropped if the
         store below lets checkpoints go back, and later ones are not written.
         """
-        self._arrive()
+        self._enter_loop()
         rows = list(checked_rows(ownership_list))
         released = [key for key, row in keyed(rows).items() if not row.get("owner_id")]
-        await self._keeper.give_up(released, self._write_timeout)
+        await self._buffer.give_up(released, self._write_timeout)
         won = list(await self.store.claim_ownership(rows, **kwargs))
-        self._keeper.claimed(rows, won)
+        self._buffer.claimed(rows, won)
         return won
 
     @own_client_only
@@ -292,9 +273,10 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         **kwargs: Any,
     ) -> Iterable[dict[str, Any]]:
         """Return all checkpoints of a consumer group, after writing this process's own."""
-        self._arrive()
+        self._enter_loop()
         names = fully_qualified_namespace, eventhub_name, consumer_group
-        await self._keeper.flush_all(self._keeper.of_scope(names), self._write_timeout)
+        folded = tuple(str(name).lower() for name in names)
+        await self._buffer.flush_all(self._buffer.everything(folded), self._write_timeout)
         return await self.store.list_checkpoints(*names, **kwargs)
 
     async def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
@@ -309,45 +291,45 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
             InvalidRecordError: a name, id or offset is unusable, or the sequence number is not an
                 int64.
         """
-        if self._place != place():
-            self._arrive()
-        one: BufferedSession | None
+        if self._loop_key != place():
+            self._enter_loop()
+        session: BufferedSession | None
         # Inlined, since it runs for every event; anything unusual is checked in full below.
         try:
-            one = self._keeper.by_names[names_of(checkpoint)]
+            session = self._buffer.by_names[names_of(checkpoint)]
             number, offset = checkpoint["sequence_number"], checkpoint["offset"]
             is_usual = type(number) is int and LEAST_INT64 <= number <= MOST_INT64
             is_usual = is_usual and type(offset) is str and offset.isprintable()
         except (KeyError, TypeError):  # a value that is not a string may not be hashable
             is_usual = False
         if not is_usual:
-            one, number, offset = self._checked(checkpoint)
+            session, number, offset = self._checked(checkpoint)
         if kwargs:
-            if one is None:
+            if session is None:
                 await self.store.update_checkpoint(dict(checkpoint), **kwargs)
             else:
-                await self._keeper.insist(one, Position(number, offset), kwargs)
-        elif one is not None:
-            finished = one.finished
-            with one.guard:
+                await self._buffer.write_now(session, Position(number, offset), kwargs)
+        elif session is not None:
+            finished = session.finished
+            with session.guard:
                 finished.newest = number, offset
                 finished.count += 1
-                is_due = finished.count >= one.progress.wake_count
+                is_due = finished.count >= session.progress.wake_count
             if is_due:
-                self._keeper.wake()
+                self._buffer.wake()
 
     async def flush(self) -> bool:
         """Write all unwritten checkpoints; return whether all of them are written."""
-        self._arrive()
-        return await self._keeper.flush_all(self._keeper.everything(), self._write_timeout)
+        self._enter_loop()
+        return await self._buffer.flush_all(self._buffer.everything(), self._write_timeout)
 
     async def close(self) -> None:
         """Write all unwritten checkpoints; the store below stays open, and this one is reusable."""
         end = time.monotonic() + self._write_timeout
         await self.flush()
-        await self._keeper.close(max(end - time.monotonic(), 0))
+        await self._buffer.close(max(end - time.monotonic(), 0))
         # The next call restarts the background writer.
-        self._place = None
+        self._loop_key = None
 
     def stats(self) -> dict[str, PartitionStats]:
         """Return statistics of each partition, by its id.
@@ -355,37 +337,32 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         If partitions of several hubs or consumer groups were saved, the keys are
         `namespace/hub/group/id`.
         """
-        return by_partition(self._keeper.stats())
+        return by_partition(self._buffer.stats())
 
     def healthy(self) -> bool:
         """Return whether checkpoints are being written: for a liveness probe."""
-        if self._place is None:
-            return not any(one.has_rest for one in self._keeper.everything())
-        return self._keeper.is_healthy()
+        if self._loop_key is None:
+            return not any(each.unsaved for each in self._buffer.everything())
+        return self._buffer.is_healthy()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _arrive(self) -> None:
-        if self._place == (here := place()):
+    def _enter_loop(self) -> None:
+        if self._loop_key == (current := place()):
             return
         # The parent's locks may be held by threads that do not exist in this process.
         with self._moving.setdefault(os.getpid(), threading.Lock()):
             if self._process_id != os.getpid():
-                self._begin_anew()
-            self._keeper.start()
-            self._place = here
+                self._reset()
+            self._buffer.start()
+            self._loop_key = current
 
     def _checked(self, checkpoint: Any) -> tuple[BufferedSession | None, int, str]:
         row = checked_row(checkpoint)
         key, number = key_of(row), checked_sequence_number(row.get("sequence_number"))
         offset = checked_offset(row.get("offset"), number)
-        return self._keeper.one(key, row), number, offset
+        return self._buffer.session(key, row), number, offset

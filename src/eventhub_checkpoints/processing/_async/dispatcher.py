@@ -1,7 +1,8 @@
 """Dispatcher that calls a user's processor with the events of a partition.
 
-`Dispatcher` has what all partitions share, `Dispatch` calls the processor of one session and
-retries, and `PartitionHandler` opens and closes it.
+`PartitionProcessor` is the base of the user's class, and `CheckpointManager` what it is passed.
+`DeliveryTracker` has the delivered events of one session until they are finished, and
+`PartitionHandler` opens the processor of a session, calls it, retries, and closes it.
 """
 
 import logging
@@ -10,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import PartitionContext
@@ -19,22 +20,242 @@ from eventhub_checkpoints._shared._async.client_check import called, check_handl
 from eventhub_checkpoints._shared._async.compat import Lock
 from eventhub_checkpoints._shared.client import is_client_closed
 from eventhub_checkpoints._shared.deadline import pause
-from eventhub_checkpoints.errors import ConfigurationError, PoisonError
-from eventhub_checkpoints.processing._async.checkpoint_manager import (
-    CheckpointManager,
-    DeliveryTracker,
-    position_of,
-)
+from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError, PoisonError
+from eventhub_checkpoints.processing._async.in_flight_event import Apart
 from eventhub_checkpoints.processing._async.receive_loop import HandlerTask
 from eventhub_checkpoints.processing._async.session import LOOKING, PartitionSession
 from eventhub_checkpoints.processing.options import Options, require_handler
+from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row
+from eventhub_checkpoints.records import checked_offset, checked_sequence_number
 
 log = logging.getLogger("eventhub_checkpoints")
 
 
+class PartitionProcessor:
+    """Processor of one partition, from when it is claimed until it is closed.
+
+    A base class with empty methods; any class with `process_events` works as well.
+
+    Args:
+        context: the client's context of the partition: `partition_id` and the names.
+        checkpoints: saves the position of the partition.
+    """
+
+    def __init__(self, context: PartitionContext, checkpoints: "CheckpointManager") -> None:
+        self.context = context
+        self.checkpoints = checkpoints
+
+    async def initialize(self) -> None:
+        """Prepare for the first events; called once, and finished before they are processed.
+
+        If it raises, nothing is processed: the partition is closed when its next events arrive,
+        and claimed again.
+        """
+
+    async def process_events(self, events: list[EventData]) -> None:
+        """Process the next events, in order; they are finished when this returns.
+
+        An exception is passed to `process_error`, and the events are processed again; see
+        `EventProcessor`.
+
+        Args:
+            events: at most `max_batch_size`; empty if `max_wait_time` has passed without an event.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no process_events")
+
+    async def process_error(self, error: Exception) -> None:
+        """Handle an exception of another method, or an error that the client reports here.
+
+        An aio client may report an error while `process_events` runs. An exception raised here is
+        passed to `on_error`.
+        """
+
+    async def close(self, reason: CloseReason) -> None:
+        """Clean up; called once, after the last event and before the last checkpoint.
+
+        It is called even if `initialize` has raised.
+
+        Args:
+            reason: `SHUTDOWN` if the processor stops; `OWNERSHIP_LOST` if another owner has taken
+                the partition, and after any error while receiving.
+        """
+
+
+def position_of(event: EventData) -> Position:
+    """Return the position of an event."""
+    return Position(checked_sequence_number(event.sequence_number), event.offset or "")
+
+
+def rows_of(events: list[EventData]) -> list[Row]:
+    """Return the rows of a batch: after a link was reopened, its numbers may decrease once."""
+    first, last = position_of(events[0]), position_of(events[-1])
+    numbers = range(first.sequence_number, last.sequence_number + 1)
+    if len(numbers) == len(events):
+        return [Row(numbers, last)]
+    rows: list[tuple[list[int], Position]] = []
+    for position in map(position_of, events):
+        number = position.sequence_number
+        if rows and rows[-1][0][-1] < number:
+            rows[-1] = (rows[-1][0], position)
+        else:
+            rows.append(([], position))
+        rows[-1][0].append(number)
+    return [Row(*row) for row in rows]
+
+
+class DeliveryTracker:
+    """Events delivered to a processor in one session, and how many of them are finished.
+
+    Args:
+        session: what is finished and saved; its `begun` has the events that were taken out.
+        options: whether positions are saved, and how long an immediate save may take.
+
+    Attributes:
+        newest: sequence number of the newest delivered event; minus infinity if there is none.
+    """
+
+    def __init__(self, session: PartitionSession, options: Options) -> None:
+        self._session = session
+        self._options = options
+        self._deliveries = Deliveries(session.watermark)
+        self._batch: list[EventData] = []
+        self._indexes: dict[int, int] = {}
+        self.newest = -math.inf
+
+    def begin(self, events: list[EventData]) -> None:
+        """Record the events that `process_events` is called with next."""
+        rows = rows_of(events)
+        with self._session.guard:
+            self._batch, self._indexes = events, {}
+            self.newest = max(self.newest, max(row.last.sequence_number for row in rows))
+            self._deliveries.begin(rows)
+
+    def returned(self) -> None:
+        """Record that `process_events` has returned: its events can no longer be tracked."""
+        self._batch, self._indexes = [], {}
+
+    def finish(self, position: Position | None = None) -> None:
+        """Finish delivered events: up to a position, or all of them."""
+        session = self._session
+        with session.guard:
+            if position is None:
+                self._deliveries.finish()
+            else:
+                self._deliveries.finish_until(position)
+        if session.watermark.count >= session.progress.wake_count:
+            session.writer.wake()
+        session.changed()
+
+    def has_passed(self, position: Position) -> bool:
+        """Return whether everything up to a position is finished."""
+        reached = self._session.watermark.position
+        return reached is not None and position.sequence_number <= reached.sequence_number
+
+    def take_out(self, event: EventData) -> Apart:
+        """Take an event out of the current batch, to be finished separately.
+
+        Raises:
+            InvalidRecordError: the event is not in the current batch.
+        """
+        if len(self._indexes) != len(self._batch):
+            self._indexes = {id(each): index for index, each in enumerate(self._batch)}
+        index = self._indexes.get(id(event))
+        if index is None:
+            expected = "one that process_events was given, and has not returned from"
+            number = getattr(event, "sequence_number", type(event))
+            raise InvalidRecordError("event", number, expected)
+        position = position_of(event)
+        previous = position_of(self._batch[index - 1]) if index else None
+        session, apart = self._session, Apart(self._session, event)
+        with session.guard:
+            delivery = self._deliveries.take_out(position, previous)
+            if delivery is None:
+                # It was finished or taken out before, and is not waited for again.
+                apart.release()
+            else:
+                session.watermark.replace(delivery, apart)
+                session.begun[id(event)] = apart
+        return apart
+
+    async def save(self, position: Position) -> bool:
+        """Finish the events up to a position and save it; return whether it is stored.
+
+        Raises:
+            InvalidRecordError: the processor was not called with such an event.
+        """
+        number = position.sequence_number
+        if number > self.newest:
+            raise InvalidRecordError("sequence_number", number, "one that process_events was given")
+        self.finish(position)
+        if self._session.is_over or not self._options.save:
+            return False
+        is_saved = await self._session.writer.flush(self._session, self._options.write_timeout)
+        return is_saved and self.has_passed(position)
+
+
+class CheckpointManager:
+    """Saves the position of one partition, for one session."""
+
+    def __init__(self, tracker: DeliveryTracker) -> None:
+        self._tracker = tracker
+
+    @overload
+    async def update_checkpoint(self, event: EventData) -> bool: ...
+
+    @overload
+    async def update_checkpoint(self, offset: str | None, sequence_number: int, /) -> bool: ...
+
+    @overload
+    async def update_checkpoint(
+        self, *, offset: str | None = None, sequence_number: int
+    ) -> bool: ...
+
+    async def update_checkpoint(
+        self,
+        event: EventData | str | None = None,
+        sequence_number: int | None = None,
+        *,
+        offset: str | None = None,
+    ) -> bool:
+        """Finish every event up to this one, and save the position now.
+
+        Pass an event, or an offset and a sequence number. An event that was passed to `track` and
+        is not done still holds the position back.
+
+        Returns:
+            Whether the position is stored. If not, either the error was passed to `on_error` and
+            the write is retried in the background; or the session is over, or saving is disabled.
+
+        Raises:
+            InvalidRecordError: the sequence number is invalid, or that of an event with which
+                `process_events` was not called.
+        """
+        if event is None and sequence_number is None:
+            raise InvalidRecordError("event", None, "an event, or an offset and a sequence number")
+        if event is None or isinstance(event, str):
+            number = checked_sequence_number(sequence_number)
+            return await self._tracker.save(
+                Position(number, checked_offset(event or offset, number))
+            )
+        if not hasattr(event, "sequence_number"):
+            raise InvalidRecordError("event", type(event), "an event, or an offset as a string")
+        return await self._tracker.save(position_of(event))
+
+    def track(self, event: EventData) -> Apart:
+        """Finish an event separately, so that `process_events` may return before it is done.
+
+        Args:
+            event: one of the events of the current call of `process_events`.
+
+        Raises:
+            InvalidRecordError: it is not one of them.
+        """
+        return self._tracker.take_out(event)
+
+
 @dataclass(slots=True)
-class Dispatcher:
-    """Settings and state that the sessions of all partitions share.
+class ProcessorRun:
+    """Settings and state of one run of a processor, shared by its partitions.
 
     Attributes:
         make: creates the processor of a session.
@@ -52,179 +273,46 @@ class Dispatcher:
     is_stopping: bool = False
     stopped: dict[str, PoisonError] = field(default_factory=dict)
 
-    @property
-    def is_automatic(self) -> bool:
-        """Return whether events are finished when `process_events` returns."""
-        return self.options.policy is not None
-
-    def stop(self, partition_id: str, number: int, error: Exception) -> None:
-        """Stop processing a partition before an event, because of this error."""
-        poison = PoisonError(partition_id, number)
-        poison.__cause__ = error
-        self.stopped[partition_id] = poison
-        log.error("%s: %r", poison, error)
-        self.report(partition_id, poison)
-
-
-class Dispatch:
-    """Passes the events of one session to its processor.
-
-    Attributes:
-        processor: the user's object; None: not created yet.
-        runner: runs its methods.
-        is_over: whether no more events are passed.
-        work: delivered events, and which of them are finished.
-    """
-
-    def __init__(
-        self, context: PartitionContext, claim: PartitionSession, handling: Dispatcher
-    ) -> None:
-        self.processor: Any = None
-        self.runner = HandlerTask()
-        self.is_over = False
-        self.work = DeliveryTracker(claim, handling.options)
-        self._context = context
-        self._partition_id = context.partition_id
-        self._claim = claim
-        self._handling = handling
-
-    @property
-    def is_ending(self) -> bool:
-        """Return whether nothing more is started."""
-        return self.is_over or self._handling.is_stopping
-
-    async def give(self, events: list[EventData]) -> None:
-        """Process events; an empty list means that none arrived for a while.
-
-        Raises:
-            CheckpointStoreError: too many events wait for one that was given up.
-        """
-        if not events:
-            await self._attempt(events)
-        elif await self._has_room():
-            self.work.begin(events)
-            error = await self._attempt(events)
-            if error is not None:
-                await self._one_by_one(events, error)
-            elif self._handling.is_automatic:
-                self.work.finish()
-            self.work.returned()
-
-    async def _has_room(self) -> bool:
-        limit, apart = self._handling.options.max_pending, self.work.apart
-        while not await self._claim.until(lambda: self.is_ending or len(apart) < limit, LOOKING):
-            if is_client_closed():
-                return False
-        if self._claim.is_stuck and self._claim.pending >= limit:
-            raise self._claim.given_up()
-        return not self.is_ending
-
-    async def _attempt(self, events: list[EventData]) -> BaseException | None:
-        """Call the handler until it returns; return the error if it never does."""
-        error: BaseException | None = None
-        attempts = self._handling.options.attempts
-        for attempt in range(attempts):
-            if attempt:
-                seconds = pause(attempt - 1, math.inf, random.random()) or 0
-                if await self._claim.until(lambda: self.is_ending, seconds):
-                    break
-            error = await self.tried(self.processor.process_events, events)
-            if error is None:
-                break
-            said = "partition %s: process_events raised, attempt %d of %d"
-            log.warning(said, self._partition_id, attempt + 1, attempts, exc_info=error)
-            await self.tell(error)
-        return error
-
-    async def _one_by_one(self, events: list[EventData], error: BaseException) -> None:
-        """Find the event that cannot be processed, and apply `on_poison` to it."""
-        for event in events:
-            position = position_of(event)
-            if self.work.has_passed(position):
-                continue
-            if self.is_ending:
-                return
-            failure = error if len(events) == 1 else await self._attempt([event])
-            if failure is not None and not await self._passes_over(event, failure):
-                return
-            if self._handling.is_automatic:
-                self.work.finish(position)
-
-    async def _passes_over(self, event: EventData, error: BaseException) -> bool:
-        """Return whether to continue after an event that cannot be processed."""
-        if self.is_ending or not isinstance(error, Exception):
-            return False
-        number, wanted = event.sequence_number or 0, self._handling.options.on_poison
-        if callable(wanted):
-            refused = await self.tried(wanted, self._context, event, error)
-            if refused is None:
-                return True
-            await self.tell(refused)
-        elif wanted == "skip":
-            log.warning("event %d of partition %s is skipped", number, self._partition_id)
-            return True
-        # A failure while the partition is being closed must not stop it for its next session.
-        if not self.is_ending:
-            self._handling.stop(self._partition_id, number, error)
-        return False
-
-    async def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
-        """Call a user's function, return its error; stop all if it is not an `Exception`."""
-        error = await self.runner.tried(function, *args)
-        if error is not None and not isinstance(error, Exception):
-            self.fail(error)
-        return error
-
-    def fail(self, error: BaseException) -> None:
-        """Pass no more events, and stop the whole processor."""
-        self.is_over = True
-        self._handling.fail(error)
-
-    async def tell(self, error: BaseException) -> None:
-        """Pass an error to the processor's `process_error`; report what that raises."""
-        hook = getattr(self.processor, "process_error", None)
-        again: BaseException | None = error
-        if hook is not None and isinstance(error, Exception):
-            again = await self.tried(hook, error)
-        if isinstance(again, Exception):
-            self._handling.report(self._partition_id, again)
-
 
 class PartitionHandler:
     """Events of one session, from the client to the user's processor and to the checkpoint.
 
     Attributes:
         context: the client's context of the partition.
-        claim: the session: what is finished and saved.
+        session: what is finished and saved.
+        tracker: delivered events, and which of them are finished.
         waits_since: when it became ready for its first event; None: not yet.
     """
 
     def __init__(
-        self, context: PartitionContext, claim: PartitionSession, handling: Dispatcher
+        self, context: PartitionContext, session: PartitionSession, run: ProcessorRun
     ) -> None:
         self.context = context
-        self.claim = claim
-        self._handling = handling
-        self._giving = Dispatch(context, claim, handling)
-        self._opening = Lock()
-        self._is_open = False
+        self.session = session
+        self.tracker = DeliveryTracker(session, run.options)
         self.waits_since: float | None = None
+        self._partition_id = context.partition_id
+        self._run = run
+        self._processor: Any = None
+        self._task = HandlerTask()
+        self._opening = Lock()
+        self._is_open = self._is_over = False
         self._failure: BaseException | None = None
-
-    @property
-    def is_stopped(self) -> bool:
-        """Return whether processing of the partition has stopped."""
-        return self.context.partition_id in self._handling.stopped
-
-    @property
-    def newest(self) -> float:
-        """Sequence number of the newest event that has arrived."""
-        return self._giving.work.newest
 
     @property
     def has_begun(self) -> bool:
         """Return whether any event has arrived."""
-        return self._giving.work.newest != -math.inf
+        return self.tracker.newest != -math.inf
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Return whether processing of the partition has stopped."""
+        return self._partition_id in self._run.stopped
+
+    @property
+    def _is_ending(self) -> bool:
+        """Return whether nothing more is started."""
+        return self._is_over or self._run.is_stopping
 
     async def open(self) -> None:
         """Create the processor, once; events wait for that.
@@ -232,30 +320,29 @@ class PartitionHandler:
         A sync client delivers events in a different thread than the one that opens the partition.
         """
         async with self._opening:
-            if not (self._is_open or self.is_stopped):
+            if not (self._is_open or self._is_stopped):
                 self._is_open = True
-                await self._giving.runner.run(self._open)
+                await self._task.run(self._open)
 
     async def _open(self) -> None:
-        error = await self._giving.tried(self._make)
+        error = await self._try(self._make)
         if isinstance(error, ConfigurationError):
-            self._giving.fail(error)
+            self._fail(error)
         elif error is not None:
-            await self._giving.tell(error)
+            await self._process_error(error)
         self._failure = error
         self.waits_since = time.monotonic()
 
     async def _make(self) -> None:
-        checkpoints = CheckpointManager(self._giving.work)
-        made = await called(self._handling.make, self.context, checkpoints)
-        require_handler(made)
-        check_handlers(made)
-        self._giving.processor = made
-        if hasattr(made, "initialize"):
-            await called(made.initialize)
+        processor = await called(self._run.make, self.context, CheckpointManager(self.tracker))
+        require_handler(processor)
+        check_handlers(processor)
+        self._processor = processor
+        if hasattr(processor, "initialize"):
+            await called(processor.initialize)
 
     async def receive(self, events: list[EventData]) -> None:
-        """Process what the client delivers.
+        """Process what the client delivers; an empty list means that none arrived for a while.
 
         Raises:
             Exception: what creating or initializing the processor raised; the client then closes
@@ -264,16 +351,112 @@ class PartitionHandler:
         """
         await self.open()
         # Events of a stopped partition are left for the next owner.
-        if self._giving.is_ending or self.is_stopped:
+        if self._is_ending or self._is_stopped:
             return
         if self._failure is not None:
             raise self._failure
-        await self._giving.runner.run(self._giving.give, events)
+        await self._task.run(self._dispatch, events)
 
-    async def tell(self, error: Exception) -> None:
+    async def _dispatch(self, events: list[EventData]) -> None:
+        if not events:
+            await self._process(events)
+        elif await self._has_room():
+            self.tracker.begin(events)
+            error = await self._process(events)
+            if error is not None:
+                await self._one_by_one(events, error)
+            elif self._run.options.policy is not None:
+                self.tracker.finish()
+            self.tracker.returned()
+
+    async def _has_room(self) -> bool:
+        session, limit = self.session, self._run.options.max_pending
+        apart = session.begun
+        while not await session.until(lambda: self._is_ending or len(apart) < limit, LOOKING):
+            if is_client_closed():
+                return False
+        if session.is_stuck and session.pending >= limit:
+            raise session.stuck_error()
+        return not self._is_ending
+
+    async def _process(self, events: list[EventData]) -> BaseException | None:
+        """Call `process_events` until it returns; return the error if it never does."""
+        error: BaseException | None = None
+        attempts = self._run.options.attempts
+        for attempt in range(attempts):
+            if attempt:
+                seconds = pause(attempt - 1, math.inf, random.random()) or 0
+                if await self.session.until(lambda: self._is_ending, seconds):
+                    break
+            error = await self._try(self._processor.process_events, events)
+            if error is None:
+                break
+            message = "partition %s: process_events raised, attempt %d of %d"
+            log.warning(message, self._partition_id, attempt + 1, attempts, exc_info=error)
+            await self._process_error(error)
+        return error
+
+    async def _one_by_one(self, events: list[EventData], error: BaseException) -> None:
+        """Find the event that cannot be processed, and apply `on_poison` to it."""
+        for event in events:
+            position = position_of(event)
+            if self.tracker.has_passed(position):
+                continue
+            if self._is_ending:
+                return
+            failure = error if len(events) == 1 else await self._process([event])
+            if failure is not None and not await self._passes_over(event, failure):
+                return
+            if self._run.options.policy is not None:
+                self.tracker.finish(position)
+
+    async def _passes_over(self, event: EventData, error: BaseException) -> bool:
+        """Return whether to continue after an event that cannot be processed."""
+        if self._is_ending or not isinstance(error, Exception):
+            return False
+        number, on_poison = event.sequence_number or 0, self._run.options.on_poison
+        if callable(on_poison):
+            again = await self._try(on_poison, self.context, event, error)
+            if again is None:
+                return True
+            await self._process_error(again)
+        elif on_poison == "skip":
+            log.warning("event %d of partition %s is skipped", number, self._partition_id)
+            return True
+        # A failure while the partition is being closed must not stop it for its next session.
+        if not self._is_ending:
+            poison = PoisonError(self._partition_id, number)
+            poison.__cause__ = error
+            self._run.stopped[self._partition_id] = poison
+            log.error("%s: %r", poison, error)
+            self._run.report(self._partition_id, poison)
+        return False
+
+    async def _try(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
+        """Call a user's function, return its error; stop all if it is not an `Exception`."""
+        error = await self._task.try_call(function, *args)
+        if error is not None and not isinstance(error, Exception):
+            self._fail(error)
+        return error
+
+    def _fail(self, error: BaseException) -> None:
+        """Pass no more events, and stop the whole processor."""
+        self._is_over = True
+        self._run.fail(error)
+
+    async def process_error(self, error: Exception) -> None:
         """Pass an error of the client to the processor, unless it was raised and passed here."""
         if error is not self._failure:
-            await self._giving.tell(error)
+            await self._process_error(error)
+
+    async def _process_error(self, error: BaseException) -> None:
+        """Pass an error to the processor's `process_error`; report what that raises."""
+        hook = getattr(self._processor, "process_error", None)
+        again: BaseException | None = error
+        if hook is not None and isinstance(error, Exception):
+            again = await self._try(hook, error)
+        if isinstance(again, Exception):
+            self._run.report(self._partition_id, again)
 
     async def close(self, reason: CloseReason, drained_by: float) -> None:
         """Wait for running handlers, then for events finished separately, then close the processor.
@@ -282,23 +465,23 @@ class PartitionHandler:
             reason: argument of the processor's `close`.
             drained_by: `time.monotonic()` until which events may finish.
         """
-        giving, apart = self._giving, self._giving.work.apart
-        seconds = self._handling.options.drain_timeout
-        giving.is_over = True
-        self.claim.changed()
-        if not await giving.runner.end(drained_by - time.monotonic()):
+        apart, seconds = self.session.begun, self._run.options.drain_timeout
+        self._is_over = True
+        self.session.changed()
+        if not await self._task.end(drained_by - time.monotonic()):
             self._warn("the handler did not end, and was cut off")
-        if not await self.claim.until(lambda: not apart, drained_by - time.monotonic()):
+        if not await self.session.until(lambda: not apart, drained_by - time.monotonic()):
             self._warn(f"{len(apart)} events that were left behind are unfinished")
-        if hasattr(giving.processor, "close"):
-            await giving.runner.begin(self._close, reason)
-            if not await giving.runner.end(seconds):
-                await giving.tell(TimeoutError(f"close() did not end within {seconds:g} s"))
+        if hasattr(self._processor, "close"):
+            await self._task.begin(self._close, reason)
+            if not await self._task.end(seconds):
+                error = TimeoutError(f"close() did not end within {seconds:g} s")
+                await self._process_error(error)
 
     async def _close(self, reason: CloseReason) -> None:
-        error = await self._giving.tried(self._giving.processor.close, reason)
+        error = await self._try(self._processor.close, reason)
         if error is not None:
-            await self._giving.tell(error)
+            await self._process_error(error)
 
-    def _warn(self, what: str) -> None:
-        log.warning("partition %s: %s", self.context.partition_id, what)
+    def _warn(self, message: str) -> None:
+        log.warning("partition %s: %s", self._partition_id, message)

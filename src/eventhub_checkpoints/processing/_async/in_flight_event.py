@@ -1,18 +1,17 @@
 """Event that is being processed."""
 
 from collections.abc import Generator
-from types import TracebackType
 from typing import Any, Self
 
 from eventhub_checkpoints._shared._async.client_check import ContextGuard
-from eventhub_checkpoints.processing import watermark
 from eventhub_checkpoints.processing._async.session import PartitionSession
+from eventhub_checkpoints.processing.watermark import InFlightEvent
 
 ANNOUNCED_WITHIN = 0.0
 """Seconds within which a partition is opened after its first event: this client opens it first."""
 
 
-class Ticket(ContextGuard, watermark.Ticket):
+class Ticket(ContextGuard, InFlightEvent):
     """Event that is being processed: use it in `async with`, or await it and call `done`.
 
     Leaving the `async with` block finishes the event; leaving it by an exception gives it up. An
@@ -20,35 +19,30 @@ class Ticket(ContextGuard, watermark.Ticket):
     called in any thread.
     """
 
-    __slots__ = ("_claim", "_event", "_is_begun")
+    __slots__ = ("_event", "_is_begun", "_session")
     twin = "Checkpointer"
 
-    def __init__(self, claim: PartitionSession, event: Any) -> None:
+    def __init__(self, session: PartitionSession, event: Any) -> None:
         # The base's `__init__` is not called, for speed: this runs for every event.
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
-        self._claim = claim
+        self._session = session
         # Held, since the id of an event that is no longer referenced may be reused.
         self._event = event
         self._is_begun = False
 
     def __await__(self) -> Generator[Any, None, Self]:
         if not self._is_begun:
-            claim = self._claim
-            while not (self._is_begun or claim.enter(self, self._event)):
-                yield from claim.wait_for_room().__await__()
+            session = self._session
+            while not (self._is_begun or session.enter(self, self._event)):
+                yield from session.wait_for_room().__await__()
             self._is_begun = True
         return self
 
     def __aenter__(self) -> Self:
         return self  # the caller awaits it
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
         if exc_type is None:
             self.done()
         else:
@@ -58,19 +52,47 @@ class Ticket(ContextGuard, watermark.Ticket):
         """Finish the event; has no effect a second time, or after its session has ended."""
         if not self._is_begun:
             raise RuntimeError("this event was not begun: `await` what track() returns")
-        claim = self._claim
-        is_due = claim.leave(self, self._event)
+        session = self._session
+        is_due = session.leave(self, self._event)
         self._event = None
         if is_due:
-            claim.saver.wake()
-        if claim.watchers:
-            claim.changed()
+            session.writer.wake()
+        if session.watchers:
+            session.changed()
 
     def failed(self) -> None:
         """Give the event up: it is read again when the partition is claimed again."""
-        claim = self._claim
-        with claim.guard:
+        session = self._session
+        with session.guard:
             self.has_failed = True
-            claim.forget(self._event)
+            session.begun.pop(id(self._event), None)
         self._event = None
-        claim.changed()
+        session.changed()
+
+
+class Apart(Ticket):
+    """Event that is finished separately, after `process_events` has returned; by any thread.
+
+    Leaving an `async with` block finishes it; leaving the block by an exception gives it up. When
+    `max_pending` events wait behind one that was given up, the partition is closed, so that it is
+    claimed again.
+    """
+
+    __slots__ = ()
+    twin = "EventProcessor"
+
+    def __init__(self, session: PartitionSession, event: Any) -> None:
+        # It is in the watermark already, as a part of its batch.
+        self.position = event.sequence_number, event.offset or ""
+        self.size, self.is_done, self.has_failed = 1, False, False
+        self._session, self._event = session, event
+        self._is_begun = True
+
+    def done(self) -> None:
+        """Finish the event; has no effect a second time, or after its session has ended."""
+        if self._event is not None:
+            super().done()
+
+    def release(self) -> None:
+        """Have `done` and `failed` do nothing: the event was finished or taken out before."""
+        self._event = None

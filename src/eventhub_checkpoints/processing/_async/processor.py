@@ -7,7 +7,6 @@ client's public API, and works with every store.
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from azure.eventhub import EventData
@@ -23,26 +22,18 @@ from eventhub_checkpoints._shared._async.client_check import (
 )
 from eventhub_checkpoints._shared.client import UNKNOWN, store_of
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
-from eventhub_checkpoints.processing._async.checkpoint_manager import (
-    Apart,
-    CheckpointManager,
-    PartitionProcessor,
-)
 from eventhub_checkpoints.processing._async.client_callbacks import ClientCallbacks
+from eventhub_checkpoints.processing._async.dispatcher import CheckpointManager
 from eventhub_checkpoints.processing._async.receive_loop import ReceiveLoop, is_handler
 from eventhub_checkpoints.processing.options import (
     Options,
-    no_client,
+    not_a_client,
+    other_store,
     require_call,
-    require_made,
-    require_maker,
-    require_ready,
-    require_same_store,
+    require_factory,
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
 from eventhub_checkpoints.processing.statistics import PartitionStats
-
-__all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]
 
 Start = str | int | datetime
 
@@ -138,7 +129,7 @@ class EventProcessor(ContextGuard):
         write_timeout: float = 10.0,
         unhealthy_after: float = 60.0,
     ) -> None:
-        require_maker(processor)
+        require_factory(processor)
         check_handlers(processor)
         check_plain("on_poison", on_poison)
         check_store(store)
@@ -160,24 +151,27 @@ class EventProcessor(ContextGuard):
             write_timeout=write_timeout,
             unhealthy_after=unhealthy_after,
         )
-        self._given: Any = client
+        self._client_source: Any = client
         self._is_ready = isinstance(client, EventHubConsumerClient)
         self._is_compared = True
         if self._is_ready:
-            require_ready(self._options.needs_wrapping)
-            self._is_compared = (found := store_of(client)) is not UNKNOWN
-            if self._is_compared:
-                require_same_store(found, store)
+            self._options.check_ready_client()
+            client_store = store_of(client)
+            self._is_compared = client_store is not UNKNOWN
+            if client_store is None:
+                raise other_store("no checkpoint_store")
+            if self._is_compared and client_store is not store:
+                raise other_store()
         elif not callable(client):
-            raise no_client("client is", client, EventHubConsumerClient)
+            raise not_a_client("client is", client, EventHubConsumerClient)
         else:
-            given = "checkpoint_store= alone, as functools.partial(CLIENT, ...) can"
-            require_call("client", given, client, checkpoint_store=store)
-        self._life = ReceiveLoop()
-        self._make_processing: Callable[[], ClientCallbacks] = partial(
-            ClientCallbacks, processor, store, self._options, self._life.tell
+            arguments = "checkpoint_store= alone, as functools.partial(CLIENT, ...) can"
+            require_call("client", arguments, client, checkpoint_store=store)
+        self._receive_loop = ReceiveLoop()
+        self._make_callbacks: Callable[[], ClientCallbacks] = partial(
+            ClientCallbacks, processor, store, self._options, self._receive_loop.signal_end
         )
-        self._processing = self._make_processing()
+        self._callbacks = self._make_callbacks()
 
     async def start(self) -> None:
         """Start receiving in the background; returns when the client is created.
@@ -187,41 +181,42 @@ class EventProcessor(ContextGuard):
                 start positions are set by partition, and the hub does not exist or refuses access.
             HubUnavailableError: start positions are set by partition, and the hub does not answer.
         """
-        if not self._life.begin():
+        if not self._receive_loop.begin():
             raise ConfigurationError("the processor was started already; stop it first")
         try:
             await self._start()
         except BaseException:
-            self._life.end()
+            self._receive_loop.end()
             raise
 
     async def _start(self) -> None:
-        processing = self._processing = self._make_processing()
-        client: Any = self._given
+        callbacks = self._callbacks = self._make_callbacks()
+        client: Any = self._client_source
         if not self._is_ready:
-            client = await called(partial(client, checkpoint_store=processing.store))
-            require_made(client, EventHubConsumerClient)
-        processing.vetting.client = client
-        processing.is_ready = processing.vetting.goes_by_offset = self._is_ready
-        processing.is_compared = self._is_compared
+            client = await called(partial(client, checkpoint_store=callbacks.store))
+            if not isinstance(client, EventHubConsumerClient):
+                raise not_a_client("client returned one", client, EventHubConsumerClient)
+        validator = callbacks.store.validator
+        validator.client, validator.goes_by_offset = client, self._is_ready
+        callbacks.is_ready, callbacks.is_compared = self._is_ready, self._is_compared
         try:
-            position = await processing.starts.ask(client)
+            position = await callbacks.store.starting_position(client)
         except BaseException:
             await self._close(client)
             raise
         self._client = client
-        self._life.start(partial(self._receive, client, position))
+        self._receive_loop.start(partial(self._receive, client, position))
 
     async def _receive(self, client: Any, position: Any) -> None:
-        processing, options = self._processing, self._options
-        if processing.store.is_stopping:
+        callbacks, options = self._callbacks, self._options
+        if callbacks.store.is_stopping:
             return
         try:
             await client.receive_batch(
-                processing.on_events,
-                on_partition_initialize=processing.on_initialize,
-                on_partition_close=processing.on_close,
-                on_error=processing.on_error,
+                callbacks.on_events,
+                on_partition_initialize=callbacks.on_initialize,
+                on_partition_close=callbacks.on_close,
+                on_error=callbacks.on_error,
                 starting_position=position,
                 max_batch_size=options.max_batch_size,
                 max_wait_time=options.max_wait_time,
@@ -229,9 +224,9 @@ class EventProcessor(ContextGuard):
                 prefetch=options.prefetch,
             )
         except Exception as error:
-            processing.fail(error)
+            callbacks.fail(error)
         finally:
-            await processing.settled()
+            await callbacks.wait_closed()
 
     async def _close(self, client: Any) -> None:
         if not self._is_ready:
@@ -253,28 +248,28 @@ class EventProcessor(ContextGuard):
             InvalidCheckpointError: the processor had stopped for this reason.
             BaseException: a handler raised one that is not an `Exception`, such as `SystemExit`.
         """
-        processing = self._processing
+        callbacks = self._callbacks
         # Also while it is still being started: it then ends by itself.
-        processing.stop()
-        if not self._life.is_running:
+        callbacks.stop()
+        if not self._receive_loop.is_running:
             return
         client = self._client
         if is_handler():
-            await self._life.ask(client.close)
+            await self._receive_loop.request_stop(client.close)
             return
-        if not await self._life.stop(client.close, timeout):
+        if not await self._receive_loop.stop(client.close, timeout):
             raise TimeoutError(f"the processor did not stop within {timeout:g} s")
-        await processing.stop_watching()
-        await processing.store.give_back()
-        await processing.claims.close()
+        await callbacks.stop_watching()
+        await callbacks.store.give_back()
+        await callbacks.sessions.close()
         await self._close(client)
-        self._life.end()
-        if processing.error is not None:
-            raise processing.error
+        self._receive_loop.end()
+        if callbacks.error is not None:
+            raise callbacks.error
 
     async def wait(self) -> None:
         """Wait until there is a reason to stop: an error, or the end of the client."""
-        await self._life.until_over()
+        await self._receive_loop.wait()
 
     async def run(self) -> None:
         """Start, and stop on SIGTERM, SIGINT, or an error.
@@ -285,7 +280,7 @@ class EventProcessor(ContextGuard):
         Raises:
             InvalidCheckpointError: the hub does not have a position.
         """
-        with self._life.signals():
+        with self._receive_loop.signals():
             await self.start()
             try:
                 await self.wait()
@@ -294,7 +289,7 @@ class EventProcessor(ContextGuard):
 
     def stats(self) -> dict[str, PartitionStats]:
         """Return statistics of the checkpoints of each open partition, by its id."""
-        return self._processing.claims.stats()
+        return self._callbacks.sessions.stats()
 
     def healthy(self) -> bool:
         """Return whether partitions are claimed, saved and not stopped: for a liveness probe.
@@ -302,27 +297,22 @@ class EventProcessor(ContextGuard):
         Also returns False if the hub has not answered for `unhealthy_after`, or has events but
         delivers none to any partition, for example because the consumer group does not exist.
         """
-        processing = self._processing
-        if processing.error is not None or self.stopped:
+        callbacks = self._callbacks
+        if callbacks.error is not None or self.stopped:
             return False
         seconds = self._options.unhealthy_after
-        if processing.store.has_failed_for(seconds) or processing.is_cut_off_for(seconds):
+        if callbacks.store.has_failed_for(seconds) or callbacks.is_cut_off_for(seconds):
             return False
-        return processing.claims.saver.is_healthy()
+        return callbacks.sessions.writer.is_healthy()
 
     @property
     def stopped(self) -> dict[str, PoisonError]:
         """Partitions whose processing has stopped, and the reason."""
-        return dict(self._processing.handling.stopped)
+        return dict(self._callbacks.run.stopped)
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()

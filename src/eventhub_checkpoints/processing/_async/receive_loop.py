@@ -96,7 +96,7 @@ class HandlerTask:
         assert self._task is not None
         await asyncio.shield(self._task)
 
-    async def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
+    async def try_call(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
         """Call a user's function; return its exception, also if it cancelled itself."""
         try:
             with as_handler():
@@ -186,22 +186,22 @@ class ReceiveLoop:
         self._is_cancelled = False
         self._task = asyncio.get_running_loop().create_task(received())
 
-    def tell(self) -> None:
+    def signal_end(self) -> None:
         """Signal that there is a reason to stop."""
         self._over.set()
 
-    async def until_over(self) -> None:
+    async def wait(self) -> None:
         """Wait until there is a reason to stop."""
         await self._over.wait()
 
-    async def ask(self, close: Callable[[], Awaitable[None]]) -> None:
+    async def request_stop(self, close: Callable[[], Awaitable[None]]) -> None:
         """Stop receiving, without waiting for the end.
 
         Args:
             close: stops a client that cannot be cancelled.
         """
         # A task that is cancelled before it has started does not signal its end.
-        self.tell()
+        self.signal_end()
         # Only once: a second cancellation would interrupt the closing of the partitions.
         if self._task is not None and not self._is_cancelled:
             self._is_cancelled = True
@@ -211,11 +211,11 @@ class ReceiveLoop:
         """Stop receiving, and wait until all partitions are closed; return whether they are.
 
         Args:
-            close: see `ask`.
+            close: see `request_stop`.
             seconds: maximum wait; None: no limit.
         """
         task = self._task
-        await self.ask(close)
+        await self.request_stop(close)
         if task is not None:
             await asyncio.wait([task], timeout=seconds)
         return task is None or task.done()
@@ -232,7 +232,7 @@ class ReceiveLoop:
         for number in SIGNALS:
             # Only the main thread's event loop can handle signals, and none on Windows.
             with suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.add_signal_handler(number, self.tell)
+                loop.add_signal_handler(number, self.signal_end)
                 taken.append(number)
         try:
             yield

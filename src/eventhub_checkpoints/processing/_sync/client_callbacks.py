@@ -23,17 +23,15 @@ from eventhub_checkpoints.errors import (
     InvalidCheckpointError,
 )
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter
-from eventhub_checkpoints.processing._sync.dispatcher import Dispatcher, PartitionHandler
+from eventhub_checkpoints.processing._sync.dispatcher import PartitionHandler, ProcessorRun
 from eventhub_checkpoints.processing._sync.receive_loop import as_handler
-from eventhub_checkpoints.processing._sync.session import PartitionSessions
+from eventhub_checkpoints.processing._sync.session import PartitionSessions, names_of
 from eventhub_checkpoints.processing._sync.start_position_store import (
     AT_START,
-    PositionValidator,
-    StartPositions,
     StartPositionStore,
 )
 from eventhub_checkpoints.processing.options import Options, other_store
-from eventhub_checkpoints.processing.start_position import StartChoice, refused_position
+from eventhub_checkpoints.processing.start_position import refused_position
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -53,16 +51,14 @@ class ClientCallbacks:
     Args:
         make: creates the processor of a session.
         store: the store of the processor.
-        options: see `EventProcessor`.
+        options: of the processor.
         over: called when there is a reason to stop.
 
     Attributes:
         error: why it has to stop; None if it has no reason itself.
-        claims: the sessions of all partitions.
-        handling: how events are handled.
-        starts: where partitions start.
+        sessions: the sessions of all partitions.
+        run: what the handlers of all partitions share.
         store: store that is passed to the client.
-        vetting: finds positions that the hub does not have.
         is_ready: whether the client was already constructed, and uses the store itself.
         is_compared: whether it is known to have the same store.
     """
@@ -77,66 +73,59 @@ class ClientCallbacks:
         self.error: BaseException | None = None
         self._options = options
         self._over = over
-        self._below = store
+        self._store_below = store
         # A failed write is logged where it happens.
-        told = None if options.on_error is None else self.report
-        make_saver = partial(
-            CheckpointWriter, store, options.write_timeout, told, options.unhealthy_after
+        on_error = None if options.on_error is None else self.report
+        make_writer = partial(
+            CheckpointWriter, store, options.write_timeout, on_error, options.unhealthy_after
         )
-        policy = options.saving_policy
-        self.claims = PartitionSessions(
-            make_saver, policy, options.write_timeout, max_pending=sys.maxsize
+        self.sessions = PartitionSessions(
+            make_writer, options.saving_policy, options.write_timeout, max_pending=sys.maxsize
         )
-        self.handling = Dispatcher(make, options, self.report, self.fail)
-        self.starts = StartPositions(options)
-        self._steering = StartChoice(options.save, self.starts.has, options.from_saved)
-        self.vetting = PositionValidator(
-            self._steering, self.starts.of, self._reached, self._refused
-        )
-        self.store = StartPositionStore(
-            store, self._steering, self.vetting, self.settled, options.write_timeout, self._beside
-        )
+        self.run = ProcessorRun(make, options, self.report, self.fail)
+        self.store = StartPositionStore(store, options, self)
         self.is_ready, self.is_compared = False, True
         self._comparing = Lock()
         self._guard = threading.Lock()
-        self._sessions: dict[str, PartitionHandler] = {}
+        self._handlers: dict[str, PartitionHandler] = {}
         self._closing: dict[str, Lock] = {}
         self._watch = Background(self._look)
         self._has_received = False
         self._silent_since: float | None = None
-        self._seemed_silent = self._is_silence_told = self._is_asking = False
+        self._seemed_silent = self._is_silence_reported = self._is_querying = False
         self._unbalanced: tuple[float, float] | None = None
 
-    def _reached(self, partition_id: str) -> int | None:
-        session = self._sessions.get(partition_id)
-        if session is None:
+    def reached(self, partition_id: str) -> int | None:
+        """Return the number of the last event received, or after which it started, if known."""
+        handler = self._handlers.get(partition_id)
+        if handler is None:
             return None
-        shown = (self._steering.shown or {}).get(partition_id)
-        number = shown[0] if shown and not session.has_begun else session.newest
+        shown = self.store.choice.last_shown(partition_id)
+        number = shown[0] if shown and not handler.has_begun else handler.tracker.newest
         return number if isinstance(number, int) else None
 
-    def _beside(self, function: Callable[..., None], *args: object) -> None:
+    def in_background(self, function: Callable[..., None], *args: object) -> None:
         """Call a function in the background; the end of the sessions waits for it."""
         try:
-            self.claims.saver.begin(function, *args)
+            self.sessions.writer.begin(function, *args)
         except RuntimeError:  # no thread can be started during interpreter shutdown
             function(*args)
 
     def stop(self) -> None:
         """Start nothing more: no claim, no batch, no further attempt."""
-        self.store.is_stopping = self.handling.is_stopping = True
-        for session in list(self._sessions.values()):
-            session.claim.changed()
+        self.store.is_stopping = self.run.is_stopping = True
+        for handler in list(self._handlers.values()):
+            handler.session.changed()
 
-    def settled(self) -> None:
+    def wait_closed(self) -> None:
         """Wait until the partitions that are being closed are closed.
 
         An aio client forgets a partition that it has lost while it is still being closed.
         """
         for partition_id in list(self._closing):
-            self._closed(partition_id)
+            self._wait_closed(partition_id)
 
-    def _closed(self, partition_id: str) -> None:
+    def _wait_closed(self, partition_id: str) -> None:
         with self._closing.setdefault(partition_id, Lock()):
             pass
 
@@ -146,17 +135,17 @@ class ClientCallbacks:
         if self.store.is_stopping or self._has_other_store(context):
             return
         # Either client may open a partition again while it is still closing it.
-        self._closed(context.partition_id)
-        known = self._sessions.get(context.partition_id)
-        if known is not None and known.claim.is_announced:
+        self._wait_closed(context.partition_id)
+        handler = self._handlers.get(context.partition_id)
+        if handler is not None and handler.session.is_announced:
             self.on_close(context, CloseReason.OWNERSHIP_LOST)
         if self.is_ready:
-            self._vet(context)
-        session = self._session(context)
-        session.claim.is_announced = True
+            self._validate(context)
+        handler = self._handler(context)
+        handler.session.is_announced = True
         self._unbalanced = None
         self._watch.start()
-        session.open()
+        handler.open()
 
     def _has_other_store(self, context: PartitionContext) -> bool:
         """Return whether an already constructed client claims its partitions in another store.
@@ -169,9 +158,8 @@ class ClientCallbacks:
         with self._comparing:
             if self.is_compared or self.error is not None:
                 return not self.is_compared
-            names = context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
             try:
-                rows = self._below.list_ownership(*names)
+                rows = self._store_below.list_ownership(*names_of(context)[:-1])
             except Exception as error:
                 self.report(context.partition_id, error)
                 return False
@@ -182,91 +170,84 @@ class ClientCallbacks:
                 self.fail(other_store())
         return not self.is_compared
 
-    def _vet(self, context: PartitionContext) -> None:
+    def _validate(self, context: PartitionContext) -> None:
         """Validate the start position of a partition whose client uses the store itself."""
-        names = context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
         try:
-            self.store.list_checkpoints(*names)
+            self.store.list_checkpoints(*names_of(context)[:-1])
         except Exception as error:
             self.report(context.partition_id, error)
         else:
-            self.vetting.opening([context.partition_id])
+            self.store.validator.opening([context.partition_id])
 
-    def _session(self, context: PartitionContext) -> PartitionHandler:
-        """Return the session of a partition; a sync client may deliver before it announces it."""
+    def _handler(self, context: PartitionContext) -> PartitionHandler:
+        """Return the handler of a partition; a sync client may deliver before it announces it."""
+        partition_id, choice = context.partition_id, self.store.choice
         with self._guard:
-            session = self._sessions.get(context.partition_id)
-            if session is None:
-                self._require_store()
-                claim = self.claims.begin(context)
-                if context.partition_id in self._steering.refused:
+            handler = self._handlers.get(partition_id)
+            if handler is None:
+                if not self.is_ready and not self.store.is_used:
+                    # It has opened a partition without listing ownerships in the store.
+                    error = ConfigurationError(
+                        "client returned one without the checkpoint_store= that it was given"
+                    )
+                    self.fail(error)
+                    raise error
+                session = self.sessions.begin(context)
+                if partition_id in choice.refused:
                     # The earlier session was of a deleted hub, whose numbers are unrelated.
-                    claim.before = None
-                session = PartitionHandler(context, claim, self.handling)
-                self._sessions[context.partition_id] = session
-                self.store.open_partitions.add(context.partition_id)
-                self._steering.opened(context.partition_id)
-            return session
-
-    def _require_store(self) -> None:
-        """Refuse a client that opens partitions without listing ownerships in the store."""
-        if not self.is_ready and not self.store.is_asked:
-            error = ConfigurationError(
-                "client returned one without the checkpoint_store= that it was given"
-            )
-            self.fail(error)
-            raise error
+                    session.before = None
+                handler = self._handlers[partition_id] = PartitionHandler(
+                    context, session, self.run
+                )
+                self.store.open_partitions.add(partition_id)
+                choice.opened(partition_id)
+            return handler
 
     def _look(self) -> float:
-        """Ask the hub for events while none has arrived; return when to look again.
+        """Query the hub for events while none has arrived; return when to look again.
 
         The client keeps attaching to a consumer group that does not exist, and does not call
         `on_error`.
-        Source: azure-eventhub 5.15.1, as in `position_validator`.
+        Source: azure-eventhub 5.15.1, as in `PositionValidator`.
         """
         if self._has_received or self.store.is_stopping:
             return math.inf
-        sessions = list(self._sessions.values())
-        since = [one.waits_since for one in sessions if one.waits_since is not None]
+        handlers = list(self._handlers.values())
+        since = [each.waits_since for each in handlers if each.waits_since is not None]
         # A sync client calls all handlers in one thread, including `initialize`.
-        are_ready = sessions and len(since) == len(sessions)
-        if are_ready and time.monotonic() - max(since) > LOOKING and not self._is_asking:
-            self._is_asking = True
-            self._watch.begin(self._ask_for_events, sessions, min(since))
+        are_ready = handlers and len(since) == len(handlers)
+        if are_ready and time.monotonic() - max(since) > LOOKING and not self._is_querying:
+            self._is_querying = True
+            self._watch.begin(self._query_events, handlers, min(since))
         return LOOKING
 
-    def _ask_for_events(self, sessions: list[PartitionHandler], since: float) -> None:
+    def _query_events(self, handlers: list[PartitionHandler], since: float) -> None:
         try:
-            self._find_silence(sessions, since)
+            for handler in random.sample(handlers, min(AT_ONCE, len(handlers))):
+                has_events = self.store.validator.has_events(handler.context.partition_id)
+                if self._has_received or self.store.is_stopping:
+                    return
+                if has_events:
+                    # New events may still be on their way: only a second check is conclusive.
+                    if self._seemed_silent:
+                        self._silent_since = since
+                        self._report_silence(handler.context, time.monotonic() - since)
+                    self._seemed_silent = True
+                    return
+            self._seemed_silent, self._silent_since = False, None
         finally:
-            self._is_asking = False
+            self._is_querying = False
 
-    def _find_silence(self, sessions: list[PartitionHandler], since: float) -> None:
-        for session in random.sample(sessions, min(AT_ONCE, len(sessions))):
-            has_events = self.vetting.has_events(session.context.partition_id)
-            if self._has_received or self.store.is_stopping:
-                return
-            if has_events:
-                # New events may still be on their way: only a second check is conclusive.
-                if self._seemed_silent:
-                    self._silent_since = since
-                    self._tell_silence(session.context, time.monotonic() - since)
-                self._seemed_silent = True
-                return
-        self._seemed_silent, self._silent_since = False, None
-
-    def _tell_silence(self, context: PartitionContext, seconds: float) -> None:
-        if self._is_silence_told:
+    def _report_silence(self, context: PartitionContext, seconds: float) -> None:
+        if self._is_silence_reported:
             return
-        self._is_silence_told = True
-        self.report(
-            context.partition_id,
-            HubUnavailableError(
-                f"partition {context.partition_id} has received nothing in {seconds:.0f} s, and "
-                f"the hub {context.eventhub_name!r} has events for it: does the consumer group "
-                f"{context.consumer_group!r} exist, and may this client listen?"
-            ),
+        self._is_silence_reported = True
+        error = HubUnavailableError(
+            f"partition {context.partition_id} has received nothing in {seconds:.0f} s, and "
+            f"the hub {context.eventhub_name!r} has events for it: does the consumer group "
+            f"{context.consumer_group!r} exist, and may this client listen?"
         )
+        self.report(context.partition_id, error)
 
     def is_cut_off_for(self, seconds: float) -> bool:
         """Return whether the client has failed to reach the hub or consumer group for this long."""
@@ -278,7 +259,7 @@ class ClientCallbacks:
             return False
         first, last = unbalanced
         # Failures after that are the store's.
-        is_over = self.store.asked_at > last or now - last > max(seconds, ROUND)
+        is_over = self.store.listed_at > last or now - last > max(seconds, ROUND)
         return not is_over and now - first > seconds
 
     def stop_watching(self) -> None:
@@ -290,17 +271,17 @@ class ClientCallbacks:
         if events and not self._has_received:
             self._has_received, self._silent_since = True, None
         if not self.store.is_stopping and not self._has_other_store(context):
-            self._session(context).receive(events)
+            self._handler(context).receive(events)
 
     def on_close(self, context: PartitionContext, reason: CloseReason) -> None:
         """Close a partition; it is released when this returns."""
         with self._guard:
-            session = self._sessions.pop(context.partition_id, None)
-        if session is not None:
+            handler = self._handlers.pop(context.partition_id, None)
+        if handler is not None:
             with self._closing.setdefault(context.partition_id, Lock()):
-                self._close(session, reason)
+                self._close(handler, reason)
 
-    def _close(self, session: PartitionHandler, reason: CloseReason) -> None:
+    def _close(self, handler: PartitionHandler, reason: CloseReason) -> None:
         # A client that is closed while it receives reports that it has lost the partition.
         if self.store.is_stopping or is_client_closed():
             reason = CloseReason.SHUTDOWN
@@ -309,57 +290,54 @@ class ClientCallbacks:
             log.warning("the client was closed by others, so the processor stops")
             self.stop()
             self._over()
-        claim, partition_id = session.claim, session.context.partition_id
-        may_save = stops or self.claims.saver.goes_forward_only
+        session, sessions = handler.session, self.sessions
         seconds = self._options.drain_timeout
-        end = self.claims.drained_by(claim, seconds) if stops else time.monotonic() + seconds
+        end = sessions.drained_by(session, seconds) if stops else time.monotonic() + seconds
+        flushes = self._options.save and (stops or sessions.writer.goes_forward_only)
         try:
-            session.close(reason, end)
+            handler.close(reason, end)
         finally:
-            flushes = may_save and self._options.save
-            self.claims.finish(claim, flushes=flushes, stops=stops)
-            self._steering.closed(partition_id, claim.watermark.position)
-            self.store.open_partitions.discard(partition_id)
+            sessions.finish(session, flushes=flushes, stops=stops)
+            self.store.choice.closed(session.partition_id, session.watermark.position)
+            self.store.open_partitions.discard(session.partition_id)
 
     def on_error(self, context: PartitionContext | None, error: Exception) -> None:
         """Handle an error of a partition, or of the client as a whole if there is no context."""
         if context is None:
             now = time.monotonic()
             first, last = self._unbalanced or (now, now)
-            self._unbalanced = (now if self.store.asked_at > last else first), now
+            self._unbalanced = (now if self.store.listed_at > last else first), now
             if isinstance(error, EventHubError):
                 # The client's own message names neither the hub nor a remedy.
-                explained = explanation(error, scope_of(self.vetting.client))
+                explained = explanation(error, scope_of(self.store.validator.client))
                 explained.__cause__ = error
                 error = explained
             self.report(None, error)
             return
-        said = refused_position(error)
-        if said is not None:
-            self._said_so(context.partition_id, said)
-        elif session := self._sessions.get(context.partition_id):
-            session.tell(error)
+        handler = self._handlers.get(context.partition_id)
+        problem = refused_position(error)
+        if problem is not None:
+            has_moved = handler is not None and handler.has_begun
+            is_start = context.partition_id in self.store.choice.at_start and not has_moved
+            self.refused(context.partition_id, problem, AT_START if is_start else None)
+        elif handler is not None:
+            handler.process_error(error)
         else:
             self.report(context.partition_id, error)
 
-    def _said_so(self, partition_id: str, said: str) -> None:
-        session = self._sessions.get(partition_id)
-        has_moved = session is not None and session.has_begun
-        is_start = partition_id in self._steering.at_start and not has_moved
-        self._refused(partition_id, said, AT_START if is_start else None)
-
-    def _refused(self, partition_id: str, said: str, way_out: str | None) -> None:
-        if way_out is not None:
-            self.fail(InvalidCheckpointError(partition_id, said, way_out))
+    def refused(self, partition_id: str, problem: str, remedy: str | None) -> None:
+        """Handle a position that the hub lacks; no remedy: `on_invalid_checkpoint` applies."""
+        if remedy is not None:
+            self.fail(InvalidCheckpointError(partition_id, problem, remedy))
         elif self._options.on_invalid_checkpoint == "restart":
-            self._steering.refuse(partition_id)
+            self.store.choice.refuse(partition_id)
             log.warning(
                 "partition %s has not the saved position, and begins at its start position: %s",
                 partition_id,
-                said,
+                problem,
             )
         else:
-            self.fail(InvalidCheckpointError(partition_id, said))
+            self.fail(InvalidCheckpointError(partition_id, problem))
 
     def fail(self, error: BaseException) -> None:
         """Stop for this reason."""

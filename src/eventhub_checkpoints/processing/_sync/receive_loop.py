@@ -49,7 +49,7 @@ class HandlerTask:
 
     run = begin
 
-    def tried(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
+    def try_call(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
         """Call a user's function; return its exception."""
         try:
             with as_handler():
@@ -105,40 +105,40 @@ class ReceiveLoop:
         self._thread = threading.Thread(target=received, name="event-processor", daemon=True)
         self._thread.start()
 
-    def tell(self) -> None:
+    def signal_end(self) -> None:
         """Signal that there is a reason to stop."""
         self._over.set()
 
-    def until_over(self) -> None:
+    def wait(self) -> None:
         """Wait until there is a reason to stop."""
         while not self._over.wait(LOOKING_UP):
             pass
 
-    def ask(self, close: Callable[[], None]) -> None:
+    def request_stop(self, close: Callable[[], None]) -> None:
         """Stop receiving, without waiting for the end.
 
         Args:
             close: closes the client, the only way to have it stop.
         """
-        self.tell()
+        self.signal_end()
         close()
 
     def stop(self, close: Callable[[], None], seconds: float | None) -> bool:
         """Stop receiving, and wait until all partitions are closed; return whether they are.
 
         Args:
-            close: see `ask`.
+            close: see `request_stop`.
             seconds: maximum wait; None: no limit.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
         thread = self._thread
         while thread is not None and thread.is_alive():
             # Repeated: a close before the client begins to receive has no effect.
-            self.ask(close)
+            self.request_stop(close)
             thread.join(max(min(CLOSING_AGAIN, end - time.monotonic()), 0))
             if thread.is_alive() and time.monotonic() >= end:
                 return False
-        self.tell()
+        self.signal_end()
         return True
 
     def end(self) -> None:
@@ -152,7 +152,7 @@ class ReceiveLoop:
 
         def taken(number: int, frame: FrameType | None) -> None:
             # Set in another thread: the interrupted code may hold the event's lock.
-            threading.Thread(target=self.tell, daemon=True).start()
+            threading.Thread(target=self.signal_end, daemon=True).start()
 
         if threading.current_thread() is not threading.main_thread():
             yield

@@ -29,66 +29,80 @@ from eventhub_checkpoints.processing._sync.checkpoint_writer import (
 )
 from eventhub_checkpoints.processing.policy import Policy
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
-from eventhub_checkpoints.processing.watermark import Ticket, Watermark
+from eventhub_checkpoints.processing.watermark import InFlightEvent, Watermark
 from eventhub_checkpoints.processing.write_state import Since
 
 PATIENCE = 10.0
 """Seconds after which a caller that waits for room logs a warning."""
 LOOKING = 0.2
 """Seconds between checks whether the client of a waiting caller was closed."""
+OVERLAP = 1.0
+"""Seconds that a client may take from listing checkpoints to opening a partition."""
+
+Key = tuple[str, ...]
+"""Namespace, hub, consumer group and partition id, as the client spells them."""
+names_of: Callable[[PartitionContext], Key] = attrgetter(*NAMES)
+
+
+def key_of(partition_context: PartitionContext) -> Key:
+    """Return the key of a handler's partition.
+
+    Raises:
+        InvalidRecordError: the argument is not a partition context.
+    """
+    try:
+        return names_of(partition_context)
+    except AttributeError:
+        kind = None if partition_context is None else type(partition_context)
+        raise InvalidRecordError(
+            "partition_context", kind, "what the client gives a handler before the events"
+        ) from None
 
 
 class PartitionSession(SessionProgress[Watermark]):
     """Session of a partition: its events from when it was opened until it is closed.
 
     Args:
-        names: keys of its checkpoint other than the position.
-        policy: when to save.
-        tally: counts its writes.
-        saver: writes what is due of it.
+        key: its names, as the client spells them.
         max_pending: maximum number of events that are started and not passed.
         max_unsaved: maximum number of events that are started and not saved; None: no limit.
 
     Attributes:
         closer: the aio client's task that closes it, and then releases the partition.
-        begun: tickets that are neither done nor failed, by the id of their event.
+        begun: events that are neither done nor failed, by the id of the client's object.
         is_announced: whether the client has announced that the partition is open; a sync client
             may deliver events before.
         began_at: when it began.
         ends_by: when it will have ended, once it is being closed; before that, None.
-        key: its names, as the client spells them.
+        scope: namespace, hub and consumer group.
     """
 
     __slots__ = (
         *("_draining", "_max_unsaved", "began_at", "begun", "closer", "ends_by", "is_announced"),
-        *("key", "saver", "watermark"),
+        *("key", "scope", "watermark", "writer"),
     )
 
     def __init__(
         self,
-        names: Mapping[str, str],
+        key: Key,
         policy: Policy,
         tally: Tally,
-        saver: CheckpointWriter,
+        writer: CheckpointWriter,
         max_pending: int,
         max_unsaved: int | None,
     ) -> None:
         self.watermark = Watermark(max_pending)
-        self.key = tuple(names.values())
+        self.key, self.scope = key, key[:-1]
+        names: Mapping[str, str] = dict(zip(NAMES, key, strict=True))
         super().__init__(names, self.watermark, policy, tally)
-        self.saver = saver
+        self.writer = writer
         self.is_announced = False
         self.began_at = time.monotonic()
-        self.begun: dict[int, Ticket] = {}
+        self.begun: dict[int, InFlightEvent] = {}
         self.closer: object = None
         self.ends_by: float | None = None
         self._draining = Since()
         self._max_unsaved = sys.maxsize if max_unsaved is None else max_unsaved
-
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """Namespace, hub and consumer group."""
-        return self.key[:-1]
 
     @property
     def pending(self) -> int:
@@ -122,27 +136,24 @@ class PartitionSession(SessionProgress[Watermark]):
                 )
             if time.monotonic() >= warns_at:
                 warns_at += PATIENCE
-                self._warn_full()
+                log.warning(
+                    "partition %s: no event is begun while %d are not finished and %d not saved",
+                    self.partition_id,
+                    self.pending,
+                    self.unsaved,
+                )
         if not self.has_room:
-            raise self.given_up()
+            raise self.stuck_error()
 
-    def _warn_full(self) -> None:
-        log.warning(
-            "partition %s: no event is begun while %d are not finished and %d not saved",
-            self.partition_id,
-            self.pending,
-            self.unsaved,
-        )
-
-    def given_up(self) -> CheckpointStoreError:
+    def stuck_error(self) -> CheckpointStoreError:
         """Return the error for the handler to raise, so that the partition is claimed again."""
         return CheckpointStoreError(
             f"partition {self.partition_id}: an event was given up, and nothing behind it can be "
-            "saved; it is read again when the partition is claimed anew"
+            "saved; it is read again when the partition is claimed again"
         )
 
-    def enter(self, ticket: Ticket, event: Any) -> bool:
-        """Start an event if there is room; return whether there was."""
+    def enter(self, event: InFlightEvent, source: Any) -> bool:
+        """Start an event, of which `source` is the client's object, if there is room for it."""
         with self.guard:
             watermark = self.watermark
             pending, unpassed = watermark.pending, watermark.unpassed
@@ -153,25 +164,21 @@ class PartitionSession(SessionProgress[Watermark]):
                 return False
             if not unsaved:
                 self.behind_since = time.monotonic()
-            watermark.enter(ticket)
-            self.begun[id(event)] = ticket
+            watermark.enter(event)
+            self.begun[id(source)] = event
         return True
 
-    def leave(self, ticket: Ticket, event: Any) -> bool:
+    def leave(self, event: InFlightEvent, source: Any) -> bool:
         """Finish an event; return whether a save may be due."""
         with self.guard:
-            self.begun.pop(id(event), None)
-            ticket.is_done = True
+            self.begun.pop(id(source), None)
+            event.is_done = True
             watermark = self.watermark
             unpassed = watermark.unpassed
-            if not unpassed or unpassed[0] is not ticket:
+            if not unpassed or unpassed[0] is not event:
                 return False
             watermark.move()
             return watermark.count >= self.progress.wake_count
-
-    def forget(self, event: Any) -> None:
-        """Remove the ticket of an event."""
-        self.begun.pop(id(event), None)
 
     def draining_since(self) -> float:
         """Return since when the current unfinished events have been waited for."""
@@ -179,13 +186,9 @@ class PartitionSession(SessionProgress[Watermark]):
             begun = self.watermark.count + self.watermark.pending
             return self._draining.of(begun, time.monotonic())
 
-    def is_settled(self) -> bool:
-        """Return whether waiting cannot advance the position that may be saved."""
-        return self.watermark.is_settled
 
-
-CLAIM_HERE: ContextVar[PartitionSession | None] = ContextVar(
-    "eventhub_checkpoints_claim", default=None
+CURRENT_SESSION: ContextVar[PartitionSession | None] = ContextVar(
+    "eventhub_checkpoints_session", default=None
 )
 """Session that the running task, or one that it descends from, belongs to.
 
@@ -195,63 +198,39 @@ Source: azure-eventhub 5.15.1, `aio/_eventprocessor/event_processor.py`, `EventP
 """
 
 
-Key = tuple[str, ...]
-"""Namespace, hub, consumer group and partition id, as the client spells them."""
-names_of: Callable[[PartitionContext], Key] = attrgetter(*NAMES)
-OVERLAP = 1.0
-"""Seconds that a client may take from listing checkpoints to opening a partition."""
-
-
-def key_of(partition_context: PartitionContext) -> Key:
-    """Return the key of a handler's partition.
-
-    Raises:
-        InvalidRecordError: the argument is not a partition context.
-    """
-    try:
-        return names_of(partition_context)
-    except AttributeError:
-        given = None if partition_context is None else type(partition_context)
-        raise InvalidRecordError(
-            "partition_context", given, "what the client gives a handler before the events"
-        ) from None
-
-
 class PartitionSessions:
     """Open sessions of all partitions.
 
     Args:
-        make_saver: creates the writer; called again in a forked child.
+        make_writer: called again in a forked child.
         policy: when to save.
         write_timeout: seconds that the last write of a session may take.
-        max_pending: maximum number of events of a partition that are started and not passed.
-        max_unsaved: maximum number of events of one that are started and not saved; None: no limit.
+        max_pending: see `PartitionSession`, like `max_unsaved`.
 
     Attributes:
-        saver: the writer.
         open: sessions that have not ended, by their key; replaced on every change, never modified.
     """
 
     def __init__(
         self,
-        make_saver: Callable[[], CheckpointWriter],
+        make_writer: Callable[[], CheckpointWriter],
         policy: Policy,
         write_timeout: float,
         max_pending: int,
         max_unsaved: int | None = None,
     ) -> None:
-        self._make_saver = make_saver
+        self._make_writer = make_writer
         self._policy = policy
         self._write_timeout = write_timeout
         self._limits = max_pending, max_unsaved
         self._is_closed = False
-        self._begin_anew()
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """Reset all state: at first, and in a forked child, whose parent saves its own."""
         self._process_id = os.getpid()
         self._guard = threading.Lock()
-        self.saver = self._make_saver()
+        self.writer = self._make_writer()
         self.open: dict[Key, PartitionSession] = {}
         self._tallies: dict[Key, Tally] = {}
         self._ended: dict[Key, tuple[float, PartitionSession]] = {}
@@ -263,13 +242,13 @@ class PartitionSessions:
         another before, or at the same time.
         """
         if self._process_id != os.getpid():
-            self._begin_anew()
+            self._reset()
         with self._guard:
-            known = self.open.get(key_of(partition_context))
-            if known is None or (announces and known.is_announced):
-                known = self._begin(partition_context)
-            known.is_announced |= announces
-        return known
+            session = self.open.get(key_of(partition_context))
+            if session is None or (announces and session.is_announced):
+                session = self._begin(partition_context)
+            session.is_announced |= announces
+        return session
 
     def begin(self, partition_context: PartitionContext) -> PartitionSession:
         """Begin a new session of a partition, whatever was before."""
@@ -279,51 +258,46 @@ class PartitionSessions:
     def _begin(self, partition_context: PartitionContext) -> PartitionSession:
         key = key_of(partition_context)
         tally = self._tallies.setdefault(key, Tally())
-        names = dict(zip(NAMES, key, strict=True))
-        claim = PartitionSession(names, self._policy, tally, self.saver, *self._limits)
-        claim.before = self._overlapped(key)
+        session = PartitionSession(key, self._policy, tally, self.writer, *self._limits)
+        session.before = self._overlapped(key)
         if self._is_closed:
-            claim.is_over = True
-            return claim
-        self.open = {**self.open, key: claim}
-        self.saver.add(claim)
-        return claim
+            session.is_over = True
+            return session
+        self.open = {**self.open, key: session}
+        self.writer.add(session)
+        return session
 
     def _overlapped(self, key: Key) -> PartitionSession | None:
         """Return the session whose last write may follow the listing for this one, or None."""
         ended_at, before = self._ended.get(key, (-math.inf, None))
-        if open_one := self.open.get(key):
-            self.saver.end(open_one)
-            before = open_one
+        if still_open := self.open.get(key):
+            self.writer.end(still_open)
+            before = still_open
         elif time.monotonic() - ended_at > OVERLAP:
             return None
         if before is not None:
             before.before = None
         return before
 
-    def drained_by(self, claim: PartitionSession, seconds: float) -> float:
-        """Return until when the events of a session may finish whose client stops.
+    def drained_by(self, session: PartitionSession, seconds: float) -> float:
+        """Return until when the events of a session, whose client stops, may finish.
 
         A sync client closes its partitions one after another, so they share one deadline: it starts
         now for the other partitions too, unless more of their events are started.
-
-        Args:
-            claim: the session.
-            seconds: that started events have to finish.
         """
-        for one in self._beside(claim):
-            one.draining_since()
-        return claim.draining_since() + seconds
+        for each in self._of_same_client(session):
+            each.draining_since()
+        return session.draining_since() + seconds
 
-    def _beside(self, claim: PartitionSession) -> list[PartitionSession]:
+    def _of_same_client(self, session: PartitionSession) -> list[PartitionSession]:
         """Return the open sessions of a consumer group, including this one."""
-        return [one for one in self.open.values() if one.scope == claim.scope]
+        return [each for each in self.open.values() if each.scope == session.scope]
 
-    def finish(self, claim: PartitionSession, *, flushes: bool, stops: bool = False) -> None:
+    def finish(self, session: PartitionSession, *, flushes: bool, stops: bool = False) -> None:
         """End a session.
 
         Args:
-            claim: the session.
+            session: to end.
             flushes: whether its last position is written first, within `write_timeout`.
             stops: whether its client stops. Writing then starts for the other sessions too, and
                 they share that time, unless more of their events are finished.
@@ -331,25 +305,27 @@ class PartitionSessions:
         now = time.monotonic()
         end = now + self._write_timeout
         if flushes and stops:
-            several = self._beside(claim)
-            for one in several:
-                one.flushing.of(one.finished.count, now)
-            self.saver.begin_flush(several, self._write_timeout)
-            end = claim.flushing.of(claim.finished.count, now) + self._write_timeout
-        if claim.ends_by is not None:
-            end = min(end, claim.ends_by)
-        self._end(claim, end, flushes=flushes)
+            sessions = self._of_same_client(session)
+            for each in sessions:
+                each.flushing.of(each.finished.count, now)
+            self.writer.begin_flush(sessions, self._write_timeout)
+            end = session.flushing.of(session.finished.count, now) + self._write_timeout
+        if session.ends_by is not None:
+            end = min(end, session.ends_by)
+        self._end(session, end, flushes=flushes)
 
-    def _end(self, claim: PartitionSession, end: float, *, flushes: bool) -> None:
-        self.saver.finish(claim, end - time.monotonic(), flushes=flushes)
+    def _end(self, session: PartitionSession, end: float, *, flushes: bool) -> None:
+        self.writer.finish(session, end - time.monotonic(), flushes=flushes)
         with self._guard:
-            self._ended[claim.key] = (time.monotonic(), claim)
-            self.open = {key: one for key, one in self.open.items() if one is not claim}
+            self._ended[session.key] = (time.monotonic(), session)
+            self.open = {key: each for key, each in self.open.items() if each is not session}
 
     def flush(self, partition_id: str | None = None) -> bool:
         """Write what is finished, of one or all partitions; return whether all of it is written."""
-        several = [one for one in self.open.values() if partition_id in (None, one.partition_id)]
-        return self.saver.flush_all(several, self._write_timeout)
+        sessions = [
+            each for each in self.open.values() if partition_id in (None, each.partition_id)
+        ]
+        return self.writer.flush_all(sessions, self._write_timeout)
 
     def close(self) -> None:
         """Write what is finished, and end all sessions for good.
@@ -357,21 +333,21 @@ class PartitionSessions:
         A session that is being closed keeps the time that it has for that, until it is released.
         """
         with self._guard:
-            self._is_closed, several = True, list(self.open.values())
+            self._is_closed, sessions = True, list(self.open.values())
         end = time.monotonic() + self._write_timeout
-        left = [claim for claim in several if claim.ends_by is None]
-        self.saver.begin_flush(left, self._write_timeout)
-        for claim in left:
-            self._end(claim, end, flushes=True)
+        left = [each for each in sessions if each.ends_by is None]
+        self.writer.begin_flush(left, self._write_timeout)
+        for session in left:
+            self._end(session, end, flushes=True)
         # An aio client may have returned from `close` in the meantime.
-        for claim in several:
-            if claim.ends_by is not None:
-                quiet: Callable[[], bool] = partial(getattr, claim, "is_quiet")
-                claim.until(quiet, claim.ends_by - time.monotonic())
-                ended(claim.closer, self._write_timeout)
-        self.saver.close(max(end - time.monotonic(), 0))
+        for session in sessions:
+            if session.ends_by is not None:
+                quiet: Callable[[], bool] = partial(getattr, session, "is_quiet")
+                session.until(quiet, session.ends_by - time.monotonic())
+                ended(session.closer, self._write_timeout)
+        self.writer.close(max(end - time.monotonic(), 0))
 
     def stats(self) -> dict[str, PartitionStats]:
         """Return statistics of each open partition; see `by_partition`."""
         now = time.monotonic()
-        return by_partition([(claim.names, claim.stats(now)) for claim in self.open.values()])
+        return by_partition([(each.names, each.stats(now)) for each in self.open.values()])

@@ -1,15 +1,16 @@
 # Derived from _async/start_position_store.py by tools/unasync.py; edit that file.
 """Store that an EventProcessor passes to its client; it decides where each partition starts.
 
-`StartPositions` has the configured start positions, `PositionValidator` queries whether the hub has
-a position, and `StartPositionStore` shows the client the checkpoint to start from.
+`PositionValidator` queries whether the hub has a position, and `StartPositionStore` shows the
+client the checkpoint to start from.
 """
 
 import logging
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from azure.eventhub import CheckpointStore
 from azure.eventhub.exceptions import EventHubError
@@ -19,62 +20,11 @@ from eventhub_checkpoints._shared._sync.compat import Lock, for_each, holding, s
 from eventhub_checkpoints._shared.client import explanation, scope_of
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.start_position import client_position
+from eventhub_checkpoints.processing import start_position
 from eventhub_checkpoints.processing._sync.receive_loop import to_the_end
 from eventhub_checkpoints.processing.options import Options, require_start
-from eventhub_checkpoints.processing.start_position import (
-    Place,
-    StartChoice,
-    beyond,
-    foreign,
-    has_events_behind,
-)
-from eventhub_checkpoints.records import RELEASED, SequenceOffset
-
-
-class StartPositions:
-    """Configured start positions: a value, a mapping by partition, or a function.
-
-    Args:
-        options: options of the processor.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._asked: dict[str, Any] = {}
-
-    def of(self, partition_id: str) -> Any:
-        """Return the start position of a partition; None: the beginning."""
-        return self._asked.get(partition_id, self._options.start_of(partition_id))
-
-    def has(self, partition_id: str) -> bool:
-        """Return whether a start position is configured for a partition."""
-        return self.of(partition_id) is not None
-
-    def ask(self, client: Any) -> Any:
-        """Return the `starting_position` argument for the client.
-
-        Raises:
-            ConfigurationError: one names no partition, or the function returned no start position;
-                or they are set by partition, and the hub does not exist or refuses access.
-            HubUnavailableError: they are set by partition, and the hub does not answer.
-        """
-        given = self._options.starting_position
-        if not callable(given) and not isinstance(given, Mapping):
-            return client_position(given)
-        try:
-            partition_ids = client.get_partition_ids()
-        except EventHubError as error:
-            raise explanation(error, scope_of(client)) from error
-        self._options.check_partitions(partition_ids)
-        for partition_id in partition_ids:
-            if isinstance(given, Mapping):
-                found = given.get(partition_id)
-            else:
-                found = called(given, partition_id)
-            require_start(f"starting_position of partition {quoted(partition_id)}", found)
-            self._asked[partition_id] = found
-        return {key: client_position(start) for key, start in self._asked.items()}
-
+from eventhub_checkpoints.processing.start_position import StartChoice, Stored
+from eventhub_checkpoints.records import RELEASED, Scope, SequenceOffset
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -90,17 +40,32 @@ BY_NUMBER = (
     "pass a callable that makes the client, and the partition goes on by its sequence number"
 )
 
+T = TypeVar("T")
+
+
+class Partitions(Protocol):
+    """Open partitions of a client, as the proxy needs to know them."""
+
+    def reached(self, partition_id: str) -> int | None:
+        """Return the number of the last event received, or after which it started, if known."""
+
+    def refused(self, partition_id: str, problem: str, remedy: str | None) -> None:
+        """Handle a position that the hub lacks; no remedy: `on_invalid_checkpoint` applies."""
+
+    def wait_closed(self) -> None:
+        """Wait until no partition is being closed."""
+
+    def in_background(self, function: Callable[..., None], *args: object) -> None:
+        """Call a function in the background."""
+
 
 class PositionValidator:
     """Finds positions that the hub does not have.
 
-    Args:
-        steering: where partitions start.
-        start_of: returns the start position configured for a partition, or None.
-        reached: returns the number of the last event that a partition has received, or after which
-            it started; None: unknown.
-        refused: called with a partition, the problem and its remedy; a remedy of None means that
-            `on_invalid_checkpoint` applies.
+    The client keeps reopening a link that the service refuses because of its position, and does not
+    call `on_error`; only a sync client with `retry_total=0` does.
+    Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`: a link that is not
+    ready yet ends the loop that counts the attempts.
 
     Attributes:
         client: the client whose hub is queried.
@@ -109,18 +74,13 @@ class PositionValidator:
     """
 
     def __init__(
-        self,
-        steering: StartChoice,
-        start_of: Callable[[str], Any],
-        reached: Callable[[str], int | None],
-        refused: Callable[[str, str, str | None], None],
+        self, choice: StartChoice, start_of: Callable[[str], Any], partitions: Partitions
     ) -> None:
         self.client: Any = None
         self.goes_by_offset = False
-        self._steering = steering
+        self._choice = choice
         self._start_of = start_of
-        self._reached = reached
-        self._refused = refused
+        self._partitions = partitions
         self._before: dict[str, int | None] = {}
         self._turn = 0
 
@@ -129,19 +89,22 @@ class PositionValidator:
         for_each(self._opening, partition_ids, AT_ONCE)
 
     def _opening(self, partition_id: str) -> None:
-        shown = (self._steering.shown or {}).get(partition_id)
+        refused = self._partitions.refused
+        shown = self._choice.last_shown(partition_id)
         if shown is not None:
-            said = self._lack(partition_id, shown)
-            if said is not None:
-                self._refused(partition_id, said, None)
-            elif self.goes_by_offset and (said := self._foreign(partition_id, shown)):
-                self._refused(partition_id, said, BY_NUMBER)
-            if partition_id not in self._steering.refused:
+            if problem := self._problem(partition_id, shown):
+                refused(partition_id, problem, None)
+            elif self.goes_by_offset:
+                check = partial(start_position.foreign, shown[1])
+                if problem := self._check(partition_id, check):
+                    refused(partition_id, problem, BY_NUMBER)
+            if partition_id not in self._choice.refused:
                 return
-        start = place_of_start(self._start_of(partition_id))
-        said = start and self._lack(partition_id, start)
-        if said:
-            self._refused(partition_id, said, AT_START)
+        start = self._start_of(partition_id)
+        if isinstance(start, int | str):  # every hub has the others
+            position = (start, None) if isinstance(start, int) else (None, start)
+            if problem := self._problem(partition_id, position):
+                refused(partition_id, problem, AT_START)
 
     def idle(self, partition_ids: Collection[str]) -> set[str]:
         """Validate one of the open partitions that receive nothing, and all of them if it is lost.
@@ -149,11 +112,14 @@ class PositionValidator:
         Returns:
             Partitions that have to be opened again, at a different position.
         """
-        refused = self._steering.refused
-        reached = {key: self._reached(key) for key in sorted(partition_ids) if key not in refused}
+        refused, reached_of = self._choice.refused, self._partitions.reached
+        reached = {key: reached_of(key) for key in sorted(partition_ids) if key not in refused}
         before, self._before = self._before, reached
-        idle = [key for key, number in reached.items() if number is not None]
-        idle = [key for key in idle if reached[key] == before.get(key)]
+        idle = [
+            key
+            for key, number in reached.items()
+            if number is not None and number == before.get(key)
+        ]
         self._turn += 1
         first = idle[self._turn % len(idle)] if idle else None
         if first and not self._is_there(first):
@@ -162,111 +128,110 @@ class PositionValidator:
                     self._is_there(partition_id)
         return refused & {*partition_ids}
 
+    def _is_there(self, partition_id: str) -> bool:
+        reached = self._partitions.reached(partition_id), None
+        if problem := self._problem(partition_id, reached):
+            self._partitions.refused(partition_id, problem, None)
+        return problem is None
+
     def has_events(self, partition_id: str) -> bool:
         """Return whether the hub has events for a partition that has received none yet."""
-        number, offset = (self._steering.shown or {}).get(partition_id, (None, None))
+        number, offset = self._choice.last_shown(partition_id) or (None, None)
         start = self._start_of(partition_id) if number is None and not offset else number
-        try:
-            return has_events_behind(start, self._properties(partition_id))
-        except Exception as error:
-            log.debug("partition %s: the hub was not asked: %r", partition_id, error)
-            return False
+        check = partial(start_position.has_events_behind, start)
+        return bool(self._check(partition_id, check))
 
-    def _is_there(self, partition_id: str) -> bool:
-        said = self._lack(partition_id, (self._reached(partition_id), None))
-        if said is not None:
-            self._refused(partition_id, said, None)
-        return said is None
-
-    def _foreign(self, partition_id: str, place: Place) -> str | None:
-        try:
-            return foreign(place[1], self._properties(partition_id))
-        except Exception as error:
-            log.debug("partition %s: the hub was not asked: %r", partition_id, error)
-            return None
-
-    def _lack(self, partition_id: str, place: Place) -> str | None:
+    def _problem(self, partition_id: str, position: Stored) -> str | None:
         """Return what is wrong with a position; None if nothing is, or the hub does not answer."""
-        try:
-            said = beyond(place, self._properties(partition_id))
-            if said is not None:
-                # Events that were received a moment ago may not be counted yet.
-                sleep(AGAIN)
-                said = beyond(place, self._properties(partition_id))
-        except Exception as error:
-            log.debug("partition %s: the hub was not asked: %r", partition_id, error)
+        check = partial(start_position.beyond, position)
+        if not self._check(partition_id, check):
             return None
-        return said
+        # Events that were received a moment ago may not be counted yet.
+        sleep(AGAIN)
+        return self._check(partition_id, check)
 
-    def _properties(self, partition_id: str) -> Any:
-        # An aio client that is cancelled during the query leaks its connection.
-        ask = self.client.get_partition_properties
-        return to_the_end(ask, partition_id, seconds=ENDING)
-
-
-def place_of_start(start: object) -> Place | None:
-    """Return the place that a start position names; None if every hub has it."""
-    if isinstance(start, int):
-        return start, None
-    return (None, start) if isinstance(start, str) else None
-
-
-T = TypeVar("T")
+    def _check(self, partition_id: str, check: Callable[[Any], T]) -> T | None:
+        """Apply a function to a partition's properties; return None if the hub does not answer."""
+        try:
+            # An aio client that is cancelled during the query leaks its connection.
+            query = self.client.get_partition_properties
+            return check(to_the_end(query, partition_id, seconds=ENDING))
+        except Exception as error:
+            log.debug("partition %s: its properties could not be read: %r", partition_id, error)
+            return None
 
 
 class StartPositionStore(CheckpointStore):
     """Shows a client only the saved positions at which it is to start.
 
-    Args:
-        store: the store of the processor.
-        steering: decides which positions are shown.
-        vetting: validates each position before it is used.
-        settled: waits until no partition is being closed.
-        patience: seconds that a running claim has to end when the processor stops.
-        beside: calls a function in the background.
-
     Attributes:
+        choice: decides which positions are shown.
+        validator: validates each position before it is used.
         is_stopping: whether claims are refused: a sync client still balances its load after it was
             closed.
-        is_asked: whether the client uses it and has listed ownerships.
-        asked_at: when the client last did so.
+        is_used: whether the client uses it and has listed ownerships.
+        listed_at: when the client last did so.
         open_partitions: partitions that the client has open.
     """
 
-    def __init__(
-        self,
-        store: CheckpointStore,
-        steering: StartChoice,
-        vetting: PositionValidator,
-        settled: Callable[[], None],
-        patience: float,
-        beside: Callable[..., None],
-    ) -> None:
+    def __init__(self, store: CheckpointStore, options: Options, partitions: Partitions) -> None:
         self._store = store
-        self._beside = beside
-        self._steering = steering
-        self._vetting = vetting
-        self._settled = settled
-        self._patience = patience
-        self._lost: set[str] = set()
-        self._claiming = Lock()
-        self._held: dict[str, dict[str, Any]] = {}
+        self._options = options
+        self._partitions = partitions
+        self._starts: dict[str, Any] = {}
+        self.choice = StartChoice(options.save, self._has_start, options.from_saved)
+        self.validator = PositionValidator(self.choice, self.start_of, partitions)
         self.is_stopping = False
         self.open_partitions: set[str] = set()
-        self.is_asked = False
-        self.asked_at = -math.inf
+        self.is_used = False
+        self.listed_at = -math.inf
+        self._claiming = Lock()
+        self._held: dict[str, dict[str, Any]] = {}
+        self._lost: set[str] = set()
         self._failing: dict[str, float] = {}
 
-    def _ask(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call the store below, and record since when it has not answered."""
-        what = getattr(function, "__name__", "")
+    def start_of(self, partition_id: str) -> Any:
+        """Return the configured start position of a partition; None: the beginning."""
+        return self._starts.get(partition_id, self._options.start_of(partition_id))
+
+    def _has_start(self, partition_id: str) -> bool:
+        return self.start_of(partition_id) is not None
+
+    def starting_position(self, client: Any) -> Any:
+        """Return the `starting_position` argument for the client.
+
+        Raises:
+            ConfigurationError: one names no partition, or the function returned no start position;
+                or they are set by partition, and the hub does not exist or refuses access.
+            HubUnavailableError: they are set by partition, and the hub does not answer.
+        """
+        option = self._options.starting_position
+        if not callable(option) and not isinstance(option, Mapping):
+            return client_position(option)
         try:
-            found = function(*args, **kwargs)
+            partition_ids = client.get_partition_ids()
+        except EventHubError as error:
+            raise explanation(error, scope_of(client)) from error
+        self._options.check_partitions(partition_ids)
+        for partition_id in partition_ids:
+            if isinstance(option, Mapping):
+                start = option.get(partition_id)
+            else:
+                start = called(option, partition_id)
+            require_start(f"starting_position of partition {quoted(partition_id)}", start)
+            self._starts[partition_id] = start
+        return {key: client_position(start) for key, start in self._starts.items()}
+
+    def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Call the store below, and record since when it has not answered."""
+        name = getattr(function, "__name__", "")
+        try:
+            result = function(*args, **kwargs)
         except Exception:
-            self._failing.setdefault(what, time.monotonic())
+            self._failing.setdefault(name, time.monotonic())
             raise
-        self._failing.pop(what, None)
-        return found
+        self._failing.pop(name, None)
+        return result
 
     def has_failed_for(self, seconds: float) -> bool:
         """Return whether claims or lists have failed for this long."""
@@ -274,51 +239,49 @@ class StartPositionStore(CheckpointStore):
         return any(now - since > seconds for since in list(self._failing.values()))
 
     def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
-        self.is_asked, self.asked_at = True, time.monotonic()
+        self.is_used, self.listed_at = True, time.monotonic()
         if not self.is_stopping:
-            self._lost = self._vetting.idle(self.open_partitions)
-        return self._ask(self._store.list_ownership, *names, **kwargs)
+            self._lost = self.validator.idle(self.open_partitions)
+        return self._call(self._store.list_ownership, *names, **kwargs)
 
     def claim_ownership(
         self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
     ) -> Iterable[dict[str, Any]]:
-        proposed = list(ownership_list)
-        if any(row.get("owner_id") for row in proposed):
-            return to_the_end(self._claim, proposed, kwargs, seconds=self._patience)
-        for row in proposed:
+        rows = list(ownership_list)
+        if any(row.get("owner_id") for row in rows):
+            patience = self._options.write_timeout
+            return to_the_end(self._claim, rows, kwargs, seconds=patience)
+        for row in rows:
             self._held.pop(row["partition_id"], None)
         if self.is_stopping:
             # A sync client closes partitions one after another, and the storage may hang.
-            self._beside(self._release, proposed, kwargs)
+            self._partitions.in_background(self._release, rows, kwargs)
             return []
-        return to_the_end(self._asked, proposed, kwargs)
+        return to_the_end(self._claim_below, rows, kwargs)
 
     def _release(self, rows: list[dict[str, Any]], kwargs: dict[str, Any]) -> None:
         try:
-            self._asked(rows, kwargs)
+            self._claim_below(rows, kwargs)
         except Exception as error:
             partition_ids = ", ".join(row["partition_id"] for row in rows)
             log.warning("partitions %s stay owned until that expires: %r", partition_ids, error)
 
-    def _claim(
-        self, proposed: list[dict[str, Any]], kwargs: dict[str, Any]
-    ) -> list[dict[str, Any]]:
+    def _claim(self, rows: list[dict[str, Any]], kwargs: dict[str, Any]) -> list[dict[str, Any]]:
         with self._claiming:
             if self.is_stopping:
                 # Open partitions stay claimed until they are released, after their last checkpoint.
-                opened = self.open_partitions
-                proposed = [row for row in proposed if row["partition_id"] in opened]
-            won = self._asked(proposed, kwargs)
+                rows = [row for row in rows if row["partition_id"] in self.open_partitions]
+            won = self._claim_below(rows, kwargs)
             self._held |= {row["partition_id"]: dict(row) for row in won}
             # The client closes a partition missing from the result, and opens it again next time.
             return [row for row in won if row["partition_id"] not in self._lost]
 
-    def _asked(
-        self, proposed: list[dict[str, Any]], kwargs: dict[str, Any]
+    def _claim_below(
+        self, rows: list[dict[str, Any]], kwargs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        if not proposed:
+        if not rows:
             return []
-        return list(self._ask(self._store.claim_ownership, proposed, **kwargs))
+        return list(self._call(self._store.claim_ownership, rows, **kwargs))
 
     def give_back(self) -> None:
         """Release what was claimed and never opened, once the client has stopped.
@@ -328,14 +291,14 @@ class StartPositionStore(CheckpointStore):
         """
         try:
             # A running claim ends first; none follows it.
-            with holding(self._claiming, self._patience):
+            with holding(self._claiming, self._options.write_timeout):
                 left = [{**row, "owner_id": RELEASED} for row in self._held.values()]
                 self._held.clear()
         except TimeoutError as error:
             log.warning("what was claimed last may stay owned until that expires: %r", error)
             return
         if left:
-            self._beside(self._release, left, {})
+            self._partitions.in_background(self._release, left, {})
 
     def list_checkpoints(
         self,
@@ -344,39 +307,29 @@ class StartPositionStore(CheckpointStore):
         consumer_group: str,
         **kwargs: Any,
     ) -> Iterable[dict[str, Any]]:
-        names = fully_qualified_namespace, eventhub_name, consumer_group
+        scope = Scope(fully_qualified_namespace, eventhub_name, consumer_group)
         # Either client may open a partition again while it is still closing it: not before its last
         # checkpoint.
-        self._settled()
-        rows = self._ask(self._store.list_checkpoints, *names, **kwargs)
-        scope = dict(zip(SCOPE, names, strict=True))
-        saved = {row["partition_id"]: place_of(row) for row in rows}
-        shown = self._steering.show(saved)
+        self._partitions.wait_closed()
+        rows = self._call(self._store.list_checkpoints, *scope, **kwargs)
+        saved: dict[str, Stored] = {
+            row["partition_id"]: (row.get("sequence_number"), row.get("offset")) for row in rows
+        }
+        shown = self.choice.show(saved)
         if not self.is_stopping:
             won = [key for key in self._held if key not in self.open_partitions]
-            self._vetting.opening(won)
-            shown = self._steering.show(saved)
-        return [row_of({**scope, "partition_id": key}, place) for key, place in shown.items()]
+            self.validator.opening(won)
+            shown = self.choice.show(saved)
+        listed = []
+        for partition_id, (number, offset) in shown.items():
+            # An offset may have become invalid: a hub that became geo-replicated refuses a decimal
+            # one. The client resumes by the number, if that is known.
+            if isinstance(number, int) and number >= 0:
+                offset = SequenceOffset(number)
+            position = {"sequence_number": number, "offset": offset}
+            listed.append({**scope.as_dict(), "partition_id": partition_id, **position})
+        return listed
 
     def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
-        if self._steering.saves:
+        if self._options.save:
             self._store.update_checkpoint(dict(checkpoint), **kwargs)
-
-
-SCOPE = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
-
-
-def place_of(row: Mapping[str, Any]) -> Place:
-    """Return the position of a row."""
-    return row.get("sequence_number"), row.get("offset")
-
-
-def row_of(names: Mapping[str, str], place: Place) -> dict[str, Any]:
-    """Return a row for the client, which resumes by the sequence number if that is known.
-
-    An offset may have become invalid: a hub that became geo-replicated refuses a decimal one.
-    """
-    sequence_number, offset = place
-    if isinstance(sequence_number, int) and sequence_number >= 0:
-        offset = SequenceOffset(sequence_number)
-    return {**names, "sequence_number": sequence_number, "offset": offset}

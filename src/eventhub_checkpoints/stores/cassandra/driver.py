@@ -2,32 +2,25 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ssl import SSLContext
 from threading import Thread
 from typing import Any, Self, TypeVar
 
-from cassandra import ConsistencyLevel
-from cassandra.cluster import ResultSet
-from cassandra.policies import FallthroughRetryPolicy
-from cassandra.query import (
-    BatchStatement,
-    BatchType,
-    PreparedStatement,
-    SimpleStatement,
-    Statement,
+from cassandra import (
+    ConsistencyLevel,
+    DependencyException,
+    DriverException,
+    InvalidRequest,
+    ProtocolVersion,
 )
+from cassandra.auth import PlainTextAuthProvider
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_number, nearest_first, require
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 from eventhub_checkpoints.stores.cassandra.url import contact_point
 
-try:
-    from cassandra import DependencyException, DriverException, InvalidRequest, ProtocolVersion
-    from cassandra.auth import PlainTextAuthProvider
-except ImportError as error:
-    raise MissingDriverError.of_extra("the Cassandra store", "cassandra") from error
 try:
     from cassandra.cluster import (
         EXEC_PROFILE_DEFAULT,
@@ -45,7 +38,14 @@ try:
         TokenAwarePolicy,
     )
     from cassandra.pool import Host
-    from cassandra.query import PreparedStatement, Statement, tuple_factory
+    from cassandra.query import (
+        BatchStatement,
+        BatchType,
+        PreparedStatement,
+        SimpleStatement,
+        Statement,
+        tuple_factory,
+    )
 except DependencyException as error:
     raise MissingDriverError(
         "cassandra-driver finds no event loop in this Python: from 3.12 on it needs its libev "
@@ -112,7 +112,7 @@ class Login:
         )
         if (username is None) != (password is None):
             raise ConfigurationError("username and password belong together; one is missing")
-        points = tuple(contact_point(one, port) for one in contact_points)
+        points = tuple(contact_point(each, port) for each in contact_points)
         return cls(points, username, password, datacenter, ssl_context, connect_timeout)
 
     def __repr__(self) -> str:
@@ -147,9 +147,9 @@ class Login:
 
     def _check_datacenter(self, cluster: Cluster, error: Exception) -> None:
         """Tell an unknown datacenter from unavailable nodes; the driver's error is the same."""
-        found = {one.datacenter for one in cluster.metadata.all_hosts() if one.datacenter}
-        if found and self.datacenter and self.datacenter not in found:
-            names = ", ".join(nearest_first(self.datacenter, sorted(found)))
+        known = {host.datacenter for host in cluster.metadata.all_hosts() if host.datacenter}
+        if known and self.datacenter and self.datacenter not in known:
+            names = ", ".join(nearest_first(self.datacenter, sorted(known)))
             raise ConfigurationError(
                 f"{self.address}: the cluster has no such datacenter; known are {names}"
             ) from error
@@ -185,21 +185,18 @@ def shortened(texts: Sequence[str], most: int = 3) -> str:
     return ", ".join(texts[:most]) + rest
 
 
-EMPTY = Login((), None, None, None, None, CONNECT_SECONDS)
-
-
 def way_in(login: Login, session: Session | None) -> Login | Session:
     """Return how to reach the cluster: connection parameters, or the caller's session.
 
     Raises:
         ConfigurationError: neither was passed, or both.
     """
-    is_empty = login == replace(EMPTY, connect_timeout=login.connect_timeout)
     if session is None:
         if not login.contact_points:
             raise ConfigurationError("give contact_points, such as ['host:9042'], or a session")
         return login
-    if not is_empty:
+    others = login.username, login.password, login.datacenter, login.ssl_context
+    if login.contact_points or others != (None, None, None, None):
         raise ConfigurationError("give either a session, or contact points and how to log in")
     return session
 
@@ -273,8 +270,8 @@ def write_of(statements: Iterable[tuple[PreparedStatement, Sequence[object]]]) -
     """Return conditional statements about rows of one scope: all are carried out, or none."""
     bound = [prepared.bind(values) for prepared, values in statements]
     whole: Statement = bound[0] if len(bound) == 1 else BatchStatement(BatchType.UNLOGGED)
-    for one in bound if len(bound) > 1 else ():
-        whole.add(one)
+    for statement in bound if len(bound) > 1 else ():
+        whole.add(statement)
     whole.consistency_level = ConsistencyLevel.LOCAL_QUORUM
     whole.serial_consistency_level = ConsistencyLevel.LOCAL_SERIAL
     return retried_by_base(whole, is_idempotent=False)

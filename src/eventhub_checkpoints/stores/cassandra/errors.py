@@ -77,17 +77,17 @@ def unreached(error: Exception, where: str) -> CheckpointStoreError | None:
 def no_host(error: NoHostAvailable, where: str) -> CheckpointStoreError:
     """Return the error for nodes of which none could be used."""
     # The driver passes the nodes with their errors, or only the nodes.
-    found = error.errors if isinstance(error.errors, Mapping) else dict.fromkeys(error.errors or ())
-    for cause in found.values():
+    nodes = error.errors if isinstance(error.errors, Mapping) else dict.fromkeys(error.errors or ())
+    for cause in nodes.values():
         if isinstance(cause, AuthenticationFailed):
             return not_let_in(cause, where)
-    reasons = {str(host): reason(cause) for host, cause in found.items()}
-    said = shortened([f"{host}: {why}" for host, why in sorted(reasons.items())])
+    reasons = {str(host): reason(cause) for host, cause in nodes.items()}
+    causes = shortened([f"{host}: {why}" for host, why in sorted(reasons.items())])
     for words, (kind, advice) in TLS.items():
         if reasons and all(words in why for why in reasons.values()):
-            return kind(f"{where}: {advice} ({said})")
+            return kind(f"{where}: {advice} ({causes})")
     return StoreUnavailableError(
-        f"{where}: no node could be used ({said}); check hosts and port, that a node runs there, "
+        f"{where}: no node could be used ({causes}); check hosts and port, that a node runs there, "
         "and where the cluster encrypts, ssl_context"
     )
 
@@ -117,28 +117,28 @@ def mapped(error: Exception, where: str) -> CheckpointStoreError:
         error: the driver's error, or a timeout.
         where: cluster and keyspace, for messages.
     """
-    if found := unreached(error, where):
-        return found
-    said = text_of(error)
+    if (unreachable := unreached(error, where)) is not None:
+        return unreachable
+    message = text_of(error)
     if isinstance(error, Unauthorized):
-        return StoreAccessError(f"{where}: the role lacks a right: {said}")
+        return StoreAccessError(f"{where}: the role lacks a right: {message}")
     if is_absent(error):
         return StoreNotReadyError(
             f"{where} or its tables do not exist: create them with store.create(), "
-            f"create_keyspace=True or create = true in a configuration ({said})"
+            f"create_keyspace=True or create = true in a configuration ({message})"
         )
     if isinstance(error, ConfigurationException):
         return ConfigurationError(
             f"{where}: it cannot be created with this replication; expected names of datacenters "
-            f"that the cluster has ({said})"
+            f"that the cluster has ({message})"
         )
     if isinstance(error, Unavailable):
         return StoreUnavailableError(
             f"{where}: too few of its copies are up: {error.alive_replicas} of the "
             f"{error.required_replicas} that are needed; see to the nodes, or give the keyspace no "
-            f"more copies than the datacenter has nodes ({said})"
+            f"more copies than the datacenter has nodes ({message})"
         )
-    text = f"{where}: {said} ({type(error).__name__})"
+    text = f"{where}: {message} ({type(error).__name__})"
     if isinstance(error, UNKNOWN_OUTCOME) or getattr(error, "code", None) == CAS_WRITE_UNKNOWN:
         return StoreUnavailableError(text)
     return StoreError(text)

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores import record_format as dialects
+from eventhub_checkpoints.stores import record_format
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import is_row, owner_of, position_fields
 
@@ -48,71 +48,57 @@ repeated, and leaves the tables usable for the previous release.
 """
 
 
-class Statements(NamedTuple):
-    """Statements about one keyspace, with its name in front of every table."""
+class Statements:
+    """Statements about one keyspace, with its validated name in front of every table."""
 
-    list_ownerships: str
-    claim_new: str
-    claim_over: str
-    list_checkpoints: str
-    read_checkpoint: str
-    create_checkpoint: str
-    update_checkpoint: str
-    replace_checkpoint: str
-    scopes: tuple[str, str]
-    partitions: tuple[str, str]
-    delete: tuple[str, str]
-    keyspace_exists: str
-    applied_versions: str
-    note_version: str
-
-    @classmethod
-    def of(cls, keyspace: str) -> "Statements":
-        """Return the statements about a keyspace whose name was validated."""
+    def __init__(self, keyspace: str) -> None:
         ownership, checkpoint, version = (
             f'"{keyspace}".{table}' for table in ("ownership", "checkpoint", "version")
         )
         tables = ownership, checkpoint
+        position = "partition_id, offset, sequence_number, version"
         new_position = (
             f"UPDATE {checkpoint} SET offset = ?, sequence_number = ?, version = ?, writer = ?, "
             f"last_modified_time = {NOW} WHERE {OF_ROW}"
         )
-        return cls(
-            list_ownerships=f"SELECT partition_id, owner_id, etag, last_modified_time, {NOW} AS "
-            f"server_now FROM {ownership} WHERE {OF_SCOPE}",
-            # Atomic: the row is created only if none exists.
-            claim_new=f"INSERT INTO {ownership} ({SCOPE_KEY}, partition_id, owner_id, etag, "
-            f"last_modified_time) VALUES (?, ?, ?, ?, ?, ?, {NOW}) IF NOT EXISTS",
-            # Atomic: the row is updated only if it carries the etag that was seen.
-            claim_over=f"UPDATE {ownership} SET owner_id = ?, etag = ?, last_modified_time = {NOW} "
-            f"WHERE {OF_ROW} IF etag = ?",
-            list_checkpoints=f"SELECT partition_id, offset, sequence_number, version "
-            f"FROM {checkpoint} WHERE {OF_SCOPE}",
-            read_checkpoint=f"SELECT partition_id, offset, sequence_number, version "
-            f"FROM {checkpoint} WHERE {OF_ROW}",
-            # Atomic: the row is created only if none exists; an existing row is returned.
-            create_checkpoint=f"INSERT INTO {checkpoint} (offset, sequence_number, version, "
-            f"writer, {SCOPE_KEY}, partition_id, last_modified_time) "
-            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, {NOW}) IF NOT EXISTS",
-            # Atomic: the row is updated only if it has the version that was seen.
-            update_checkpoint=f"{new_position} IF version = ?",
-            # Atomic: the row is updated in any version, but only if it exists.
-            replace_checkpoint=f"{new_position} IF EXISTS",
-            scopes=pair("SELECT DISTINCT " + SCOPE_KEY + " FROM {}", tables),
-            partitions=pair("SELECT partition_id FROM {} WHERE " + OF_SCOPE, tables),
-            # Atomic: the row is counted only if it existed.
-            delete=pair("DELETE FROM {} WHERE " + OF_ROW + " IF EXISTS", tables),
-            keyspace_exists="SELECT keyspace_name FROM system_schema.keyspaces "
-            f"WHERE keyspace_name = '{keyspace}'",
-            applied_versions=f"SELECT version FROM {version} WHERE name = 'tables'",
-            note_version=f"INSERT INTO {version} (name, version, applied_time, writer) "
-            f"VALUES ('tables', ?, {NOW}, ?) IF NOT EXISTS",
+        self.list_ownerships = (
+            f"SELECT partition_id, owner_id, etag, last_modified_time, {NOW} AS server_now "
+            f"FROM {ownership} WHERE {OF_SCOPE}"
         )
-
-
-def pair(statement: str, tables: tuple[str, str]) -> tuple[str, str]:
-    """Return a statement once for each of the two tables."""
-    return statement.format(tables[0]), statement.format(tables[1])
+        # Atomic: the row is created only if none exists.
+        self.claim_new = (
+            f"INSERT INTO {ownership} ({SCOPE_KEY}, partition_id, owner_id, etag, "
+            f"last_modified_time) VALUES (?, ?, ?, ?, ?, ?, {NOW}) IF NOT EXISTS"
+        )
+        # Atomic: the row is updated only if it carries the etag that was seen.
+        self.claim_over = (
+            f"UPDATE {ownership} SET owner_id = ?, etag = ?, last_modified_time = {NOW} "
+            f"WHERE {OF_ROW} IF etag = ?"
+        )
+        self.list_checkpoints = f"SELECT {position} FROM {checkpoint} WHERE {OF_SCOPE}"
+        self.read_checkpoint = f"SELECT {position} FROM {checkpoint} WHERE {OF_ROW}"
+        # Atomic: the row is created only if none exists; an existing row is returned.
+        self.create_checkpoint = (
+            f"INSERT INTO {checkpoint} (offset, sequence_number, version, writer, {SCOPE_KEY}, "
+            f"partition_id, last_modified_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {NOW}) "
+            "IF NOT EXISTS"
+        )
+        # Atomic: the row is updated only if it has the version that was seen.
+        self.update_checkpoint = f"{new_position} IF version = ?"
+        # Atomic: the row is updated in any version, but only if it exists.
+        self.replace_checkpoint = f"{new_position} IF EXISTS"
+        self.scopes = [f"SELECT DISTINCT {SCOPE_KEY} FROM {table}" for table in tables]
+        self.partitions = [f"SELECT partition_id FROM {table} WHERE {OF_SCOPE}" for table in tables]
+        # Atomic: the row is counted only if it existed.
+        self.delete = [f"DELETE FROM {table} WHERE {OF_ROW} IF EXISTS" for table in tables]
+        self.keyspace_exists = (
+            f"SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = '{keyspace}'"
+        )
+        self.applied_versions = f"SELECT version FROM {version} WHERE name = 'tables'"
+        self.note_version = (
+            f"INSERT INTO {version} (name, version, applied_time, writer) "
+            f"VALUES ('tables', ?, {NOW}, ?) IF NOT EXISTS"
+        )
 
 
 def checked_keyspace(name: Any) -> str:
@@ -159,7 +145,7 @@ def keyspace_definition(keyspace: str, replication: Mapping[str, Any]) -> str:
 
 def definitions(keyspace: str, applied: int) -> list[str]:
     """Return the statements from a version of the tables to the newest; 0: no tables."""
-    texts = [TABLE_OF_VERSIONS, *(text for one in MIGRATIONS[applied:] for text in one)]
+    texts = [TABLE_OF_VERSIONS, *(text for texts in MIGRATIONS[applied:] for text in texts)]
     return [text.format(keyspace=f'"{keyspace}"') for text in texts]
 
 
@@ -185,7 +171,7 @@ def seconds(time: datetime | None) -> float:
 def ownerships(scope: Scope, rows: Sequence[Row]) -> Listing[Ownership]:
     """Return the ownerships of a scope; skip rows that no claim could replace."""
     readable = [row for row in rows if row["etag"] and is_row(row["partition_id"], {})]
-    found = [
+    records = [
         Ownership(
             scope,
             row["partition_id"],
@@ -196,7 +182,7 @@ def ownerships(scope: Scope, rows: Sequence[Row]) -> Listing[Ownership]:
         for row in readable
     ]
     server_now = seconds(rows[0]["server_now"]) if rows else None
-    return Listing(found, server_now, skipped(scope, "ownership", rows, readable))
+    return Listing(records, server_now, skipped(scope, "ownership", rows, readable))
 
 
 def checkpoints(scope: Scope, rows: Sequence[Row]) -> Listing[Checkpoint]:
@@ -206,20 +192,23 @@ def checkpoints(scope: Scope, rows: Sequence[Row]) -> Listing[Checkpoint]:
         for row in rows
         if is_row(row["partition_id"], {}) and checkpoint_of(scope, row).is_readable
     ]
-    found = [checkpoint_of(scope, row) for row in readable]
-    return Listing(found, skipped=skipped(scope, "checkpoint", rows, readable))
+    records = [checkpoint_of(scope, row) for row in readable]
+    return Listing(records, skipped=skipped(scope, "checkpoint", rows, readable))
 
 
 def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
     """Return the checkpoint of a row, without a position if it has none."""
     fields = position_fields(row["offset"], row["sequence_number"])
-    return dialects.checkpoint_of(scope, row["partition_id"], fields, row["version"] or "")
+    return record_format.checkpoint_of(scope, row["partition_id"], fields, row["version"] or "")
 
 
 def skipped(scope: Scope, kind: str, rows: Iterable[Row], readable: Sequence[Row]) -> list[str]:
     """Return one sentence for each row that could not be read."""
     left_out = {row["partition_id"] for row in rows} - {row["partition_id"] for row in readable}
-    return [f"row {one!r} of {scope} was left out: it is no {kind}" for one in sorted(left_out)]
+    return [
+        f"row {name!r} of {scope} was left out: it is not a valid {kind}"
+        for name in sorted(left_out)
+    ]
 
 
 def settled(proposals: Sequence[Proposal], rows: Sequence[Row]) -> tuple[set[str], set[str]]:
@@ -230,9 +219,9 @@ def settled(proposals: Sequence[Proposal], rows: Sequence[Row]) -> tuple[set[str
         rows: the answer, which has every stored row that a condition was checked against.
     """
     stored = {row["partition_id"]: row["etag"] for row in rows if row.get("partition_id")}
-    asked = {one.partition_id: one.etag for one in proposals}
-    lost = {name for name, etag in stored.items() if etag is None or asked.get(name) != etag}
-    vanished = {name for name, etag in asked.items() if etag and name not in stored}
+    seen = {proposal.partition_id: proposal.etag for proposal in proposals}
+    lost = {name for name, etag in stored.items() if etag is None or seen.get(name) != etag}
+    vanished = {name for name, etag in seen.items() if etag and name not in stored}
     return lost, vanished
 
 

@@ -41,7 +41,7 @@ class Address:
         scheme, slashes, rest = url.partition("://")
         if not slashes or scheme.lower() != "cassandra":
             hint = did_you_mean(url, ("cassandra",))
-            raise ConfigurationError(f"the store URL is no address: expected {EXPECTED}{hint}")
+            raise ConfigurationError(f"the store URL is not an address: expected {EXPECTED}{hint}")
         rest, _, query = rest.partition("?")
         authority, _, path = rest.partition("/")
         userinfo, at, hosts = authority.rpartition("@")
@@ -63,18 +63,18 @@ class Address:
         )
 
     def settings(
-        self, credential: tuple[str, str] | None, given: Mapping[str, Any]
+        self, credential: tuple[str, str] | None, settings: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Merge the URL's parts and the keyword arguments into constructor arguments.
 
         Raises:
             ConfigurationError: the two contradict each other.
         """
-        found = dict(given)
+        arguments = dict(settings)
         if credential is not None:
             if self.username is not None:
                 raise ConfigurationError("user and password are in the URL and in credential")
-            found["username"], found["password"] = checked_credential(credential)
+            arguments["username"], arguments["password"] = checked_credential(credential)
         own = {
             "namespace": self.keyspace,
             "username": self.username,
@@ -82,9 +82,9 @@ class Address:
             "datacenter": self.datacenter,
         }
         for name, value in own.items():
-            if value is not None and found.setdefault(name, value) != value:
+            if value is not None and arguments.setdefault(name, value) != value:
                 raise ConfigurationError(f"{name} is given in the URL and beside it, and differs")
-        return found
+        return arguments
 
     def __repr__(self) -> str:
         return f"Address({self.contact_points}, {self.keyspace!r}, datacenter={self.datacenter!r})"
@@ -105,7 +105,8 @@ def checked_credential(credential: Any) -> tuple[str, str]:
     ):
         return credential[0], credential[1]
     raise ConfigurationError(
-        f"credential is of type {type(credential).__name__}; expected user and password, two texts"
+        f"credential is of type {type(credential).__name__}; "
+        "expected user and password, two strings"
     )
 
 
@@ -120,14 +121,14 @@ def checked_query(query: str) -> dict[str, str]:
     # Neither values nor invalid names are shown: they may be part of a password with a ? in it.
     if not all(name.isidentifier() and len(name) <= LONGEST_OPTION for name in options):
         raise ConfigurationError(
-            f"the URL's query is none; expected {EXPECTED}, where a ? of a password is written %3F"
+            f"the URL's query is invalid; expected {EXPECTED}, with a ? in a password as %3F"
         )
     for name in options:
         if name not in OPTIONS:
             known = ", ".join(nearest_first(name, OPTIONS))
             raise ConfigurationError(
-                f"the URL has no option {name}; known are {known}; all others are given beside the "
-                "URL, as keywords"
+                f"the URL has no option {name}; known are {known}; pass all others "
+                "as keyword arguments"
             )
     if len(options) < len(pairs):
         raise ConfigurationError(f"the URL has an option twice; expected {EXPECTED}")
@@ -153,5 +154,5 @@ def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
     # int() would accept signs, spaces and underscores.
     is_host = host and {*"=;/@?# "}.isdisjoint(host) and not holds_secret(host)
     if not is_host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
-        raise ConfigurationError(f"{quoted(text)} is no host with a port; expected {EXPECTED}")
+        raise ConfigurationError(f"{quoted(text)} is not a host with a port; expected {EXPECTED}")
     return host, int(number)

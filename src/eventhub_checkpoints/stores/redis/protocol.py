@@ -73,8 +73,8 @@ def claim_arguments(proposals: Sequence[Proposal]) -> list[str]:
     """Return the arguments of `CLAIM`, for proposals of one scope."""
     return [
         text
-        for one in proposals
-        for text in (one.partition_id, one.etag or "", one.new_etag, one.owner_id)
+        for each in proposals
+        for text in (each.partition_id, each.etag or "", each.new_etag, each.owner_id)
     ]
 
 
@@ -98,13 +98,13 @@ PASSING = {
     "MASTERDOWN": "it is a replica that has lost its primary",
     "READONLY": "it is a replica; a failover may be under way, or the URL names the wrong server",
     "NOREPLICAS": "it has fewer replicas than min-replicas-to-write asks for",
-    "BUSY": "it is busy with somebody's script",
+    "BUSY": "it is busy running a script",
     # Not final: it ends when the disk has space again, and no other client can write until then.
     "MISCONF": "it cannot save its data to disk and refuses writes: look at its disk and its log",
 }
 FINAL = {
     "OOM": "it has no memory left (maxmemory): nothing was stored; give it more, or remove keys",
-    "WRONGTYPE": "this key holds no hash, so somebody else uses it: choose another namespace",
+    "WRONGTYPE": "this key holds no hash, so another program uses it: choose another namespace",
 }
 CODE = re.compile(r"(?<!\w)-?(" + "|".join([*REFUSALS, *PASSING, *FINAL, "NOPERM"]) + r")\b")
 NO_DATABASE = re.compile("DB index|SELECT is not allowed in cluster mode")
@@ -129,25 +129,25 @@ def code_of(error: Exception) -> str:
 
     Redis 6 puts it in the middle of the message if a command inside a script failed.
     """
-    said = str(error)
-    if "Authentication required" in said:
+    message = str(error)
+    if "Authentication required" in message:
         return "NOAUTH"
     for kind in type(error).__mro__:
         if kind.__name__ in CODES_OF_CLASSES:
             return CODES_OF_CLASSES[kind.__name__]
-    if found := CODE.search(said):
-        return found[1]
-    if NO_DATABASE.search(said):
+    if code := CODE.search(message):
+        return code[1]
+    if NO_DATABASE.search(message):
         return "NODATABASE"
-    return "NOPERM" if NO_RIGHT.search(said) else ""
+    return "NOPERM" if NO_RIGHT.search(message) else ""
 
 
-def failure(code: str, said: str, what: str, namespace: str) -> StoreError:
+def failure(code: str, message: str, what: str, namespace: str) -> StoreError:
     """Return the error for a refused request.
 
     Args:
         code: see `code_of`.
-        said: the server's message.
+        message: of the server.
         what: what was attempted, on which server and key.
         namespace: prefix of the store's keys.
     """
@@ -157,22 +157,22 @@ def failure(code: str, said: str, what: str, namespace: str) -> StoreError:
             "other than 0, +select)"
         )
         return StoreAccessError(
-            f"{what}: the user lacks a right ({said}); it needs {needed}, on the keys "
+            f"{what}: the user lacks a right ({message}); it needs {needed}, on the keys "
             f"~{all_keys(namespace)}"
         )
     if code == "NODATABASE":
         return StoreNotReadyError(
-            f"{what}: the server has no database of this number ({said}): it has as many as its "
+            f"{what}: the server has no database of this number ({message}): it has as many as its "
             "setting databases says, by default 0 to 15, and a cluster has only 0; put another "
             "number behind the host, as in redis://HOST/0"
         )
     if code in REFUSALS:
-        return StoreAccessError(f"{what}: {REFUSALS[code]} ({said})")
+        return StoreAccessError(f"{what}: {REFUSALS[code]} ({message})")
     if code in PASSING:
-        return StoreUnavailableError(f"{what}: {PASSING[code]} ({said})")
+        return StoreUnavailableError(f"{what}: {PASSING[code]} ({message})")
     if code in FINAL:
-        return StoreError(f"{what}: {FINAL[code]} ({said})")
-    return StoreError(f"{what}: the server answered {said}")
+        return StoreError(f"{what}: {FINAL[code]} ({message})")
+    return StoreError(f"{what}: the server answered {message}")
 
 
 EPOCH_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
@@ -192,15 +192,15 @@ def value_of(raw: bytes, name: str) -> Value:
     accept.
     """
     try:
-        found = json.loads(raw.decode())
+        value = json.loads(raw.decode())
         if b"\\u" in raw:
-            json.dumps(found, ensure_ascii=False).encode()  # raises for a lone surrogate
+            json.dumps(value, ensure_ascii=False).encode()  # raises for a lone surrogate
     except (ValueError, RecursionError):
         return Value(None, digest(raw))
-    if not isinstance(found, dict) or not all(map(is_plain, found.values())):
+    if not isinstance(value, dict) or not all(map(is_plain, value.values())):
         return Value(None, digest(raw))
-    fields = {key: None if one is None else str(one) for key, one in found.items()}
-    etag = found.get(name)
+    fields = {key: None if each is None else str(each) for key, each in value.items()}
+    etag = value.get(name)
     return Value(fields, etag if isinstance(etag, str) and etag else digest(raw))
 
 
@@ -245,10 +245,11 @@ def ownerships(scope: Scope, reply: Sequence[Any]) -> Listing[Ownership]:
     rows: list[Ownership] = []
     skipped: list[str] = []
     for partition_id, value in values_of(reply, "etag"):
+        name = f"ownership {partition_id!r} of {scope}"
         if value.fields is None:
-            skipped.append(f"{what('ownership', scope, partition_id)} cannot be read: it is free")
+            skipped.append(f"{name} cannot be read: it is free")
         elif not is_row(partition_id, value.fields):
-            skipped.append(f"{what('ownership', scope, partition_id)} was left out: it is none")
+            skipped.append(f"{name} was left out: it is not an ownership")
             continue
         rows.append(ownership_row(scope, partition_id, value))
     return Listing(rows, seconds(reply[0]), skipped)
@@ -263,9 +264,8 @@ def checkpoints(scope: Scope, reply: Sequence[Any]) -> Listing[Checkpoint]:
         if row.is_readable and is_row(partition_id, value.fields or {}):
             rows.append(row)
         else:
-            skipped.append(
-                f"{what('checkpoint', scope, partition_id)} was left out: it tells no position"
-            )
+            name = f"checkpoint {partition_id!r} of {scope}"
+            skipped.append(f"{name} was left out: it has no position")
     return Listing(rows, seconds(reply[0]), skipped)
 
 
@@ -274,8 +274,3 @@ def values_of(reply: Sequence[Any], name: str) -> Iterator[tuple[str, Value]]:
     flat = iter(reply[1])
     for key, raw in zip(flat, flat, strict=True):
         yield key.decode(errors="backslashreplace"), value_of(raw, name)
-
-
-def what(kind: str, scope: Scope, partition_id: str) -> str:
-    """Return the row's name for messages."""
-    return f"{kind} {partition_id!r} of {scope}"

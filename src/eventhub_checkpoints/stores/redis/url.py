@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
+from redis.exceptions import RedisError
+
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
 from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
-from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+from eventhub_checkpoints.errors import ConfigurationError
 
 DEFAULT_NAMESPACE = "eventhub-checkpoints"
 ENDED = re.compile(r"reset by peer|closed by (?:remote|server)|WinError 1005[34]", re.IGNORECASE)
@@ -42,9 +44,9 @@ class RedisUrl(NamedTuple):
             ConfigurationError: it is not such a URL; the message does not repeat it.
         """
         if not isinstance(url, str):
-            given = "None" if url is None else f"of type {type(url).__qualname__}"
+            kind = "None" if url is None else f"of type {type(url).__qualname__}"
             raise ConfigurationError(
-                f"this is no URL of a Redis server, but {given}; expected {EXPECTED}; a ready "
+                f"this is no URL of a Redis server, but {kind}; expected {EXPECTED}; a ready "
                 "client is passed as client="
             )
         try:
@@ -61,7 +63,7 @@ class RedisUrl(NamedTuple):
             raise wrong_url(url)  # part of a password that contains an unquoted ?
         if holds_secret(host):
             raise wrong_url(url)
-        given = [value for key, value in query if key == "namespace" and value]
+        namespaces = [value for key, value in query if key == "namespace" and value]
         rest = urlencode([pair for pair in query if pair[0] != "namespace"])
         server = f"[{host}]" if ":" in host else host
         # The driver uses the first one, in preference to the path.
@@ -69,7 +71,7 @@ class RedisUrl(NamedTuple):
         return cls(
             urlunsplit(parts._replace(query=rest)),
             unquote(parts.username or ""),
-            given[-1] if given else None,
+            namespaces[-1] if namespaces else None,
             f"{parts.scheme}://{server}{f':{port}' if port else ''}{path}",
         )
 
@@ -117,7 +119,7 @@ def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
             f"namespace is {quoted(namespace)}, and the URL says {quoted(of_url)}; expected one of "
             "them"
         )
-    chosen = next((one for one in (namespace, of_url) if one is not None), DEFAULT_NAMESPACE)
+    chosen = next((name for name in (namespace, of_url) if name is not None), DEFAULT_NAMESPACE)
     if (
         not isinstance(chosen, str)
         or not chosen.isprintable()
@@ -126,7 +128,7 @@ def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
         or holds_secret(chosen)
     ):
         raise ConfigurationError(
-            f"namespace is {quoted(chosen)}; expected a text without braces, colons, slashes and "
+            f"namespace is {quoted(chosen)}; expected a string without braces, colons, slashes and "
             "spaces"
         )
     return chosen
@@ -149,17 +151,12 @@ def object_id(token: str) -> str:
         claims = json.loads(base64.b64decode(padded, altchars="-_", validate=True))
     except (ValueError, binascii.Error, RecursionError):
         return ""
-    found = claims.get("oid") if isinstance(claims, dict) else None
-    return found if isinstance(found, str) else ""
+    user = claims.get("oid") if isinstance(claims, dict) else None
+    return user if isinstance(user, str) else ""
 
-
-try:
-    from redis.exceptions import RedisError
-except ImportError as error:
-    raise MissingDriverError.of_extra("the Redis store", "redis") from error
 
 OUR_OWN = "namespace"
-TEXTS = {
+STRINGS = {
     *("client_name", "lib_name", "lib_version", "username", "password"),
     *("decode_responses", "encoding", "encoding_errors"),
     *("ssl_ca_certs", "ssl_ca_data", "ssl_ca_path", "ssl_cert_reqs", "ssl_certfile", "ssl_ciphers"),
@@ -183,35 +180,24 @@ def check_options(url: str, parsed: Container[str], pool: Any) -> None:
     Raises:
         ValueError: an option is not known in a URL, or its value is invalid.
     """
-    check_names(url, parsed, pool)
-    try:
-        pool.connection_class(**pool.connection_kwargs)  # does not connect yet
-    except (TypeError, RedisError) as error:
-        said = masked(str(error))
-    else:
-        return
-    # Not chained: the driver may repeat the value of an option.
-    raise ValueError(said)
-
-
-def check_names(url: str, parsed: Container[str], pool: Any) -> None:
-    """Refuse unknown options and missing files; arguments as for `check_options`."""
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    taken = parameters(type(pool)) | parameters(pool.connection_class)
-    known = sorted({one for one in taken if one in parsed or one in TEXTS} | {OUR_OWN})
-    for name in options:
-        if parts.scheme == "redis" and name in TEXTS and name.startswith("ssl_"):
+    kinds = {*type(pool).__mro__, *pool.connection_class.__mro__} - {object}
+    taken = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}
+    known = sorted({name for name in taken if name in parsed or name in STRINGS} | {OUR_OWN})
+    for name, value in options.items():
+        if parts.scheme == "redis" and name in STRINGS and name.startswith("ssl_"):
             raise ValueError(f"{name} is for TLS; expected it in a URL that begins with rediss://")
         if name not in known:
             names = ", ".join(nearest_first(name, known))
             raise ValueError(f"{name} is not known; known are {names}")
-    for name in FILES:
-        if name in options and not Path(options[name]).exists():
-            raise ValueError(f"{name} is {quoted(options[name])}, and nothing has this path")
-
-
-def parameters(kind: type) -> set[str]:
-    """Return the names of the constructor's parameters, of a class and its bases."""
-    makers = [vars(one)["__init__"] for one in kind.__mro__ if "__init__" in vars(one)]
-    return {name for maker in makers for name in inspect.signature(maker).parameters}
+        if name in FILES and not Path(value).exists():
+            raise ValueError(f"{name} is {quoted(value)}, and nothing has this path")
+    try:
+        pool.connection_class(**pool.connection_kwargs)  # does not connect yet
+    except (TypeError, RedisError) as error:
+        problem = masked(str(error))
+    else:
+        return
+    # Not chained: the driver may repeat the value of an option.
+    raise ValueError(problem)

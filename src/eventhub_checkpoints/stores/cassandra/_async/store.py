@@ -1,37 +1,35 @@
-"""Checkpoint store in Cassandra, written by lightweight transactions only."""
+"""Checkpoint store in Cassandra, written by lightweight transactions only.
 
+`CassandraRequests` connects and sends prepared statements with a time limit, and
+`CassandraCheckpointStore` is the store.
+"""
+
+import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from ssl import SSLContext
 from typing import Any, Self, Unpack, cast
 
 from eventhub_checkpoints._shared._async.compat import for_each
+from eventhub_checkpoints._shared.deadline import bound
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
+    ConfigurationError,
+    StoreError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores._async.hooks import Answer
-from eventhub_checkpoints.stores.cassandra._async.requests import CassandraRequests, create_missing
-from eventhub_checkpoints.stores.cassandra.driver import CONNECT_SECONDS, Login, Session, way_in
-from eventhub_checkpoints.stores.cassandra.protocol import (
-    APPLIED,
-    BATCH_LIMIT,
-    DEFAULT_KEYSPACE,
-    Statements,
-    checked_keyspace,
-    checked_replication,
-    checkpoint_of,
-    checkpoints,
-    in_batches,
-    keyspace_definition,
-    ownerships,
-    scope_key,
-    settled,
-)
+from eventhub_checkpoints.stores.cassandra import driver, protocol
+from eventhub_checkpoints.stores.cassandra._async.transport import answered, apart
+from eventhub_checkpoints.stores.cassandra.driver import Login, Session
+from eventhub_checkpoints.stores.cassandra.errors import is_absent, mapped
+from eventhub_checkpoints.stores.cassandra.protocol import APPLIED, BATCH_LIMIT, scope_key
 from eventhub_checkpoints.stores.cassandra.url import PORT, Address
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
@@ -42,6 +40,165 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
+
+
+class CassandraRequests:
+    """Requests about one keyspace, through a cluster of the store or the caller's session.
+
+    Args:
+        login: how to connect, or the caller's session, which is never closed.
+        keyspace: the keyspace whose replicas are contacted first.
+        probe: a statement that fails if the keyspace or its tables do not exist.
+
+    Attributes:
+        where: cluster and keyspace, for messages.
+    """
+
+    def __init__(self, login: Login | Session, keyspace: str, probe: str) -> None:
+        self._login = login
+        self._keyspace = keyspace
+        reached = login.address if isinstance(login, Login) else "Cassandra by a ready session"
+        self.where = f"{reached}, keyspace {keyspace!r}"
+        self._probe = probe
+        self._inherited: list[Session] = []
+        self._session: Session | None = None
+        self._process_id = os.getpid()
+        self._statements: dict[str, driver.PreparedStatement] = {}
+
+    def drop(self) -> None:
+        """Abandon the parent process's connections without closing them.
+
+        The driver runs in its own thread, so another event loop needs no new connections.
+        """
+        if self._process_id == os.getpid():
+            return
+        if self._session is not None:
+            # Dropping the last reference could close connections that the parent still uses.
+            self._inherited.append(self._session)
+        self._session = None
+        self._statements.clear()
+        if isinstance(self._login, Login):
+            self._process_id = os.getpid()
+
+    async def connect(self) -> None:
+        """Connect, unless connected."""
+        if self._session is not None:
+            return
+        if isinstance(self._login, Login):
+            self._session = await apart(partial(self._login.connected, bound()), driver.shut_down)
+            await self.learn_replicas()
+        elif self._process_id != os.getpid():
+            raise ConfigurationError(
+                "the session belongs to the process that this one was forked from; make a new one"
+            )
+        else:
+            self._session = self._login
+
+    async def close(self) -> None:
+        """Close the cluster, unless it belongs to the caller or to the parent process."""
+        session, self._session = self._session, None
+        self._statements.clear()
+        is_own = isinstance(self._login, Login) and self._process_id == os.getpid()
+        if session is not None and is_own:
+            await apart(partial(driver.shut_down, session))
+
+    async def learn_replicas(self) -> None:
+        """Wait until all nodes agree on the schema, and learn which of them hold the rows.
+
+        Without that, requests go to any node, which forwards them.
+        """
+        refresh = self._open_session.cluster.refresh_keyspace_metadata
+        with suppress(driver.DriverException):
+            await apart(partial(refresh, self._keyspace, bound()))
+
+    async def read(self, text: str, values: Sequence[object]) -> list[driver.Row]:
+        """Return the rows of one scope, as of one moment."""
+        return driver.rows_of(await self._send(driver.read_of(await self._prepared(text), values)))
+
+    async def scan(self, text: str) -> list[driver.Row]:
+        """Return the rows of the whole table, page by page."""
+        statement, rows = driver.scan_of(await self._prepared(text)), []
+        page = await self._send(statement)
+        while True:
+            rows.extend(driver.rows_of(page))
+            if not page.paging_state:
+                return rows
+            page = await self._send(statement, page.paging_state)
+
+    async def write(self, *statements: tuple[str, Sequence[object]]) -> list[driver.Row]:
+        """Execute all of these conditional statements or none; return the server's answer."""
+        prepared = [(await self._prepared(text), values) for text, values in statements]
+        return driver.rows_of(await self._send(driver.write_of(prepared)))
+
+    async def look(self, text: str) -> list[driver.Row]:
+        """Query the system tables that describe the keyspace."""
+        return driver.rows_of(await self._send(driver.look_of(text)))
+
+    async def define(self, text: str) -> None:
+        """Change the schema."""
+        session = self._open_session
+        await answered(
+            session.execute_async(text, timeout=bound(), host=driver.first_host(session))
+        )
+
+    def map_error(self, error: Exception) -> CheckpointStoreError:
+        """Convert a driver's error to an error of this package."""
+        if is_absent(error):
+            # Tables that are created again have other ids.
+            self._statements.clear()
+        return mapped(error, self.where)
+
+    @property
+    def _open_session(self) -> Session:
+        if self._session is None:
+            raise StoreError(f"{self.where}: the store was closed")
+        return self._session
+
+    async def _prepared(self, text: str) -> driver.PreparedStatement:
+        statement = self._statements.get(text)
+        if statement is None:
+            # The driver logs a traceback if preparing fails, but not for an unprepared query.
+            await self.look(self._probe)
+            statement = await apart(partial(self._open_session.prepare, text))
+            self._statements[text] = statement
+        return statement
+
+    async def _send(
+        self, statement: driver.Statement, page: bytes | None = None
+    ) -> driver.ResultSet:
+        session = self._open_session
+        request = session.execute_async(statement, timeout=bound(), paging_state=page)
+        return await answered(request)
+
+
+async def create_missing(
+    requests: CassandraRequests, keyspace: str, keyspace_definition: str, writer: str
+) -> None:
+    """Migrate the tables to the newest version; need no permission if nothing is missing."""
+    statements = protocol.Statements(keyspace)
+    applied = await applied_version(requests, statements)
+    if applied >= len(protocol.MIGRATIONS):
+        return
+    if not await requests.look(statements.keyspace_exists):
+        await requests.define(keyspace_definition)
+    # Another process may just have created it, through another node.
+    await requests.learn_replicas()
+    for text in protocol.definitions(keyspace, applied):
+        await requests.define(text)
+    await requests.learn_replicas()
+    for version in range(applied + 1, len(protocol.MIGRATIONS) + 1):
+        await requests.write((statements.note_version, (version, writer)))
+
+
+async def applied_version(requests: CassandraRequests, statements: protocol.Statements) -> int:
+    """Return the version of the tables; 0 if there are none."""
+    try:
+        rows = await requests.look(statements.applied_versions)
+    except driver.InvalidRequest as error:
+        if not is_absent(error):
+            raise
+        return 0
+    return max((int(row["version"]) for row in rows), default=0)
 
 
 class CassandraCheckpointStore(FullCheckpointStore):
@@ -72,7 +229,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
         contact_points: Sequence[str | tuple[str, int]] = (),
         *,
         port: int = PORT,
-        namespace: str = DEFAULT_KEYSPACE,
+        namespace: str = protocol.DEFAULT_KEYSPACE,
         username: str | None = None,
         password: str | None = None,
         datacenter: str | None = None,
@@ -80,19 +237,19 @@ class CassandraCheckpointStore(FullCheckpointStore):
         create_keyspace: bool = False,
         replication: int | Mapping[str, Any] = 1,
         ssl_context: SSLContext | None = None,
-        connect_timeout: float = CONNECT_SECONDS,
+        connect_timeout: float = driver.CONNECT_SECONDS,
         **settings: Unpack[StoreSettings],
     ) -> None:
         super().__init__(**settings)
         self.creates = create_keyspace
-        self._keyspace = checked_keyspace(namespace)
-        self._replication = checked_replication(replication, datacenter)
-        self._statements = Statements.of(self._keyspace)
+        self._keyspace = protocol.checked_keyspace(namespace)
+        self._replication = protocol.checked_replication(replication, datacenter)
+        self._statements = protocol.Statements(self._keyspace)
         login = Login.checked(
             contact_points, port, username, password, datacenter, ssl_context, connect_timeout
         )
         self._requests = CassandraRequests(
-            way_in(login, session), self._keyspace, self._statements.applied_versions
+            driver.way_in(login, session), self._keyspace, self._statements.applied_versions
         )
 
     @classmethod
@@ -115,7 +272,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
     async def open(self) -> None:
         await self._requests.connect()
         if self.creates:
-            definition = keyspace_definition(self._keyspace, self._replication)
+            definition = protocol.keyspace_definition(self._keyspace, self._replication)
             await create_missing(self._requests, self._keyspace, definition, self.writer)
 
     async def close(self) -> None:
@@ -130,7 +287,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
 
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         rows = await self._requests.read(self._statements.list_ownerships, scope_key(scope))
-        return ownerships(scope, rows)
+        return protocol.ownerships(scope, rows)
 
     async def try_claim(self, proposal: Proposal) -> Won | Lost:
         answers: dict[Proposal, Answer] = {}
@@ -141,13 +298,13 @@ class CassandraCheckpointStore(FullCheckpointStore):
         # One transaction for all: separate ones would contend with each other, because the rows
         # of a scope are one partition of the table, which is what a transaction locks.
         answers: dict[Proposal, Answer] = {}
-        scopes = [(batches, answers) for batches in in_batches(proposals, BATCH_LIMIT)]
+        scopes = [(batches, answers) for batches in protocol.in_batches(proposals, BATCH_LIMIT)]
         await for_each(self._claim_scope, scopes, self.settings.max_concurrency)
-        return [answers[one] for one in proposals]
+        return [answers[proposal] for proposal in proposals]
 
     async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
         rows = await self._requests.read(self._statements.list_checkpoints, scope_key(scope))
-        return checkpoints(scope, rows)
+        return protocol.checkpoints(scope, rows)
 
     async def write_checkpoint(
         self, checkpoint: Checkpoint, seen: str | Seen
@@ -161,19 +318,19 @@ class CassandraCheckpointStore(FullCheckpointStore):
             if await self._is_applied(known.update_checkpoint, values):
                 return Written(checkpoint.version)
             rows = await self._requests.read(known.read_checkpoint, key)
-            return Conflict(checkpoint_of(scope, rows[0]) if rows else None)
+            return Conflict(protocol.checkpoint_of(scope, rows[0]) if rows else None)
         if seen is FORCE and await self._is_applied(known.replace_checkpoint, (*row, *key)):
             return Written(checkpoint.version)
         rows = await self._requests.write((known.create_checkpoint, (*row, *key)))
         if rows[0][APPLIED]:
             return Written(checkpoint.version)
-        return Conflict(checkpoint_of(scope, rows[0]))
+        return Conflict(protocol.checkpoint_of(scope, rows[0]))
 
     async def read_scopes(self) -> Sequence[Scope]:
-        found: set[Scope] = set()
+        scopes: set[Scope] = set()
         for text in self._statements.scopes:
-            found |= {Scope(**row) for row in await self._requests.scan(text)}
-        return list(found)
+            scopes |= {Scope(**row) for row in await self._requests.scan(text)}
+        return list(scopes)
 
     async def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
         removed = 0
@@ -193,29 +350,29 @@ class CassandraCheckpointStore(FullCheckpointStore):
             try:
                 await self._call(self._claim_batch, batch, answers)
             except CheckpointStoreError as error:
-                answers.update({one: error for one in batch if one not in answers})
+                answers.update({each: error for each in batch if each not in answers})
 
     async def _claim_batch(
         self, batch: Sequence[Proposal], answers: dict[Proposal, Answer]
     ) -> None:
         """Claim all that can be won in one transaction; each failed one shows which are lost."""
-        proposed = {one.partition_id: one for one in batch}
-        asked = dict(proposed)
-        while asked:
+        proposed = {proposal.partition_id: proposal for proposal in batch}
+        remaining = dict(proposed)
+        while remaining:
             began = time.time()
-            rows = await self._requests.write(*map(self._claim, asked.values()))
+            rows = await self._requests.write(*map(self._claim, remaining.values()))
             if rows[0][APPLIED]:
-                for name in asked:
+                for name in remaining:
                     won = Won(proposed[name].won(0.0))
                     answers[proposed[name]] = self._remembered(proposed[name], won, began)
                 return
-            lost, vanished = settled(list(asked.values()), rows)
+            lost, vanished = protocol.settled(list(remaining.values()), rows)
             if not lost and not vanished:
                 raise StoreUnavailableError("a batch of claims was refused without a reason")
             answers.update({proposed[name]: Lost() for name in lost})
-            asked = {
-                name: replace(one, etag=None) if name in vanished else one
-                for name, one in asked.items()
+            remaining = {
+                name: replace(each, etag=None) if name in vanished else each
+                for name, each in remaining.items()
                 if name not in lost
             }
 

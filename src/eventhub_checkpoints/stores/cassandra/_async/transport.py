@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from eventhub_checkpoints.stores.cassandra.driver import ResponseFuture, ResultSet, started
@@ -19,15 +20,14 @@ async def answered(request: ResponseFuture) -> ResultSet:
         if not arrival.done():
             act(value)
 
-    def tell(act: Callable[[Any], None]) -> Callable[[Any], None]:
-        def told(value: Any) -> None:
-            # A closed loop has no waiting task.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(settle, act, value)
+    def settle_later(act: Callable[[Any], None], value: Any) -> None:
+        # A closed loop has no waiting task.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, act, value)
 
-        return told
-
-    request.add_callbacks(tell(arrival.set_result), tell(arrival.set_exception))
+    request.add_callbacks(
+        partial(settle_later, arrival.set_result), partial(settle_later, arrival.set_exception)
+    )
     return ResultSet(request, await arrival)
 
 

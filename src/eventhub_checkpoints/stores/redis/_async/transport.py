@@ -3,17 +3,13 @@
 from inspect import isawaitable
 from typing import Any
 
-from eventhub_checkpoints.errors import MissingDriverError
+from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.connection import URL_QUERY_ARGUMENT_PARSERS
+from redis.credentials import CredentialProvider
+from redis.exceptions import ConnectionError as DriverConnectionError
+
 from eventhub_checkpoints.stores.connections import Secret
 from eventhub_checkpoints.stores.redis.url import check_options, login
-
-try:
-    from redis.asyncio import BlockingConnectionPool
-    from redis.asyncio.connection import URL_QUERY_ARGUMENT_PARSERS
-    from redis.credentials import CredentialProvider
-    from redis.exceptions import ConnectionError as DriverConnectionError
-except ImportError as error:
-    raise MissingDriverError.of_extra("the Redis store", "redis") from error
 
 
 class CredentialError(DriverConnectionError):

@@ -3,19 +3,14 @@
 
 from typing import Any
 
+from redis import BlockingConnectionPool, Connection
+from redis.connection import URL_QUERY_ARGUMENT_PARSERS
+from redis.credentials import CredentialProvider
+from redis.exceptions import ConnectionError as DriverConnectionError
+
 from eventhub_checkpoints._shared.deadline import seconds_left
-from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.stores.connections import Secret, at_once
 from eventhub_checkpoints.stores.redis.url import check_options, login
-
-try:
-    from redis import BlockingConnectionPool, Connection
-    from redis.connection import URL_QUERY_ARGUMENT_PARSERS
-    from redis.credentials import CredentialProvider
-    from redis.exceptions import ConnectionError as DriverConnectionError
-except ImportError as error:
-    raise MissingDriverError.of_extra("the Redis store", "redis") from error
-
 
 LONGEST_SECONDS = 3600.0
 """A socket does not accept an infinite timeout."""
