@@ -9,7 +9,8 @@ from sqlalchemy import Engine, NullPool, create_engine, text
 from backends.base import Fields, Kind, Place
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.record_format import decimal_int64
-from eventhub_checkpoints.stores.sql.tables import Tables, row_values
+from eventhub_checkpoints.stores.sql.statements import row_values
+from eventhub_checkpoints.stores.sql.tables import Tables
 
 COLUMNS = {
     "ownership": {"ownerid": "owner_id"},
