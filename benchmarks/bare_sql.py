@@ -8,15 +8,23 @@ from uuid import uuid4
 
 import aiosqlite
 import psycopg
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy import TextClause
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, Dialect, make_url
 
 from benchmarks.rows import Row
-from eventhub_checkpoints.stores.sql.statements import statements
-from eventhub_checkpoints.stores.sql.tables import Tables, columns
+from eventhub_checkpoints.stores.sql.statements import Statements, columns
+from eventhub_checkpoints.stores.sql.tables import Tables
+from eventhub_checkpoints.stores.sql.url import DIALECTS
 
 CONNECTIONS = 4
 """To PostgreSQL, for many tasks; as many as the store has."""
 DURABLE = "PRAGMA synchronous = FULL"
+SPELLINGS: dict[str, Dialect] = {
+    "postgresql": postgresql.dialect(paramstyle="pyformat"),
+    "sqlite": sqlite.dialect(paramstyle="named"),
+}
+"""With parameters by name, as the drivers take them."""
 
 
 def with_new_etags(rows: Sequence[Row]) -> list[Row]:
@@ -29,37 +37,52 @@ def with_version(row: Row) -> Row:
     return {**row, "version": uuid4().hex, "writer": "bare"}
 
 
+def spelled(statement: TextClause, dialect: str) -> str:
+    """A statement as the driver takes it."""
+    return str(statement.compile(dialect=SPELLINGS[dialect]))
+
+
 class BareSql:
     """One open connection, on which every statement is a transaction of its own."""
 
-    def __init__(self, connection: Any, dialect: str, driver: str, tables: Tables) -> None:
+    def __init__(self, connection: Any, dialect: str, tables: Tables) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
-        self._say = statements(tables, dialect, driver)
+        say = Statements(tables, DIALECTS[dialect])
+        self._renew, self._renew_batch, self._create_batch, self._checkpoint, self._list = (
+            spelled(statement, dialect)
+            for statement in (
+                say.renew[0],
+                say.renew_batch,
+                say.create_batch,
+                say.force_checkpoint[0],
+                say.ownerships,
+            )
+        )
 
     def claim_ownership(self, rows: Sequence[Row]) -> list[Row]:
         claims = with_new_etags(rows)
         renewing = bool(rows[0]["etag"])
         if renewing and len(rows) == 1:
             # One row needs no arrays.
-            self._cursor.execute(self._say.renew_row.text, claims[0])
+            self._cursor.execute(self._renew, claims[0])
         else:
-            self._claim_together(self._say.renew if renewing else self._say.create, claims)
+            self._claim_together(self._renew_batch if renewing else self._create_batch, claims)
         assert self._cursor.rowcount == len(rows)
         return [{**row, "etag": claim["new_etag"]} for row, claim in zip(rows, claims, strict=True)]
 
     def update_checkpoint(self, row: Row) -> None:
-        self._cursor.execute(self._say.force_checkpoint.text, with_version(row))
+        self._cursor.execute(self._checkpoint, with_version(row))
 
     def list_ownership(self, *names: str) -> list[Any]:
         keys = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
-        self._cursor.execute(self._say.ownerships.text, dict(zip(keys, names, strict=True)))
+        self._cursor.execute(self._list, dict(zip(keys, names, strict=True)))
         return list(self._cursor.fetchall())
 
     def close(self) -> None:
         self._connection.close()
 
-    def _claim_together(self, statement: Any, claims: list[Row]) -> None:
+    def _claim_together(self, statement: str, claims: list[Row]) -> None:
         raise NotImplementedError
 
 
@@ -69,11 +92,11 @@ class BareSqlite(BareSql):
     def __init__(self, url: str) -> None:
         connection = sqlite3.connect(str(make_url(url).database), isolation_level=None)
         connection.execute(DURABLE)
-        super().__init__(connection, "sqlite", "pysqlite", Tables("eventhub_checkpoints"))
+        super().__init__(connection, "sqlite", Tables("eventhub_checkpoints"))
 
-    def _claim_together(self, statement: Any, claims: list[Row]) -> None:
+    def _claim_together(self, statement: str, claims: list[Row]) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
-        self._cursor.executemany(statement.text, claims)
+        self._cursor.executemany(statement, claims)
         self._connection.execute("COMMIT")
 
 
@@ -83,10 +106,10 @@ class BarePostgres(BareSql):
     def __init__(self, url: str) -> None:
         address, tables = parted(url)
         connection = psycopg.connect(address, autocommit=True)
-        super().__init__(connection, "postgresql", "psycopg", tables)
+        super().__init__(connection, "postgresql", tables)
 
-    def _claim_together(self, statement: Any, claims: list[Row]) -> None:
-        self._cursor.execute(statement.text, columns(claims))
+    def _claim_together(self, statement: str, claims: list[Row]) -> None:
+        self._cursor.execute(statement, columns(claims))
 
 
 class BareSqlAio:
@@ -105,8 +128,8 @@ class BareSqlAio:
         path = str(make_url(url).database)
         connection = await aiosqlite.connect(path, isolation_level=None)
         await connection.execute(DURABLE)
-        say = statements(Tables("eventhub_checkpoints"), "sqlite", "aiosqlite")
-        return cls([connection], say.force_checkpoint.text)
+        say = Statements(Tables("eventhub_checkpoints"), DIALECTS["sqlite"])
+        return cls([connection], spelled(say.force_checkpoint[0], "sqlite"))
 
     @classmethod
     async def postgres(cls, url: str) -> Self:
@@ -116,8 +139,8 @@ class BareSqlAio:
             await psycopg.AsyncConnection.connect(address, autocommit=True)
             for _ in range(CONNECTIONS)
         ]
-        say = statements(tables, "postgresql", "psycopg")
-        return cls(opened, say.force_checkpoint.text)
+        say = Statements(tables, DIALECTS["postgresql"])
+        return cls(opened, spelled(say.force_checkpoint[0], "postgresql"))
 
     async def update_checkpoint(self, row: Row) -> None:
         connection = await self._free.get()

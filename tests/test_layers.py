@@ -57,7 +57,7 @@ ARROWS: dict[str, set[str]] = {
 CLIENT = {"azure.eventhub", "azure.core"}
 BACKENDS = {
     "blob": {"azure.storage", "azure.core", "aiohttp", "requests", "urllib3"},
-    "sql": {"sqlalchemy"},
+    "sql": {"sqlalchemy"},  # which imports the driver of a URL
     "redis": {"redis"},
     "cassandra": {"cassandra"},
 }
@@ -93,7 +93,7 @@ LAZY = {
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
     "_shared.drivers": "the modules of a driver are known only to its package",
-    "stores.sql.url": "the driver that a URL names is known only then",
+    "stores.sql.postgresql": "the driver that a URL names is known only then",
     "stores.connections": "azure-identity is no dependency; it is used where it is installed",
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",

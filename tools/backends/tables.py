@@ -9,7 +9,8 @@ from sqlalchemy import Engine, NullPool, create_engine, text
 from backends.base import Fields, Kind, Place
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.record_format import decimal_int64
-from eventhub_checkpoints.stores.sql.tables import Tables, row_values
+from eventhub_checkpoints.stores.sql.statements import row_values
+from eventhub_checkpoints.stores.sql.tables import Tables
 
 COLUMNS = {
     "ownership": {"ownerid": "owner_id"},
@@ -41,6 +42,8 @@ class TablesPlace(Place):
         if fields is None:
             return
         is_none = "hdi_isfolder" in fields and kind == "ownership"
+        if is_none:
+            self.allow_no_time(self.tables.quoted(kind))
         row = key | self._row(kind, fields)
         names = [COLUMNS[kind].get(name, name) for name in row]
         self.execute(
@@ -48,6 +51,9 @@ class TablesPlace(Place):
             f"VALUES ({', '.join(f':{name}' for name in row)}, {self.no_time if is_none else 0})",
             row,
         )
+
+    def allow_no_time(self, table: str) -> None:
+        """Prepare a table for a row without a time."""
 
     def _row(self, kind: Kind, fields: Fields) -> dict[str, Any]:
         """Return the columns for a foreign writer's fields, without fields that have no column."""

@@ -17,7 +17,6 @@ from eventhub_checkpoints._shared import secrets
 from eventhub_checkpoints.abilities import WritesInTransaction
 from eventhub_checkpoints.errors import ConfigurationError, StoreUnavailableError
 from eventhub_checkpoints.registry import open_store
-from eventhub_checkpoints.stores.sql.statements import CLOCKS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LEVELS = {"postgresql": "READ COMMITTED", "sqlite": "SERIALIZABLE"}
-"""Isolation level by dialect. READ COMMITTED is enough because the position rows are locked;
-SERIALIZABLE is the only level that SQLite has."""
 SQL_STORE = "eventhub_checkpoints.sql:SqlCheckpointStore"
 
 
@@ -66,7 +62,7 @@ def transact(store: "SqlCheckpointStore", work: "Callable[[Connection], T]") -> 
         connection.commit()
         return result
 
-    level = LEVELS[store.database.dialect]
+    level = store.database.level
     return store.database.transact(work_and_commit, isolation_level=level)
 
 
@@ -138,8 +134,14 @@ def column_types(types: Mapping[str, str], dialect: str) -> dict[str, str]:
     """Return the columns of the table for those of a DataFrame.
 
     Raises:
-        ConfigurationError: a column has a name or type that the table cannot have.
+        ConfigurationError: a column has a name or type that the table cannot have, or the
+            database is neither PostgreSQL nor SQLite.
     """
+    if dialect not in TYPES:
+        raise ConfigurationError(
+            f"staging= needs PostgreSQL or SQLite, not {dialect}: aggregate in transform=, or "
+            "increase max_rows="
+        )
     columns = {}
     for name, spark_type in types.items():
         if not NAME.fullmatch(name) or name.startswith("staging_"):
@@ -293,7 +295,7 @@ class StagingTable:
         schema, dialect = database.tables.schema, database.dialect
         table = f'"{schema}"."{self.name}"' if schema else f'"{self.name}"'
         query, attempt = query_id(frame), uuid.uuid4().hex
-        columns, now = column_types(types, dialect), CLOCKS[dialect]
+        columns, now = column_types(types, dialect), database.clock
         exists, creation = prepare(table, columns, dialect)
 
         def create_and_clean(connection: "Connection") -> None:

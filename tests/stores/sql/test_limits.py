@@ -7,7 +7,7 @@ import pytest
 
 from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints._shared.deadline import seconds_left
-from eventhub_checkpoints.stores.sql.timeouts import CutOffError, cancel_seconds, cut_off
+from eventhub_checkpoints.stores.sql.postgresql import CutOffError, cancel_seconds, cut_off
 
 
 def waiting(begun):

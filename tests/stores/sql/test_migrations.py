@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.stores.sql import migrations
+from eventhub_checkpoints.stores.sql import tables as migrations
+from eventhub_checkpoints.stores.sql.dialect import Dialect
 from eventhub_checkpoints.stores.sql.tables import Tables
-
-DATABASES = ("_sync", "_async")
+from eventhub_checkpoints.stores.sql.url import DIALECTS
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_processes_that_create_a_file_at_once_all_succeed(sqlite: Any) -> None:
     assert versions(sqlite) == [1]
 
 
-def more(tables: Tables, dialect: str) -> list[str]:
+def more(tables: Tables, dialect: Dialect) -> list[str]:
     return [f"ALTER TABLE {tables.checkpoint} ADD COLUMN note TEXT"]
 
 
@@ -92,9 +92,7 @@ def test_a_newer_release_changes_tables_under_an_older_one(
     mine = old.take_listed("0", "a")
     old.save("0", 1)
     with monkeypatch.context() as newer:
-        longer = (*migrations.MIGRATIONS, more)
-        for name in DATABASES:
-            newer.setattr(f"eventhub_checkpoints.stores.sql.{name}.database.MIGRATIONS", longer)
+        newer.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
         colour.open(place, create_tables=True).list_ownership()
     assert versions(place) == [1, 2]
     old.save("0", 2)
@@ -108,14 +106,23 @@ def test_a_newer_release_changes_tables_under_an_older_one(
 def test_a_migration_that_fails_leaves_no_trace(
     colour: Any, place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(tables: Tables, dialect: str) -> list[str]:
+    def broken(tables: Tables, dialect: Dialect) -> list[str]:
         return [*more(tables, dialect), "SELECT 1 FROM nowhere"]
 
     with monkeypatch.context() as newer:
-        for name in DATABASES:
-            longer = (*migrations.MIGRATIONS, broken)
-            newer.setattr(f"eventhub_checkpoints.stores.sql.{name}.database.MIGRATIONS", longer)
+        newer.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, broken))
         with pytest.raises(Exception, match="nowhere"):
             colour.open(place, create_tables=True).list_ownership()
     assert versions(place) == [1]
     colour.open(place, create_tables=True).save("0", 1)
+
+
+def test_a_step_that_was_carried_out_in_part_is_repeated_on_mysql(
+    colour: Any, mysql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for statement in more(mysql.tables, DIALECTS["mysql"]):
+        mysql.execute(statement)  # MySQL commits each statement, and then the process ended
+    with monkeypatch.context() as newer:
+        newer.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
+        colour.open(mysql, create_tables=True).save("0", 1)
+    assert versions(mysql) == [1, 2]

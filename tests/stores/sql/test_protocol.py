@@ -1,41 +1,23 @@
 """What is said to SQL databases, and what their errors mean."""
 
-import re
+from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import TextClause
 
 from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
     StoreAccessError,
     StoreError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores.sql.errors import postgres_failure, sqlite_failure
-from eventhub_checkpoints.stores.sql.migrations import MIGRATIONS
-from eventhub_checkpoints.stores.sql.statements import statements
-from eventhub_checkpoints.stores.sql.tables import Statement, Tables, columns, row_values, spelled
-
-DRIVERS = [
-    ("postgresql", "psycopg"),
-    ("postgresql", "asyncpg"),
-    ("sqlite", "pysqlite"),
-    ("sqlite", "aiosqlite"),
-]
-
-
-@pytest.mark.parametrize(
-    ("driver", "text", "parameters"),
-    [
-        ("psycopg", "a = %(a)s AND b = %(b)s OR a = %(a)s", {"a": 1, "b": 2}),
-        ("asyncpg", "a = $1 AND b = $2 OR a = $1", (1, 2)),
-        ("pysqlite", "a = :a AND b = :b OR a = :a", {"a": 1, "b": 2}),
-    ],
-)
-def test_parameters_are_spelled_as_the_driver_wants(driver, text, parameters) -> None:
-    statement = spelled("a = :a AND b = :b OR a = :a", driver)
-    assert statement.text == text
-    assert statement.filled({"a": 1, "b": 2}) == parameters
+from eventhub_checkpoints.stores.sql.mysql import tls_context
+from eventhub_checkpoints.stores.sql.statements import Statements, columns, row_values
+from eventhub_checkpoints.stores.sql.tables import MIGRATIONS, Tables
+from eventhub_checkpoints.stores.sql.url import DIALECTS
 
 
 def test_tables_are_quoted_and_have_a_schema_where_one_is_given() -> None:
@@ -55,28 +37,30 @@ def test_a_batch_is_one_array_for_each_column() -> None:
     }
 
 
-@pytest.mark.parametrize(("dialect", "driver"), DRIVERS)
-def test_every_statement_names_only_parameters_that_are_given(dialect: str, driver: str) -> None:
-    made = statements(Tables("mine"), dialect, driver)
+def flat(statement: object) -> Iterator[TextClause]:
+    if isinstance(statement, TextClause):
+        yield statement
+    elif isinstance(statement, list | tuple):
+        for each in statement:
+            yield from flat(each)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_statement_names_only_parameters_that_are_passed(dialect: str) -> None:
     known = {
         *row_values(Scope("a", "b", "c"), "0"),
-        "partition_ids",
-        "owner_id",
-        "etag",
-        "new_etag",
+        *("partition_ids", "owner_id", "etag", "new_etag", "rows"),
+        *("offset", "sequence_number", "version", "seen", "expected", "writer"),
     }
-    known |= {"offset", "sequence_number", "version", "seen", "expected", "writer"}
-    for name in made.__slots__:
-        found = getattr(made, name)
-        for one in found if isinstance(found, tuple) else (found,):
-            if isinstance(one, Statement):
-                named = set(one.order) | set(re.findall(r"[%:]\(?([a-z_]+)", one.text))
-                assert named <= known, name
+    made = Statements(Tables("mine"), DIALECTS[dialect])
+    for name, statement in vars(made).items():
+        for each in flat(statement):
+            assert set(each.compile().params) <= known, name
 
 
 @pytest.mark.parametrize("dialect", ["postgresql", "sqlite"])
 def test_the_first_migration_is_what_it_always_was(dialect: str) -> None:
-    own, held = MIGRATIONS[0](Tables("t"), dialect)
+    own, held = MIGRATIONS[0](Tables("t"), DIALECTS[dialect])
     text, time = ("text", "double precision") if dialect == "postgresql" else ("TEXT", "REAL")
     key = "fully_qualified_namespace, eventhub_name, consumer_group, partition_id"
     names = key.replace(",", f" {text} NOT NULL,") + f" {text} NOT NULL"
@@ -89,6 +73,19 @@ def test_the_first_migration_is_what_it_always_was(dialect: str) -> None:
         f"BIGINT, version {text} NOT NULL, last_modified_time {time} NOT NULL, "
         f"writer {text} NOT NULL, PRIMARY KEY ({key}))"
     )
+
+
+class DriverError(Exception):
+    """An error of a driver, with its code."""
+
+    def __init__(self, message: str, **codes: object) -> None:
+        super().__init__(message)
+        vars(self).update(codes)
+
+
+def mapped(dialect: str, message: str, **codes: object) -> CheckpointStoreError:
+    cause = DriverError(message, **codes)
+    return DIALECTS[dialect].error(cause, cause, "here")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +111,7 @@ def test_the_first_migration_is_what_it_always_was(dialect: str) -> None:
     ],
 )
 def test_a_sqlstate_is_the_error_that_it_calls_for(sqlstate: str | None, kind: type) -> None:
-    error = postgres_failure(sqlstate, "said\nmore", "here", "")
+    error = mapped("postgresql", "said\nmore", sqlstate=sqlstate)
     assert type(error) is kind
     assert str(error).startswith("here: ")
     assert "more" not in str(error)
@@ -122,9 +119,9 @@ def test_a_sqlstate_is_the_error_that_it_calls_for(sqlstate: str | None, kind: t
 
 def test_a_refusal_at_connect_is_known_by_its_words() -> None:
     said = 'connection failed: FATAL:  password authentication failed for user "me"'
-    assert type(postgres_failure(None, said, "here", "")) is StoreAccessError
+    assert type(mapped("postgresql", said)) is StoreAccessError
     said = 'connection failed: FATAL:  database "x" does not exist'
-    assert type(postgres_failure(None, said, "here", "")) is StoreNotReadyError
+    assert type(mapped("postgresql", said)) is StoreNotReadyError
 
 
 @pytest.mark.parametrize(
@@ -144,4 +141,51 @@ def test_a_refusal_at_connect_is_known_by_its_words() -> None:
     ],
 )
 def test_a_result_code_is_the_error_that_it_calls_for(name, said: str, kind: type) -> None:
-    assert type(sqlite_failure(name, said, "here")) is kind
+    assert type(mapped("sqlite", said, sqlite_errorname=name)) is kind
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (1045, StoreAccessError),
+        (1142, StoreAccessError),
+        (2026, StoreAccessError),
+        (1049, StoreNotReadyError),
+        (1146, StoreNotReadyError),
+        (1054, StoreNotReadyError),
+        (1205, StoreUnavailableError),
+        (1213, StoreUnavailableError),
+        (1290, StoreUnavailableError),
+        (1792, StoreUnavailableError),
+        (1040, StoreUnavailableError),
+        (2006, StoreUnavailableError),
+        (2013, StoreUnavailableError),
+        ("Packet sequence number wrong", StoreUnavailableError),
+        (1114, StoreError),
+        (1406, StoreError),
+        (1064, StoreError),
+    ],
+)
+def test_a_code_of_mysql_is_the_error_that_it_calls_for(code: object, kind: type) -> None:
+    cause = Exception(code, "message\nmore")
+    error = DIALECTS["mysql"].error(cause, cause, "here")
+    assert type(error) is kind
+    assert str(error).startswith("here: ")
+    assert "more" not in str(error)
+
+
+def test_what_exists_and_what_takes_no_writes_is_known_by_its_code() -> None:
+    mysql = DIALECTS["mariadb"]
+    assert mysql.is_duplicate(Exception(1062, "Duplicate entry"))
+    assert not mysql.is_duplicate(Exception(1213, "Deadlock found"))
+    assert mysql.must_reconnect(Exception(1290, "--read-only"))
+
+
+def test_an_unknown_choice_of_encryption_is_refused() -> None:
+    assert tls_context({}) is None
+    assert tls_context({"ssl": "true"}).check_hostname
+    assert not tls_context({"ssl": {"check_hostname": False}}).check_hostname
+    with pytest.raises(ConfigurationError, match="ssl of the store URL is true or false"):
+        tls_context({"ssl": "yes"})
+    with pytest.raises(ConfigurationError, match="a file of ssl_ca"):
+        tls_context({"ssl": {"ca": "/nowhere/ca.pem"}})

@@ -1,8 +1,18 @@
-"""The store on PostgreSQL and SQLite.
+"""The store on PostgreSQL, MySQL, MariaDB and SQLite.
 
-- `url`: the database, its driver and what may stand in the URL's query.
-- `tables`, `migrations`: tables and rows, and their versions. `statements`: all SQL.
-- `errors`: SQLSTATEs and SQLite's result codes. `timeouts`: cutting off a silent PostgreSQL.
-- `sqlite`: connections to a file, and its lock.
-- `_async`, `_sync`: the `store`, its `database` with transactions, and the driver's `engine`.
+- `url`: the database, its driver, and the options in the URL's query.
+- `tables`: names of the tables, and the migrations that create them.
+- `statements`: all statements, their parameters, and rows as records.
+- `dialect`: everything in which databases differ; `postgresql`, `mysql`, `sqlite`: a file for
+  each of them.
+- `_async`, `_sync`: the `store`, its `database` with transactions, and SQLAlchemy's `engine`.
 """
+
+from importlib import import_module
+
+from eventhub_checkpoints.errors import MissingDriverError
+
+try:
+    import_module("sqlalchemy")
+except ImportError as error:
+    raise MissingDriverError.of_extra("the SQL store", "sql") from error

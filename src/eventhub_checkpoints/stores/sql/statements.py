@@ -1,177 +1,193 @@
-"""Statements of a SQL store; the claims differ by database."""
+"""Statements of a SQL store, their parameters, and rows as records.
 
-from dataclasses import dataclass
+SQLAlchemy compiles a statement for the driver at its first use, and caches it.
+"""
 
-from eventhub_checkpoints.stores.sql.tables import Statement, Tables, spelled
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeVar
 
-NAMES = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
-KEY = ", ".join((*NAMES, "partition_id"))
+from sqlalchemy import TextClause, bindparam, text
+
+from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
+from eventhub_checkpoints.stores import record_format
+from eventhub_checkpoints.stores.hook_results import Listing
+from eventhub_checkpoints.stores.sql.tables import KEY, KEY_COLUMNS, NAMES, Tables
+
+if TYPE_CHECKING:
+    from eventhub_checkpoints.stores.sql.dialect import Dialect
+
 IN_SCOPE = " AND ".join(f"{name} = :{name}" for name in NAMES)
 THIS_ROW = f"{IN_SCOPE} AND partition_id = :partition_id"
-
-CLOCKS = {
-    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
-    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
-}
-"""Seconds since the epoch on the database's clock."""
+KEY_VALUES = ", ".join(f":{name}" for name in KEY_COLUMNS)
+Attempts = tuple[TextClause, ...]
+"""Statements of one conditional write: executed in turn until one writes a row."""
 
 
-@dataclass(frozen=True, slots=True)
 class Statements:
-    """Statements of one store.
+    """Statements for the tables of one store.
 
     Attributes:
-        renew_row, create_row: `renew` and `create` for a single claim.
-        renew: claims with an etag; the stored one is compared.
-        create: claims where no row may exist.
-        stored_etags: query for the winners; None if `renew` and `create` return them.
+        renew: a single claim with an etag, which is compared with the stored one. If it is not
+            stored, there may be no row at all.
+        create: a single claim where no row may exist; exclusive.
+        renew_batch, create_batch: the same for the parameters of `Dialect.batch`.
+        etags: query for the winners of a batch, if the statement itself does not return them.
+        checkpoint: a single one, as it is now even in an older snapshot.
+        locked_checkpoints: of some partitions; see `Dialect.hold_off`.
         forward_checkpoint: creates a row, or overwrites one that is not further.
-        locked_checkpoints: of some partitions, or of all if `hold_off` locks the file.
-        hold_off: blocks other writers until the transaction ends, and writes nothing. On
-            SQLite, a transaction that reads first may fail at once when it writes.
     """
 
-    ownerships: Statement
-    renew_row: Statement
-    create_row: Statement
-    renew: Statement
-    create: Statement
-    stored_etags: Statement | None
-    checkpoints: Statement
-    checkpoint: Statement
-    locked_checkpoints: Statement
-    hold_off: Statement | None
-    create_checkpoint: Statement
-    update_checkpoint: Statement
-    expected_checkpoint: Statement
-    force_checkpoint: Statement
-    forward_checkpoint: Statement
-    scopes: Statement
-    delete: tuple[Statement, Statement]
-    delete_partition: tuple[Statement, Statement]
-
-
-def statements(tables: Tables, dialect: str, driver: str) -> Statements:
-    """Return the statements for tables of these names, in the driver's parameter style."""
-
-    def say(text: str) -> Statement:
-        return spelled(text, driver)
-
-    own, held, now = tables.ownership, tables.checkpoint, CLOCKS[dialect]
-    is_postgres = dialect == "postgresql"
-    read = f'SELECT partition_id, "offset", sequence_number, version FROM {held} WHERE {IN_SCOPE}'
-    one = f"{read} AND partition_id = :partition_id"
-    insert, update = insert_checkpoint(held, now), update_checkpoint(held, now)
-    return Statements(
-        ownerships=say(
+    def __init__(self, tables: Tables, dialect: "Dialect") -> None:
+        own, held, now = tables.ownership, tables.checkpoint, dialect.clock
+        read = (
+            f"SELECT partition_id, {tables.offset}, sequence_number, version FROM {held} "
+            f"WHERE {IN_SCOPE}"
+        )
+        update = f"{update_checkpoint(tables, now)} WHERE {THIS_ROW}"
+        renew, create = text(renew_row(tables, now)), text(dialect.create_row(tables))
+        self.ownerships = text(
             f"SELECT partition_id, owner_id, etag, last_modified_time, {now} FROM {own} "
             f"WHERE {IN_SCOPE}"
-        ),
-        renew_row=say(renew_row(own, now)),
-        create_row=say(create_row(own, now)),
-        renew=say(renew_postgres(own, now) if is_postgres else renew_row(own, now)),
-        create=say(create_postgres(own, now) if is_postgres else create_row(own, now)),
-        stored_etags=None if is_postgres else say(f"SELECT etag FROM {own} WHERE {IN_SCOPE}"),
-        checkpoints=say(read),
-        checkpoint=say(one),
-        locked_checkpoints=say(f"{read} {LOCKED}" if is_postgres else read),
-        hold_off=None if is_postgres else say(f"UPDATE {held} SET version = version WHERE false"),
-        create_checkpoint=say(f"{insert} DO NOTHING"),
-        update_checkpoint=say(f"{update} AND version = :seen"),
-        expected_checkpoint=say(f"{update} AND sequence_number = :expected"),
-        force_checkpoint=say(f"{insert} {OVERWRITE}"),
-        forward_checkpoint=say(
-            f"{insert} {OVERWRITE} WHERE held.sequence_number IS NULL "
-            "OR held.sequence_number <= excluded.sequence_number"
-        ),
-        scopes=say(
-            f"SELECT {', '.join(NAMES)} FROM {own} UNION SELECT {', '.join(NAMES)} FROM {held}"
-        ),
-        delete=(
-            say(f"DELETE FROM {own} WHERE {IN_SCOPE}"),
-            say(f"DELETE FROM {held} WHERE {IN_SCOPE}"),
-        ),
-        delete_partition=(
-            say(f"DELETE FROM {own} WHERE {THIS_ROW}"),
-            say(f"DELETE FROM {held} WHERE {THIS_ROW}"),
-        ),
-    )
+        )
+        self.renew: Attempts = (renew, create)
+        self.create: Attempts = (create,)
+        self.renew_batch = text(dialect.renew_batch(tables))
+        self.create_batch = text(dialect.create_batch(tables))
+        self.etags = text(f"SELECT etag FROM {own} WHERE {IN_SCOPE}")
+        self.checkpoints = text(read)
+        self.checkpoint = text(f"{read} AND partition_id = :partition_id {dialect.current_row}")
+        self.locked_checkpoints = text(
+            f"{read} AND partition_id IN :partition_ids ORDER BY partition_id {dialect.row_lock}"
+        ).bindparams(bindparam("partition_ids", expanding=True))
+        self.create_checkpoint: Attempts = (text(dialect.create_checkpoint(tables)),)
+        self.update_checkpoint: Attempts = (text(f"{update} AND version = :seen"),)
+        self.expected_checkpoint: Attempts = (text(f"{update} AND sequence_number = :expected"),)
+        self.force_checkpoint: Attempts = (text(dialect.force_checkpoint(tables)),)
+        self.forward_checkpoint: Attempts = tuple(map(text, dialect.forward_checkpoint(tables)))
+        self.hold_off = text(dialect.hold_off.format(tables)) if dialect.hold_off else None
+        names = ", ".join(NAMES)
+        self.scopes = text(f"SELECT {names} FROM {own} UNION SELECT {names} FROM {held}")
+        self.delete = [text(f"DELETE FROM {table} WHERE {IN_SCOPE}") for table in (own, held)]
+        self.delete_partition = [
+            text(f"DELETE FROM {table} WHERE {THIS_ROW}") for table in (own, held)
+        ]
 
 
-LOCKED = "AND partition_id = ANY(CAST(:partition_ids AS text[])) ORDER BY partition_id FOR UPDATE"
-"""Locked in key order, so that two transactions never deadlock."""
-OVERWRITE = (
-    'DO UPDATE SET "offset" = excluded."offset", sequence_number = excluded.sequence_number, '
-    "version = excluded.version, last_modified_time = excluded.last_modified_time, "
-    "writer = excluded.writer"
-)
-
-
-def insert_checkpoint(table: str, now: str) -> str:
-    """Return an INSERT of a checkpoint, up to the action for an existing row."""
-    values = ", ".join(f":{name}" for name in (*NAMES, "partition_id"))
-    return (
-        f'INSERT INTO {table} AS held ({KEY}, "offset", sequence_number, version, '
-        f"last_modified_time, writer) VALUES ({values}, :offset, :sequence_number, :version, "
-        f"{now}, :writer) ON CONFLICT ({KEY})"
-    )
-
-
-def update_checkpoint(table: str, now: str) -> str:
-    """Return an UPDATE of a checkpoint, to which a condition on the stored row is appended."""
-    return (
-        f'UPDATE {table} SET "offset" = :offset, sequence_number = :sequence_number, '
-        f"version = :version, last_modified_time = {now}, writer = :writer WHERE {THIS_ROW}"
-    )
-
-
-PROPOSED = (*NAMES, "partition_id", "owner_id", "etag", "new_etag")
-PROPOSALS = (
-    f"unnest({', '.join(f'CAST(:{name} AS text[])' for name in PROPOSED)}) "
-    f"AS proposed({', '.join(PROPOSED)})"
-)
-"""A batch of claims as rows."""
-
-
-def renew_postgres(table: str, now: str) -> str:
-    """Return the renewal of a batch, which compares each row's etag after locking the row.
-
-    The rows are locked in key order, so that two batches never deadlock. An UPDATE alone locks
-    them in the order of its plan.
-
-    Source: PostgreSQL 18, "13.2.1. Read Committed Isolation Level" and "13.3.4. Deadlocks".
-    """
-    same = " AND ".join(f"own.{name} = locked.{name}" for name in (*NAMES, "partition_id"))
-    return (
-        f"WITH locked AS (SELECT {KEY}, proposed.owner_id, new_etag FROM {table} AS own "
-        f"JOIN {PROPOSALS} USING ({KEY}) WHERE own.etag = proposed.etag "
-        f"ORDER BY {KEY} FOR UPDATE OF own) "
-        f"UPDATE {table} AS own SET owner_id = locked.owner_id, etag = locked.new_etag, "
-        f"last_modified_time = {now} FROM locked WHERE {same} RETURNING own.etag"
-    )
-
-
-def create_postgres(table: str, now: str) -> str:
-    """Return an insert that is atomic by the primary key; in key order, like `renew_postgres`."""
-    return (
-        f"INSERT INTO {table} ({KEY}, owner_id, etag, last_modified_time) "
-        f"SELECT {KEY}, owner_id, new_etag, {now} FROM {PROPOSALS} ORDER BY {KEY} "
-        "ON CONFLICT DO NOTHING RETURNING etag"
-    )
-
-
-def renew_row(table: str, now: str) -> str:
+def renew_row(tables: Tables, now: str) -> str:
     """Return a renewal that is atomic by the row lock, or by SQLite's write lock."""
     return (
-        f"UPDATE {table} SET owner_id = :owner_id, etag = :new_etag, last_modified_time = {now} "
-        f"WHERE {THIS_ROW} AND etag = :etag"
+        f"UPDATE {tables.ownership} SET owner_id = :owner_id, etag = :new_etag, "
+        f"last_modified_time = {now} WHERE {THIS_ROW} AND etag = :etag"
     )
 
 
-def create_row(table: str, now: str) -> str:
-    """Return an insert that is atomic like `renew_row`; an existing row is left unchanged."""
-    values = ", ".join(f":{name}" for name in (*NAMES, "partition_id"))
+def insert_ownership(tables: Tables, now: str) -> str:
+    """Return an INSERT of an ownership; its etag is the new one."""
     return (
-        f"INSERT INTO {table} ({KEY}, owner_id, etag, last_modified_time) "
-        f"VALUES ({values}, :owner_id, :new_etag, {now}) ON CONFLICT DO NOTHING"
+        f"INSERT INTO {tables.ownership} ({KEY}, owner_id, etag, last_modified_time) "
+        f"VALUES ({KEY_VALUES}, :owner_id, :new_etag, {now})"
     )
+
+
+def insert_checkpoint(tables: Tables, now: str, alias: str = "") -> str:
+    """Return an INSERT of a checkpoint, up to what happens to an existing row."""
+    return (
+        f"INSERT INTO {tables.checkpoint}{alias} ({KEY}, {tables.offset}, sequence_number, "
+        f"version, last_modified_time, writer) VALUES ({KEY_VALUES}, :offset, :sequence_number, "
+        f":version, {now}, :writer)"
+    )
+
+
+def update_checkpoint(tables: Tables, now: str) -> str:
+    """Return an UPDATE of checkpoints, up to its condition."""
+    return (
+        f"UPDATE {tables.checkpoint} SET {tables.offset} = :offset, "
+        f"sequence_number = :sequence_number, version = :version, last_modified_time = {now}, "
+        "writer = :writer"
+    )
+
+
+def applied(tables: Tables, dialect: "Dialect") -> Attempts:
+    """Return the statement that records an applied migration."""
+    insert = (
+        f"INSERT INTO {tables.version} (version, applied_time, writer) "
+        f"VALUES (:version, {dialect.clock}, :writer)"
+    )
+    return (text(insert),)
+
+
+def scope_values(scope: Scope) -> dict[str, Any]:
+    """Return the three names as they are stored."""
+    return {**scope.folded.as_dict()}
+
+
+def row_values(scope: Scope, partition_id: str) -> dict[str, Any]:
+    """Return the primary key of a row."""
+    return {**scope_values(scope), "partition_id": partition_id}
+
+
+def proposal_values(proposal: Proposal) -> dict[str, Any]:
+    """Return one claim as parameters."""
+    return {
+        **row_values(proposal.scope, proposal.partition_id),
+        "owner_id": proposal.owner_id,
+        "etag": proposal.etag,
+        "new_etag": proposal.new_etag,
+    }
+
+
+def checkpoint_values(checkpoint: Checkpoint, writer: str) -> dict[str, Any]:
+    """Return a checkpoint as parameters."""
+    return {
+        **row_values(checkpoint.scope, checkpoint.partition_id),
+        "offset": checkpoint.offset,
+        "sequence_number": checkpoint.sequence_number,
+        "version": checkpoint.version,
+        "writer": writer,
+    }
+
+
+Row = Sequence[Any]
+Record = TypeVar("Record", Ownership, Checkpoint)
+
+
+def listing(
+    rows: Iterable[Row], scope: Scope, read: Callable[[Scope, Row], Record | None]
+) -> Listing[Record]:
+    """Return the records among the rows; skip those that cannot be read."""
+    records, skipped = [], []
+    for row in rows:
+        record = read(scope, row) if record_format.is_row(str(row[0]), {}) else None
+        if record is None:
+            skipped.append(f"the row of {row[0]!r} in {scope} was left out: it cannot be read")
+        else:
+            records.append(record)
+    return Listing(records, skipped=skipped)
+
+
+def ownership_of(scope: Scope, row: Row) -> Ownership | None:
+    """Return the ownership in a row; None if its time is invalid."""
+    partition_id, owner_id, etag, last_modified_time = row[:4]
+    if not (isinstance(last_modified_time, float) and isfinite(last_modified_time)):
+        return None
+    owner = record_format.owner_of({"ownerid": str(owner_id)})
+    return Ownership(scope, partition_id, owner, str(etag), last_modified_time)
+
+
+def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
+    """Return the checkpoint in a row, without a position if it has none."""
+    partition_id, offset, number, version = row
+    fields = record_format.position_fields(offset, number)
+    return record_format.checkpoint_of(scope, partition_id, fields, str(version))
+
+
+def readable_checkpoint(scope: Scope, row: Row) -> Checkpoint | None:
+    """Return the checkpoint in a row; None if it has no position."""
+    checkpoint = checkpoint_of(scope, row)
+    return checkpoint if checkpoint.is_readable else None
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the rows of a batch as arrays: one statement, and one plan, for any batch size."""
+    return {name: [row[name] for row in rows] for name in rows[0]}

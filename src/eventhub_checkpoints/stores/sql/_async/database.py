@@ -5,12 +5,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from sqlalchemy import TextClause
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
+
 from eventhub_checkpoints._shared._async.compat import completed
 from eventhub_checkpoints._shared.settings import did_you_mean
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
-    MissingDriverError,
     StaleCheckpointError,
     StoreUnavailableError,
 )
@@ -19,93 +23,29 @@ from eventhub_checkpoints.stores._async.base import ANY, AnyNumber, WritesInTran
 from eventhub_checkpoints.stores._async.hooks import HookRunner
 from eventhub_checkpoints.stores.connections import (
     PASSWORD_TWICE,
-    POSTGRES_TOKENS,
     default_credential,
     secret_source,
-    why_unreached,
 )
+from eventhub_checkpoints.stores.sql import statements, tables
+from eventhub_checkpoints.stores.sql import url as urls
 from eventhub_checkpoints.stores.sql._async.engine import (
-    COLOUR,
-    DRIVERS,
     IDENTITY,
+    VARIANT,
     Connection,
     Engine,
     core_engine,
     make_engine,
 )
-from eventhub_checkpoints.stores.sql.errors import READ_ONLY, postgres_failure, sqlite_failure
-from eventhub_checkpoints.stores.sql.migrations import (
-    MIGRATIONS,
-    applied,
-    has_versions,
-    newest_version,
-    preparations,
-)
-from eventhub_checkpoints.stores.sql.sqlite import LettingGo, busy_milliseconds, flush_each_commit
-from eventhub_checkpoints.stores.sql.statements import Statements, statements
-from eventhub_checkpoints.stores.sql.tables import (
-    Statement,
-    checkpoint_of,
-    checkpoint_values,
-    row_values,
-    scope_values,
-)
-from eventhub_checkpoints.stores.sql.url import (
-    WAYS_TO_A_TOKEN,
-    check_options,
-    driver_url,
-    parsed,
-    require_file,
-    safe_for_tokens,
-    shown,
-    tables_of,
-)
-
-PATIENCE = "eventhub_checkpoints.busy_timeout"
-
-
-async def write_ahead(connection: Connection) -> None:
-    """Enable WAL, so that readers continue while another program writes; the file keeps it."""
-    await connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-
-
-async def wait_for_locks(connection: Connection, milliseconds: int) -> None:
-    """Set how long SQLite waits for another program's lock, unless already set."""
-    if connection.info.get(PATIENCE) != milliseconds:
-        await connection.exec_driver_sql(f"PRAGMA busy_timeout = {milliseconds}")
-        connection.info[PATIENCE] = milliseconds
-
-
-async def count(connection: Connection, statement: Statement, values: Mapping[str, Any]) -> int:
-    """Execute a statement; return the number of rows that it wrote."""
-    result = await connection.exec_driver_sql(statement.text, statement.filled(values))
-    return result.rowcount
-
-
-async def all_rows(
-    connection: Connection, statement: Statement, values: Mapping[str, Any]
-) -> Sequence[Any]:
-    """Execute a query; return its rows."""
-    result = await connection.exec_driver_sql(statement.text, statement.filled(values))
-    return result.all()
-
-
-try:
-    from sqlalchemy import event
-    from sqlalchemy.engine import URL
-    from sqlalchemy.exc import DBAPIError
-    from sqlalchemy.exc import TimeoutError as NoConnectionError
-except ImportError as error:
-    raise MissingDriverError.of_extra("the SQL store", "sql") from error
 
 T = TypeVar("T")
 
 OWN_LEVEL = "AUTOCOMMIT"
 """Every statement is its own transaction, which saves the round trips for BEGIN and COMMIT."""
-POOL_SIZE = {"postgresql": 4, "sqlite": 1}
-"""Connections of one store. On SQLite, several would poll for the file's only lock; in the pool,
-calls wait in a queue.
-"""
+LOCK_TIMEOUT = "eventhub_checkpoints.lock_timeout"
+WAYS_TO_A_TOKEN = (
+    "entra=True takes the default credential of azure-identity, which is not installed: "
+    "python -m pip install azure-identity, or pass a credential"
+)
 
 
 class SqlDatabase:
@@ -122,24 +62,27 @@ class SqlDatabase:
     ) -> None:
         self._owned: list[Callable[[], Any]] = []
         self._left: list[Any] = []
-        self._is_own = False
+        self._is_own = isinstance(url_or_engine, str | URL)
         if isinstance(url_or_engine, str | URL):
-            url = parsed(url_or_engine)
-            self.tables = tables_of(url, namespace, schema)
-            url = driver_url(url, DRIVERS, COLOUR)
-            check_options(url.query, url.get_driver_name())
+            full_url = urls.parsed(url_or_engine)
+            url, self._dialect = urls.driver_url(full_url, VARIANT)
+            self.tables = urls.tables_of(full_url, self._dialect, namespace, schema)
+            urls.check_options(full_url.query, self._dialect, url.get_driver_name())
             self._engine = self._made(url, credential, entra, pool_timeout)
         else:
             self._engine = self._checked(url_or_engine, credential, entra)
-            self.tables = tables_of(self._engine.url.set(query={}), namespace, schema)
-        self.shown = shown(self._engine.url, self.tables)
-        self.dialect = self._engine.dialect.name
+            url = self._engine.url.set(query={})
+            self._dialect = urls.driver_url(url, VARIANT)[1]
+            self.tables = urls.tables_of(url, self._dialect, namespace, schema)
+        self.shown = urls.shown(self._engine.url, self.tables)
+        self.dialect = self._dialect.name
         self.driver = self._engine.dialect.driver
-        self.statements = statements(self.tables, self.dialect, self.driver)
+        self.level, self.clock = self._dialect.level, self._dialect.clock
+        self.statements = statements.Statements(self.tables, self._dialect)
 
     def _made(self, url: URL, credential: Any, entra: bool, pool_timeout: float) -> Engine:
-        dialect = url.get_backend_name()
-        if dialect == "sqlite" and (entra or credential is not None):
+        dialect = self._dialect
+        if not dialect.is_server and (entra or credential is not None):
             raise ConfigurationError("a SQLite file takes no credential")
         if url.password is not None and (entra or credential is not None):
             raise ConfigurationError(PASSWORD_TWICE)
@@ -147,22 +90,19 @@ class SqlDatabase:
             credential = default_credential(IDENTITY, WAYS_TO_A_TOKEN)
             self._owned.append(credential.close)
         if hasattr(credential, "get_token"):
-            url = safe_for_tokens(url)
+            url = dialect.encrypted(url)
         engine = make_engine(
             url,
-            secret_source(credential, POSTGRES_TOKENS),
+            dialect,
+            secret_source(credential, dialect.token_scope),
             isolation_level=OWN_LEVEL,
-            # On SQLite, a batch of claims is a transaction that is begun explicitly.
-            skip_autocommit_rollback=dialect == "postgresql",
-            pool_size=POOL_SIZE[dialect],
+            skip_autocommit_rollback=dialect.skips_rollback,
+            pool_size=dialect.pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout,
             pool_use_lifo=True,
-            connect_args={"factory": LettingGo} if dialect == "sqlite" else {},
+            connect_args={**dialect.connect_args},
         )
-        if dialect == "sqlite":
-            event.listen(core_engine(engine), "connect", flush_each_commit)
-        self._is_own = True
         self._owned.append(engine.dispose)
         return engine
 
@@ -175,31 +115,23 @@ class SqlDatabase:
             )
         if credential is not None or entra:
             raise ConfigurationError("a ready engine has its own password; leave credential out")
-        driver_url(engine.url, DRIVERS, COLOUR)
         return engine
 
-    def statements_for(self, connection: Connection) -> Statements:
-        """Return the statements in the parameter style of a caller's connection.
-
-        Raises:
-            ConfigurationError: it is not a connection to a database of this kind.
-        """
+    def check_connection(self, connection: Connection) -> None:
+        """Raise `ConfigurationError` if it is not a connection to a database of this kind."""
         dialect = getattr(connection, "dialect", None)
-        if dialect is None or dialect.name != self.dialect:
+        if dialect is None or urls.DIALECTS.get(dialect.name) is not self._dialect:
             kind = type(connection).__name__
             raise ConfigurationError(
                 f"the connection is of type {kind}; expected a {Connection.__name__} of "
                 f"SQLAlchemy to {self.dialect}, such as `session.connection()` gives"
             )
-        if dialect.driver == self.driver:
-            return self.statements
-        return statements(self.tables, self.dialect, dialect.driver)
 
     async def transact(
         self, work: Callable[..., Awaitable[T]], *args: Any, isolation_level: str = OWN_LEVEL
     ) -> T:
         """Run a function on a connection from the pool; roll back on an error."""
-        if self.dialect == "sqlite" and not self._is_own:
+        if not (self._dialect.is_server or self._is_own):
             # Closed in mid-statement, a connection of the caller's engine would keep the lock.
             return await completed(self._transact, work, *args, isolation_level=isolation_level)
         return await self._transact(work, *args, isolation_level=isolation_level)
@@ -211,13 +143,14 @@ class SqlDatabase:
             if isolation_level != OWN_LEVEL or not self._is_own:
                 await connection.execution_options(isolation_level=isolation_level)
             try:
-                if self.dialect == "sqlite":
-                    await wait_for_locks(connection, busy_milliseconds())
+                info = connection.info
+                if change := self._dialect.lock_timeout(info.get(LOCK_TIMEOUT), self._is_own):
+                    await connection.exec_driver_sql(change[1])
+                    info[LOCK_TIMEOUT] = change[0]
                 answer = await work(connection, *args)
             except Exception as error:
-                # After READ_ONLY, a new connection may reach the primary instead of the standby. An
-                # error that is not the database's leaves the driver's state undefined.
-                if sqlstate(error) == READ_ONLY or not isinstance(error, DBAPIError):
+                # After an error that is not the database's, the driver's state is undefined.
+                if self._dialect.must_reconnect(error) or not isinstance(error, DBAPIError):
                     await connection.invalidate()
                 raise
             if not self._is_own:
@@ -225,40 +158,83 @@ class SqlDatabase:
                 await connection.commit()
             return answer
 
-    def require_file(self) -> None:
+    async def rows(
+        self, connection: Connection, statement: TextClause, values: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Execute a query; return its rows."""
+        return (await connection.execute(statement, values)).all()
+
+    async def write(
+        self, connection: Connection, attempts: statements.Attempts, values: Mapping[str, Any]
+    ) -> bool:
+        """Execute the statements of a conditional write until one writes a row."""
+        for statement in attempts:
+            try:
+                if (await connection.execute(statement, values)).rowcount:
+                    return True
+            except DBAPIError as error:
+                if not self._dialect.is_duplicate(error):
+                    raise
+        return False
+
+    async def write_batch(
+        self, connection: Connection, statement: TextClause, rows: list[dict[str, Any]]
+    ) -> set[str]:
+        """Execute a statement for a batch of claims; return the etags of those that won."""
+        say = self.statements
+        # Inside a transaction that the caller's engine began, BEGIN would fail.
+        if self._dialect.batch_savepoint:
+            await connection.exec_driver_sql("SAVEPOINT claims")
+        result = await connection.execute(statement, self._dialect.batch(rows))
+        if result.returns_rows:
+            return {etag for (etag,) in result}
+        etags: set[str] = set()
+        if statement is say.renew_batch and result.rowcount == len(rows):
+            etags = {row["new_etag"] for row in rows}  # every row matched
+        else:
+            for scope in {Scope(*(row[name] for name in tables.NAMES)) for row in rows}:
+                values = statements.scope_values(scope)
+                etags |= {row[0] for row in await self.rows(connection, say.etags, values)}
+        if self._dialect.batch_savepoint:
+            await connection.exec_driver_sql("RELEASE claims")
+        return etags
+
+    def require_database(self) -> None:
         """Raise `StoreNotReadyError` if a SQLite file does not exist."""
-        if self._is_own and self.dialect == "sqlite":
-            require_file(self._engine.url, self.shown)
+        if self._is_own:
+            self._dialect.require_database(self._engine.url, self.shown)
 
     async def migrate(self, writer: str) -> None:
         """Apply missing migrations under a lock that excludes other migrations."""
-        if await self.transact(self._version) >= len(MIGRATIONS):
+        if await self.transact(self._version) >= len(tables.MIGRATIONS):
             return  # then no permission to create anything is needed
-        if self.dialect == "sqlite" and self._is_own:
-            await self.transact(write_ahead)
-        level = OWN_LEVEL if self.dialect == "sqlite" else "READ COMMITTED"
+        level = self.level if self._dialect.is_server else OWN_LEVEL
         await self.transact(self._migrate, writer, isolation_level=level)
 
     async def _migrate(self, connection: Connection, writer: str) -> None:
-        if self.dialect == "sqlite":
-            # Inside a transaction that the caller's engine began, BEGIN would fail.
-            begin = "BEGIN IMMEDIATE" if self._is_own else "SAVEPOINT migration"
-            await connection.exec_driver_sql(begin)
-        for text in preparations(self.tables, self.dialect):
-            await connection.exec_driver_sql(text)
-        note = applied(self.tables, self.dialect, self.driver)
-        for number in range(await self._version(connection) + 1, len(MIGRATIONS) + 1):
-            for text in MIGRATIONS[number - 1](self.tables, self.dialect):
-                await connection.exec_driver_sql(text)
-            values = {"version": number, "writer": writer}
-            await connection.exec_driver_sql(note.text, note.filled(values))
+        names, dialect = self.tables, self._dialect
+        for statement in dialect.begin_migration(names, self._is_own):
+            await connection.exec_driver_sql(statement)
+        await self._execute(connection, tables.version_table(names, dialect))
+        applied = statements.applied(names, dialect)
+        for number in range(await self._version(connection) + 1, len(tables.MIGRATIONS) + 1):
+            for statement in tables.MIGRATIONS[number - 1](names, dialect):
+                await self._execute(connection, statement)
+            await self.write(connection, applied, {"version": number, "writer": writer})
         await connection.commit()
 
+    async def _execute(self, connection: Connection, statement: str) -> None:
+        try:
+            await connection.exec_driver_sql(statement)
+        except DBAPIError as error:
+            if not self._dialect.is_duplicate(error):
+                raise
+
     async def _version(self, connection: Connection) -> int:
-        found = await connection.exec_driver_sql(has_versions(self.tables, self.dialect))
+        found = await connection.exec_driver_sql(self._dialect.has_versions(self.tables))
         if found.first() is None:
             return 0
-        newest = await connection.exec_driver_sql(newest_version(self.tables))
+        newest = await connection.exec_driver_sql(f"SELECT max(version) FROM {self.tables.version}")
         return int(newest.scalar() or 0)
 
     def drop_connections(self) -> None:
@@ -278,24 +254,14 @@ class SqlDatabase:
             return StoreUnavailableError(f"{self.shown}: all connections of this store are in use")
         if isinstance(error, TimeoutError):
             return StoreUnavailableError(f"{self.shown}: no answer in time")
-        cause = error.orig if isinstance(error, DBAPIError) else error
+        if isinstance(error, DBAPIError):
+            return self._dialect.error(error, error.orig or error, self.shown)
+        # asyncpg passes network errors through, and its own at connect.
         of_files = isinstance(error, PermissionError | FileNotFoundError)
-        if self.dialect == "postgresql" and isinstance(error, OSError) and not of_files:
-            # asyncpg passes network errors through.
-            return postgres_failure("08", str(error), self.shown, "", why_unreached(error))
-        if self.dialect == "sqlite" and isinstance(error, DBAPIError):
-            return sqlite_failure(getattr(cause, "sqlite_errorname", None), str(cause), self.shown)
-        of_asyncpg = type(error).__module__.startswith("asyncpg.")
-        if isinstance(error, DBAPIError) or of_asyncpg:
-            said = getattr(error, "statement", None) or ""
-            why = why_unreached(error)
-            return postgres_failure(sqlstate(error), str(cause), self.shown, said, why)
+        of_network = isinstance(error, OSError) and not of_files and self._dialect.is_server
+        if of_network or type(error).__module__.startswith("asyncpg."):
+            return self._dialect.error(error, error, self.shown)
         return None
-
-
-def sqlstate(error: Exception) -> str | None:
-    """Return the SQLSTATE of a driver's error."""
-    return getattr(getattr(error, "orig", None) or error, "sqlstate", None)
 
 
 class SqlTransactions(HookRunner, WritesInTransaction):
@@ -313,15 +279,16 @@ class SqlTransactions(HookRunner, WritesInTransaction):
     async def read_in(
         self, connection: Connection, scope: Scope, partition_ids: Sequence[str]
     ) -> dict[str, Checkpoint]:
-        say = self.database.statements_for(connection)
-        wanted = scope_values(scope) | {"partition_ids": list(partition_ids)}
+        database, say = self.database, self.database.statements
+        database.check_connection(connection)
+        values = statements.scope_values(scope) | {"partition_ids": list(partition_ids)}
         try:
             if say.hold_off is not None:
-                await count(connection, say.hold_off, {})
-            rows = await all_rows(connection, say.locked_checkpoints, wanted)
+                await connection.execute(say.hold_off)
+            rows = await database.rows(connection, say.locked_checkpoints, values)
         except Exception as error:
             raise self._ours(error) from error
-        return {row[0]: checkpoint_of(scope, row) for row in rows if row[0] in partition_ids}
+        return {row[0]: statements.checkpoint_of(scope, row) for row in rows}
 
     async def write_in(
         self,
@@ -330,25 +297,27 @@ class SqlTransactions(HookRunner, WritesInTransaction):
         *,
         expected_sequence_number: int | AnyNumber | None = ANY,
     ) -> None:
-        say = self.database.statements_for(connection)
-        values = checkpoint_values(replace(checkpoint, version=fresh_etag()), self.writer)
-        statement = say.expected_checkpoint
+        database, say = self.database, self.database.statements
+        database.check_connection(connection)
+        checkpoint = replace(checkpoint, version=fresh_etag())
+        values = statements.checkpoint_values(checkpoint, self.writer)
+        attempts = say.expected_checkpoint
         if isinstance(expected_sequence_number, AnyNumber):
-            statement = say.forward_checkpoint
+            attempts = say.forward_checkpoint
         elif expected_sequence_number is None:
-            statement = say.create_checkpoint
+            attempts = say.create_checkpoint
         values["expected"] = expected_sequence_number
-        key = row_values(checkpoint.scope, checkpoint.partition_id)
+        key = statements.row_values(checkpoint.scope, checkpoint.partition_id)
         try:
-            if await count(connection, statement, values):
+            if await database.write(connection, attempts, values):
                 return
-            found = await all_rows(connection, say.checkpoint, key)
+            rows = await database.rows(connection, say.checkpoint, key)
         except Exception as error:
             raise self._ours(error) from error
         raise StaleCheckpointError(
             checkpoint.partition_id,
             checkpoint.sequence_number or 0,
-            checkpoint_of(checkpoint.scope, found[0]).sequence_number if found else None,
+            statements.checkpoint_of(checkpoint.scope, rows[0]).sequence_number if rows else None,
             "roll the transaction back",
         )
 

@@ -1,8 +1,10 @@
-"""Checkpoint store in tables of PostgreSQL or SQLite."""
+"""Checkpoint store in tables of a SQL database."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, Unpack
+
+from sqlalchemy import TextClause
 
 from eventhub_checkpoints._shared._async.compat import place
 from eventhub_checkpoints._shared.settings import StoreSettings
@@ -20,25 +22,9 @@ from eventhub_checkpoints.stores.hook_results import (
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.sql._async.database import (
-    SqlDatabase,
-    SqlTransactions,
-    all_rows,
-    count,
-)
+from eventhub_checkpoints.stores.sql import statements
+from eventhub_checkpoints.stores.sql._async.database import SqlDatabase, SqlTransactions
 from eventhub_checkpoints.stores.sql._async.engine import Connection, Engine
-from eventhub_checkpoints.stores.sql.tables import (
-    Statement,
-    checkpoint_of,
-    checkpoint_values,
-    columns,
-    listing,
-    ownership_of,
-    proposal_values,
-    readable_checkpoint,
-    row_values,
-    scope_values,
-)
 
 LOST = Lost()
 
@@ -47,8 +33,9 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
     """Stores ownerships and checkpoints in two tables.
 
     Args:
-        url_or_engine: `sqlite:///FILE`, `postgresql://USER:PASSWORD@HOST/DATABASE`, or a ready
-            engine of SQLAlchemy, which is not closed, and must not be used in a forked process.
+        url_or_engine: `sqlite:///FILE`, `postgresql://USER:PASSWORD@HOST/DATABASE`, `mysql://..`
+            likewise, or a ready engine of SQLAlchemy, which is not closed, and must not be used in
+            a forked process.
         namespace: prefix of the tables' names, by which several hubs can be kept apart.
         schema: of PostgreSQL; by default the first one of the connection's search path.
         credential: the password, a callable that returns it at each connect, or a credential of
@@ -97,7 +84,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         if self.creates:
             await self._database.migrate(self.writer)
         else:
-            self._database.require_file()
+            self._database.require_database()
 
     async def close(self) -> None:
         await super().close()
@@ -112,113 +99,91 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         return self._database.map_error(error) or super().map_error(error)
 
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
-        rows = await self._rows(self._say.ownerships, scope_values(scope))
+        rows = await self._rows(self._say.ownerships, statements.scope_values(scope))
         return replace(
-            listing(rows, scope, ownership_of),
+            statements.listing(rows, scope, statements.ownership_of),
             server_now=max((row[4] for row in rows), default=None),
         )
 
     async def try_claim(self, proposal: Proposal) -> Won | Lost:
-        return await self._database.transact(self._claim_row, proposal)
-
-    async def _claim_row(self, connection: Connection, proposal: Proposal) -> Won | Lost:
-        row = proposal_values(proposal)
-        if proposal.etag is not None and await count(connection, self._say.renew_row, row):
-            return Won(proposal.won(0.0))
-        # A renewal that lost may have found no row at all; creating it is exclusive.
-        created = await count(connection, self._say.create_row, row)
-        return Won(proposal.won(0.0)) if created else LOST
+        attempts = self._say.create if proposal.etag is None else self._say.renew
+        won = await self._database.transact(
+            self._database.write, attempts, statements.proposal_values(proposal)
+        )
+        return Won(proposal.won(0.0)) if won else LOST
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
-        if self._say.stored_etags is not None:
-            answers = await self._answers(self._claim_together, self._say.stored_etags, proposals)
-        else:
-            renewals = [one for one in proposals if one.etag is not None]
-            answers = await self._answers(self._claim, self._say.renew, renewals)
-            others = [one for one in proposals if isinstance(answers.get(one, LOST), Lost)]
-            answers |= await self._answers(self._claim, self._say.create, others)
-        return [answers[one] for one in proposals]
+        renewals = [proposal for proposal in proposals if proposal.etag is not None]
+        answers = await self._claim_batch(self._say.renew_batch, renewals)
+        # A renewal that lost may have found no row at all; creating it is exclusive.
+        others = [each for each in proposals if isinstance(answers.get(each, LOST), Lost)]
+        answers |= await self._claim_batch(self._say.create_batch, others)
+        return [answers[proposal] for proposal in proposals]
 
-    async def _answers(
-        self, claim: Any, statement: Statement, proposals: Sequence[Proposal]
+    async def _claim_batch(
+        self, statement: TextClause, proposals: Sequence[Proposal]
     ) -> dict[Proposal, Answer]:
         if not proposals:
             return {}
+        rows = [statements.proposal_values(proposal) for proposal in proposals]
         try:
-            etags = await self._call(self._database.transact, claim, statement, proposals)
+            etags = await self._call(
+                self._database.transact,
+                self._database.write_batch,
+                statement,
+                rows,
+            )
         except CheckpointStoreError as error:
             return dict.fromkeys(proposals, error)
-        return {one: Won(one.won(0.0)) if one.new_etag in etags else LOST for one in proposals}
-
-    @staticmethod
-    async def _claim(
-        connection: Connection, statement: Statement, proposals: Sequence[Proposal]
-    ) -> set[str]:
-        values = columns([proposal_values(one) for one in proposals])
-        result = await connection.exec_driver_sql(statement.text, statement.filled(values))
-        return {etag for (etag,) in result}
-
-    async def _claim_together(
-        self, connection: Connection, stored_etags: Statement, proposals: Sequence[Proposal]
-    ) -> set[str]:
-        rows = [proposal_values(one) for one in proposals]
-        # Inside a transaction that the caller's engine began, BEGIN would fail.
-        await connection.exec_driver_sql("SAVEPOINT claims")
-        await connection.exec_driver_sql(self._say.renew.text, rows)
-        await connection.exec_driver_sql(self._say.create.text, rows)
-        etags: set[str] = set()
-        for scope in {one.scope for one in proposals}:
-            result = await connection.exec_driver_sql(stored_etags.text, scope_values(scope))
-            etags |= {etag for (etag,) in result}
-        await connection.exec_driver_sql("RELEASE claims")
-        return etags
+        return {
+            proposal: Won(proposal.won(0.0)) if proposal.new_etag in etags else LOST
+            for proposal in proposals
+        }
 
     async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
-        rows = await self._rows(self._say.checkpoints, scope_values(scope))
-        return listing(rows, scope, readable_checkpoint)
+        rows = await self._rows(self._say.checkpoints, statements.scope_values(scope))
+        return statements.listing(rows, scope, statements.readable_checkpoint)
 
     async def write_checkpoint(
         self, checkpoint: Checkpoint, seen: str | Seen
     ) -> Written | Conflict:
-        return await self._database.transact(self._put, checkpoint, seen)
+        return await self._database.transact(self._write_checkpoint, checkpoint, seen)
 
-    async def _put(
+    async def _write_checkpoint(
         self, connection: Connection, checkpoint: Checkpoint, seen: str | Seen
     ) -> Written | Conflict:
-        values = checkpoint_values(checkpoint, self.writer)
+        values = statements.checkpoint_values(checkpoint, self.writer)
+        attempts = self._say.create_checkpoint
         if isinstance(seen, str):
-            written = await count(connection, self._say.update_checkpoint, values | {"seen": seen})
+            attempts, values["seen"] = self._say.update_checkpoint, seen
         elif seen is FORCE:
-            written = await count(connection, self._say.force_checkpoint, values)
+            attempts = self._say.force_checkpoint
         elif seen is UNKNOWN:
-            written = await count(connection, self._say.forward_checkpoint, values)
-        else:
-            written = await count(connection, self._say.create_checkpoint, values)
-        if written:
+            attempts = self._say.forward_checkpoint
+        if await self._database.write(connection, attempts, values):
             return Written(checkpoint.version)
-        key = row_values(checkpoint.scope, checkpoint.partition_id)
-        found = await all_rows(connection, self._say.checkpoint, key)
-        return Conflict(checkpoint_of(checkpoint.scope, found[0]) if found else None)
+        key = statements.row_values(checkpoint.scope, checkpoint.partition_id)
+        rows = await self._database.rows(connection, self._say.checkpoint, key)
+        return Conflict(statements.checkpoint_of(checkpoint.scope, rows[0]) if rows else None)
 
     async def read_scopes(self) -> Sequence[Scope]:
         return [Scope(*row) for row in await self._rows(self._say.scopes, {})]
 
     async def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
         if partition_id is None:
-            return await self._database.transact(
-                self._remove, self._say.delete, scope_values(scope)
-            )
-        key = row_values(scope, partition_id)
-        return await self._database.transact(self._remove, self._say.delete_partition, key)
+            deletes, key = self._say.delete, statements.scope_values(scope)
+        else:
+            deletes, key = self._say.delete_partition, statements.row_values(scope, partition_id)
+        return await self._database.transact(self._delete_rows, deletes, key)
 
     @staticmethod
-    async def _remove(
-        connection: Connection, statements: Sequence[Statement], key: Mapping[str, Any]
+    async def _delete_rows(
+        connection: Connection, deletes: Sequence[TextClause], key: Mapping[str, Any]
     ) -> int:
         removed = 0
-        for statement in statements:
-            removed += await count(connection, statement, key)
+        for statement in deletes:
+            removed += (await connection.execute(statement, key)).rowcount
         return removed
 
-    async def _rows(self, statement: Statement, values: Mapping[str, Any]) -> Sequence[Any]:
-        return await self._database.transact(all_rows, statement, values)
+    async def _rows(self, statement: TextClause, values: Mapping[str, Any]) -> Sequence[Any]:
+        return await self._database.transact(self._database.rows, statement, values)

@@ -1,0 +1,195 @@
+"""Everything in which databases differ; a database is a subclass in a file of its own.
+
+The defaults are those of PostgreSQL and SQLite, which have `ON CONFLICT`.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy.engine import URL
+
+from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.stores.connections import POSTGRES_TOKENS
+from eventhub_checkpoints.stores.sql.statements import insert_checkpoint, insert_ownership
+from eventhub_checkpoints.stores.sql.tables import KEY, Tables
+
+WAYS = "store.create(), create_tables=True or create = true in a configuration"
+NO_TABLE = f"a table does not exist: create it with {WAYS}"
+OLD_TABLE = f"the tables are of another version: migrate them with {WAYS}"
+LONGEST_WAIT = 3600.0
+"""Seconds, for a call without a deadline."""
+WAIT_SHARE = 0.9
+"""Maximum share of a call's time that is spent waiting for a lock."""
+Meaning = tuple[type[CheckpointStoreError], str]
+"""An error of this package, and what a code of the database means."""
+
+
+class Dialect(ABC):
+    """A database: how it is reached, its SQL, and its errors.
+
+    Attributes:
+        name, title: the URL scheme, and the name for messages.
+        drivers: by variant, `sync` or `async`; the first is the default if a URL names none.
+        extra: the extra with its drivers.
+        form: what a URL looks like.
+        is_server: whether it is more than a file.
+        has_schemas: whether tables can be in a schema.
+        token_scope: scope of the tokens that are used as passwords.
+        pool_size: connections of one store.
+        connect_args: arguments of the driver's connect function.
+        skips_rollback: whether a connection may return to the pool without a rollback, because
+            every statement is its own transaction.
+        level: isolation level for transactions of several statements.
+        quote: quotes an identifier.
+        text, time, key_types: types of columns; those of key columns that are not `text` by name.
+        table_options: end of every CREATE TABLE.
+        clock: seconds since the epoch on the database's clock.
+        unless_exists: makes an INSERT leave an existing row as it is.
+        row_lock: makes a SELECT lock its rows. They are locked in the order of their key, so that
+            two transactions never deadlock.
+        current_row: makes a SELECT return the row as it is, even in an older snapshot.
+        hold_off: blocks other writers until the transaction ends, and writes nothing, where rows
+            cannot be locked; a format string.
+        batch_savepoint: whether the statements of a batch need a common transaction.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    drivers: ClassVar[Mapping[str, Sequence[str]]]
+    extra: ClassVar[str]
+    form: ClassVar[str]
+    is_server: ClassVar[bool] = True
+    has_schemas: ClassVar[bool] = False
+    token_scope: ClassVar[str] = POSTGRES_TOKENS
+    pool_size: ClassVar[int] = 4
+    connect_args: ClassVar[Mapping[str, Any]] = {}
+    skips_rollback: ClassVar[bool] = True
+    level: ClassVar[str] = "READ COMMITTED"
+    quote: ClassVar[str] = '"'
+    text: ClassVar[str]
+    time: ClassVar[str]
+    key_types: ClassVar[Mapping[str, str]] = {}
+    table_options: ClassVar[str] = ""
+    clock: ClassVar[str]
+    unless_exists: ClassVar[str] = "ON CONFLICT DO NOTHING"
+    row_lock: ClassVar[str] = "FOR UPDATE"
+    current_row: ClassVar[str] = ""
+    hold_off: ClassVar[str | None] = None
+    batch_savepoint: ClassVar[bool] = False
+
+    @abstractmethod
+    def options(self, driver: str, query: Mapping[str, Any]) -> Sequence[str]:
+        """Return the options that a URL of this driver may have."""
+
+    def check_url(self, url: URL) -> None:
+        """Raise `ConfigurationError` if the URL names no database that can be shared."""
+
+    def require_database(self, url: URL, shown: str) -> None:
+        """Raise `StoreNotReadyError` if connecting would create a missing database."""
+
+    def encrypted(self, url: URL) -> URL:
+        """Return the URL with encryption required, because a token is sent in clear."""
+        return url
+
+    def sync_connect(self, driver: Any) -> Callable[..., Any] | None:
+        """Return a connect function whose connections respect the deadline of the current call.
+
+        None if the driver's own is used. `driver` is SQLAlchemy's DBAPI module.
+        """
+        return None
+
+    def async_connect(self, driver: Any) -> Callable[..., Any] | None:
+        """Return the same for asyncio, where calls are cancelled at their deadline."""
+        return None
+
+    def prepare_connection(self, connection: Any, record: Any) -> None:
+        """Set up a new DBAPI connection."""
+
+    def lock_timeout(self, current: int | None, is_own: bool) -> tuple[int, str] | None:
+        """Return a limit for waiting for locks, and the statement that sets it.
+
+        None if the current limit, which this method returned before, suits the time that is left.
+        `is_own`: whether the connection belongs to the store.
+        """
+        return None
+
+    def begin_migration(self, tables: Tables, is_own: bool) -> Sequence[str]:
+        """Return statements that exclude other migrations until the transaction ends."""
+        return ()
+
+    @abstractmethod
+    def has_versions(self, tables: Tables) -> str:
+        """Return a query that yields a row if the table of versions exists."""
+
+    def create_row(self, tables: Tables) -> str:
+        """Return an exclusive INSERT of an ownership."""
+        return f"{insert_ownership(tables, self.clock)} {self.unless_exists}"
+
+    @abstractmethod
+    def renew_batch(self, tables: Tables) -> str:
+        """Return a statement that compares the etag of each claim with the stored one."""
+
+    @abstractmethod
+    def create_batch(self, tables: Tables) -> str:
+        """Return an INSERT that leaves existing rows as they are."""
+
+    @abstractmethod
+    def batch(self, rows: list[dict[str, Any]]) -> Any:
+        """Return the parameters of `renew_batch` and `create_batch`."""
+
+    def create_checkpoint(self, tables: Tables) -> str:
+        """Return an exclusive INSERT of a checkpoint."""
+        return f"{insert_checkpoint(tables, self.clock)} {self.unless_exists}"
+
+    def force_checkpoint(self, tables: Tables) -> str:
+        """Return a statement that creates a checkpoint, or overwrites it."""
+        names = (tables.offset, "sequence_number", "version", "last_modified_time", "writer")
+        return (
+            f"{insert_checkpoint(tables, self.clock, ' AS held')} ON CONFLICT ({KEY}) DO UPDATE "
+            f"SET {', '.join(f'{name} = excluded.{name}' for name in names)}"
+        )
+
+    def forward_checkpoint(self, tables: Tables) -> Sequence[str]:
+        """Return statements that create a checkpoint, or overwrite one that is not further."""
+        return (
+            f"{self.force_checkpoint(tables)} WHERE held.sequence_number IS NULL "
+            "OR held.sequence_number <= excluded.sequence_number",
+        )
+
+    @abstractmethod
+    def error(self, error: Exception, cause: BaseException, where: str) -> CheckpointStoreError:
+        """Convert a driver's error.
+
+        Args:
+            error: SQLAlchemy's error, or one of the driver.
+            cause: the driver's error.
+            where: the database, for messages.
+        """
+
+    def is_duplicate(self, error: BaseException) -> bool:
+        """Return whether a statement failed only because its row, table or column exists."""
+        return False
+
+    def must_reconnect(self, error: BaseException) -> bool:
+        """Return whether a new connection may reach a server that takes writes."""
+        return False
+
+
+def lock_seconds() -> float:
+    """Return how long the next request may wait for a lock."""
+    return WAIT_SHARE * min(seconds_left(), LONGEST_WAIT)
+
+
+def first_line(message: str) -> str:
+    """Return the first line of a message; the others repeat the statement, or give hints."""
+    return masked(message.strip().partition("\n")[0])
+
+
+def refusal(statement: str) -> str:
+    """Return the privileges that a statement needs; a conditional write also reads."""
+    named = re.findall(r"\b(INSERT|UPDATE|DELETE|CREATE)\b", statement)
+    return f"the role lacks a right; this takes {' and '.join(dict.fromkeys(('SELECT', *named)))}"
