@@ -22,7 +22,10 @@ from azure.storage.blob import ContainerClient
 from backends import BACKENDS, Backend, Place, ServerMissingError
 from backends.blob import Blob
 from eventhub_checkpoints.cli.azurite import Azurite, connection_string
+from examples import register_profiles
 from fault_proxy import FaultProxy
+
+register_profiles()
 
 
 def failed_if_servers_are_required(report: Any) -> Any:
@@ -139,6 +142,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if path.startswith(FORGETFUL):
             for message in ("unclosed", "loop is closed"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore:{message}:ResourceWarning"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)
