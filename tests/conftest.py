@@ -20,11 +20,14 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
 import campaigns
-from backends import BACKENDS, Backend, Place, ServerMissingError
+from backends import BACKENDS, COLOURS, Backend, Colour, Place, ServerMissingError
 from backends.blob import Blob
 from eventhub_checkpoints.cli.azurite import Azurite, connection_string
+from eventhub_checkpoints.conformance.clients import Loop
+from eventhub_checkpoints.records import Scope
 from examples import register_profiles
 from fault_proxy import FaultProxy
+from waiting import eventually
 
 register_profiles()
 # Every Spark that a test starts, in this process or another, takes its settings from here.
@@ -280,3 +283,28 @@ def place(backend: Backend) -> Iterator[Place]:
     """An empty place of this test's own on the backend, with all that a store needs."""
     with backend.place() as created:
         yield created
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    """An event loop in a thread, for the stores and clients of asyncio."""
+    with Loop() as running:
+        yield running
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    """Sync and aio in turn."""
+    return request.param
+
+
+@pytest.fixture
+def scope() -> Scope:
+    """A consumer group in a namespace that no other test uses."""
+    return Scope(f"ns-{uuid.uuid4().hex[:8]}.servicebus.windows.net", "orders", "$Default")
+
+
+@pytest.fixture
+def wait() -> Callable[..., Any]:
+    """Waits for a condition; nothing here waits for a time."""
+    return eventually
