@@ -71,8 +71,3 @@ def broken(_context: Any, error: BaseException) -> NoReturn:
     traceback.print_exception(error)
     sys.stderr.flush()
     os._exit(1)
-
-
-async def broken_aio(context: Any, error: BaseException) -> NoReturn:
-    """The same for tasks."""
-    broken(context, error)
