@@ -7,8 +7,7 @@ from azure.eventhub.extensions import checkpointstoreblob, checkpointstoreblobai
 
 from benchmarks._async import consumer as aio_consumer
 from benchmarks._sync import consumer as sync_consumer
-from benchmarks.processing_meter import Meter
-from benchmarks.processing_ways import WAYS, WITHOUT
+from benchmarks.processing_meter import WAYS, WITHOUT, Meter
 
 
 def main() -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 from azure.eventhub.aio import EventHubConsumerClient
 
-from benchmarks.processing_meter import Meter, broken, scope_of
-from benchmarks.processing_ways import (
+from benchmarks.processing_meter import (
     BY_BATCH,
     BY_OFFICIAL,
     COALESCING,
@@ -14,6 +13,9 @@ from benchmarks.processing_ways import (
     HANDLERS,
     PROCESSOR,
     TRACKED,
+    Meter,
+    broken,
+    scope_of,
 )
 from eventhub_checkpoints._shared._async.compat import sleep
 from eventhub_checkpoints.aio import (

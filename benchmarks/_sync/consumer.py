@@ -6,8 +6,7 @@ from typing import Any
 
 from azure.eventhub import EventHubConsumerClient
 
-from benchmarks.processing_meter import Meter, broken, scope_of
-from benchmarks.processing_ways import (
+from benchmarks.processing_meter import (
     BY_BATCH,
     BY_OFFICIAL,
     COALESCING,
@@ -15,6 +14,9 @@ from benchmarks.processing_ways import (
     HANDLERS,
     PROCESSOR,
     TRACKED,
+    Meter,
+    broken,
+    scope_of,
 )
 from eventhub_checkpoints import (
     Checkpointer,
