@@ -10,10 +10,11 @@ this file tells how to read the figures.
 - `operations`, `batches`, `imports`: the cases, on whatever sides.
 - `places`, `sides`: Azurite and the slow way to it, and the three sides on Blob.
 - `servers`, `bare_sql`, `bare_redis`, `bare_cassandra`: all backends, and the bare calls on each.
-- `relay`: counts round trips; `far_away` makes them long.
-- `processing`, `processing_*`: what tells how far events are processed, and whole consumers.
+- `relays`: one counts round trips, the other makes them long.
+- `processing`, `processing_*`: what tells how far events are processed, and whole consumers;
+  `_async`, `_sync`: the consumers.
 - `receive`, `receive_hub`, `receive_once`: a hub into Arrow, in several ways.
 - `spark`, `spark_*`: a hub into Spark, and which core does what.
-- `cases`, `backends`: names and targets, one table for each command.
+- `__main__`, `backends`: names and targets, one table for each command.
 - `command`, `results`, `report`: what was asked for, what came of it, the table and the JSON file.
 """

@@ -1,26 +1,73 @@
-"""Measure, print the table, and write the JSON file."""
+"""Measure the cases on Blob, print the table, and write the JSON file."""
 
-from benchmarks.cases import CASES
+from functools import partial
+
+from benchmarks import batches, imports, operations
 from benchmarks.command import arguments, measured
+from benchmarks.measuring import BARE, OFFICIAL
 from benchmarks.operations import MANY, QUICK_MANY
 from benchmarks.report import show, wide_console, write
-from benchmarks.results import Result
+from benchmarks.results import Entry, Result, Target
+from benchmarks.sides import sync_sides
+
+NEAR_BARE = Target("cpu", BARE, 1.1)
+
+CASES = {
+    "renew": Entry("renew an ownership", partial(operations.renew, sync_sides), (NEAR_BARE,)),
+    "recheckpoint": Entry(
+        "write a checkpoint again", partial(operations.recheckpoint, sync_sides), (NEAR_BARE,)
+    ),
+    "first-claim": Entry(
+        "first claim",
+        partial(operations.first_claims, sync_sides),
+        (NEAR_BARE, Target("cpu", OFFICIAL, 0.6)),
+    ),
+    "list": Entry("list 1024 ownerships", partial(operations.list_many, sync_sides)),
+    "first-claims": Entry(
+        "1024 first claims, 10 ms away",
+        partial(batches.first_claims, batches.by_threads),
+        (Target("wall", OFFICIAL, 1 / 8),),
+    ),
+    "renewals": Entry(
+        "1024 renewals, 10 ms away",
+        partial(batches.renewals, batches.by_threads),
+        (Target("wall", OFFICIAL, 1 / 4),),
+    ),
+    "first-claims-aio": Entry(
+        "1024 first claims, 10 ms away, aio", partial(batches.first_claims, batches.by_tasks)
+    ),
+    "renewals-aio": Entry(
+        "1024 renewals, 10 ms away, aio", partial(batches.renewals, batches.by_tasks)
+    ),
+    "import-memory": Entry(
+        "import the memory store",
+        partial(imports.importing, imports.MEMORY),
+        (Target("cpu", BARE, 1.15),),
+    ),
+    "import-memory-aio": Entry(
+        "import the memory store, aio", partial(imports.importing, imports.MEMORY_AIO)
+    ),
+    "import-blob": Entry("import the Blob store", partial(imports.importing, imports.BLOB)),
+    "import-blob-aio": Entry(
+        "import the Blob store, aio", partial(imports.importing, imports.BLOB_AIO)
+    ),
+}
 
 
 def main() -> None:
-    """Measure what was asked for."""
-    asked = arguments("benchmarks", __doc__, [*CASES])
+    """Measure the chosen cases."""
+    options = arguments("benchmarks", __doc__, [*CASES])
     console = wide_console()
     results = []
-    for name in asked.only or CASES:
-        console.print(f"measuring {name}, {asked.rounds} rounds")
-        rounds = measured(CASES[name], asked.rounds, asked.quick)
+    for name in options.only or CASES:
+        console.print(f"measuring {name}, {options.rounds} rounds")
+        rounds = measured(CASES[name], options.rounds, options.quick)
         results.append(Result(name, CASES[name], rounds))
     show(results, console)
-    if asked.quick:
+    if options.quick:
         console.print(f"quick: {QUICK_MANY} partitions in the place of {MANY}")
-    write(results, asked.quick, asked.json)
-    console.print(f"written to {asked.json}")
+    write(results, options.quick, options.json)
+    console.print(f"written to {options.json}")
 
 
 if __name__ == "__main__":

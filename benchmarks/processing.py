@@ -14,7 +14,7 @@ from backends import BACKENDS, Backend, ServerMissingError
 from benchmarks import processing_trackers as trackers
 from benchmarks.command import arguments
 from benchmarks.measuring import OFFICIAL, OURS, turned
-from benchmarks.processing_ways import (
+from benchmarks.processing_meter import (
     COALESCING,
     NONE,
     NONE_BATCHES,

@@ -1,4 +1,4 @@
-"""What a consumer has spent, and what it says of it in the end."""
+"""Ways of consuming, and the meter of a consumer: events, time and writes."""
 
 import json
 import os
@@ -7,6 +7,27 @@ import time
 import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
+
+NONE, OFFICIAL, COALESCING, TRACKED = ("none", "official", "coalescing", "tracked")
+"""An event at a time: no checkpoint; one for each by the official store; the same by ours, with
+`CoalescingCheckpointStore` before it; each tracked by a `Checkpointer`."""
+NONE_BATCHES, OFFICIAL_BATCHES, PROCESSOR = ("none-batches", "official-batches", "processor")
+"""A batch at a time: no checkpoint; one for each batch by the official store; `EventProcessor`."""
+
+HANDLERS = {
+    NONE: "plain",
+    OFFICIAL: "updated",
+    COALESCING: "updated",
+    TRACKED: "tracked",
+    NONE_BATCHES: "plain_batch",
+    OFFICIAL_BATCHES: "updated_batch",
+}
+"""The methods that are handlers of a client; an `EventProcessor` has its own."""
+WAYS = (*HANDLERS, PROCESSOR)
+BY_OFFICIAL = (OFFICIAL, OFFICIAL_BATCHES)
+WITHOUT = (NONE, NONE_BATCHES)
+BY_BATCH = (NONE_BATCHES, OFFICIAL_BATCHES)
+FROM_THE_FIRST = {"starting_position": "-1"}
 
 
 class Meter:
@@ -71,8 +92,3 @@ def broken(_context: Any, error: BaseException) -> NoReturn:
     traceback.print_exception(error)
     sys.stderr.flush()
     os._exit(1)
-
-
-async def broken_aio(context: Any, error: BaseException) -> NoReturn:
-    """The same for tasks."""
-    broken(context, error)

@@ -3,9 +3,11 @@
 import argparse
 import asyncio
 
-from benchmarks import processing_tasks, processing_threads
-from benchmarks.processing_meter import Meter
-from benchmarks.processing_ways import WAYS, WITHOUT
+from azure.eventhub.extensions import checkpointstoreblob, checkpointstoreblobaio
+
+from benchmarks._async import consumer as aio_consumer
+from benchmarks._sync import consumer as sync_consumer
+from benchmarks.processing_meter import WAYS, WITHOUT, Meter
 
 
 def main() -> None:
@@ -16,12 +18,14 @@ def main() -> None:
     parser.add_argument("--way", choices=WAYS, required=True)
     parser.add_argument("--aio", action="store_true", help="by the client of event loops")
     parser.add_argument("--events", type=int, required=True)
-    asked = parser.parse_args()
-    wanted = asked.hub, asked.container, asked.way, Meter(asked.events, asked.way not in WITHOUT)
-    if asked.aio:
-        asyncio.run(processing_tasks.Consumer(*wanted).consume())
+    options = parser.parse_args()
+    meter = Meter(options.events, options.way not in WITHOUT)
+    consumes = options.hub, options.container, options.way, meter
+    if options.aio:
+        official = checkpointstoreblobaio.BlobCheckpointStore
+        asyncio.run(aio_consumer.Consumer(*consumes, official).consume())
     else:
-        processing_threads.Consumer(*wanted).consume()
+        sync_consumer.Consumer(*consumes, checkpointstoreblob.BlobCheckpointStore).consume()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import signal
 from contextlib import ExitStack
 
 from amqp_producers import PRODUCERS, messages
-from benchmarks.far_away import FarAway
+from benchmarks.relays import FarAway
 from eventhub_checkpoints.localhub import LocalHub
 
 NONE, THREE, MIXED, UNLIKE = KINDS = (*PRODUCERS,)

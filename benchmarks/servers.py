@@ -17,7 +17,7 @@ from benchmarks.bare_redis import BareRedis, BareRedisAio
 from benchmarks.bare_sql import BarePostgres, BareSqlAio, BareSqlite
 from benchmarks.measuring import BARE, OFFICIAL, OURS, Round
 from benchmarks.operations import Sides
-from benchmarks.relay import Relay
+from benchmarks.relays import Relay
 from benchmarks.sides import API_VERSION, Bare, BareAio
 from eventhub_checkpoints import aio, open_store
 from eventhub_checkpoints.cli.azurite import EMULATOR_KEY

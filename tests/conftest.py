@@ -19,10 +19,19 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
-from backends import BACKENDS, Backend, Place, ServerMissingError
+import campaigns
+from backends import BACKENDS, COLOURS, Backend, Colour, Place, ServerMissingError
 from backends.blob import Blob
 from eventhub_checkpoints.cli.azurite import Azurite, connection_string
+from eventhub_checkpoints.conformance.clients import Loop
+from eventhub_checkpoints.records import Scope
+from examples import register_profiles
 from fault_proxy import FaultProxy
+from waiting import eventually
+
+register_profiles()
+# Every Spark that a test starts, in this process or another, takes its settings from here.
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(campaigns.__file__).with_name("spark_conf")))
 
 
 def failed_if_servers_are_required(report: Any) -> Any:
@@ -54,6 +63,44 @@ WAITING_FOLDERS = (
     "stores/sdk",
 )
 """Paths below which nearly every test waits for one, or for a process."""
+
+LONGEST = (
+    "spark/exactly_once/",
+    "spark/",
+    "processing/starting/test_processor_starts",
+    "stores/backends/test_conformance",
+    "processing/starting/test_processor_positions",
+    "test_samples",
+    "test_docs_blocks",
+    "chaos/test_interruptions",
+    "tools/test_benchmarks",
+    "cli/test_demo",
+    "stores/backends/test_clients",
+    "chaos/",
+    "processing/",
+)
+"""Where the longest tests are: they begin first, so that no process is left alone with one."""
+SHARED_SESSIONS = ("tests/spark/exactly_once/", "tests/spark/")
+"""Folders whose tests one process runs: each process that runs some has a Java VM to warm up."""
+
+
+def pytest_report_header() -> str:
+    return campaigns.header()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a process whole files, as `--dist loadfile` does, and folders that share a session."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # may not be installed
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            sharing = (folder for folder in SHARED_SESSIONS if nodeid.startswith(folder))
+            return next(sharing, super()._split_scope(nodeid))
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -129,6 +176,12 @@ the local hub itself leaves none is seen in `localhub/test_command.py`.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that `tox -e fast` leaves out, where the file does not, and the forgetful."""
     here = Path(__file__).parent
+
+    def rank(item: pytest.Item) -> int:
+        path = item.path.relative_to(here).as_posix()
+        return next((n for n, start in enumerate(LONGEST) if path.startswith(start)), len(LONGEST))
+
+    items.sort(key=rank)
     for item in items:
         path = item.path.relative_to(here).as_posix()
         asked = set(getattr(item, "fixturenames", ()))
@@ -139,6 +192,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if path.startswith(FORGETFUL):
             for message in ("unclosed", "loop is closed"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore:{message}:ResourceWarning"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -224,3 +283,28 @@ def place(backend: Backend) -> Iterator[Place]:
     """An empty place of this test's own on the backend, with all that a store needs."""
     with backend.place() as created:
         yield created
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    """An event loop in a thread, for the stores and clients of asyncio."""
+    with Loop() as running:
+        yield running
+
+
+@pytest.fixture(params=COLOURS)
+def colour(request: pytest.FixtureRequest) -> Colour:
+    """Sync and aio in turn."""
+    return request.param
+
+
+@pytest.fixture
+def scope() -> Scope:
+    """A consumer group in a namespace that no other test uses."""
+    return Scope(f"ns-{uuid.uuid4().hex[:8]}.servicebus.windows.net", "orders", "$Default")
+
+
+@pytest.fixture
+def wait() -> Callable[..., Any]:
+    """Waits for a condition; nothing here waits for a time."""
+    return eventually

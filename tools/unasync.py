@@ -83,7 +83,8 @@ def is_hand_written(path: Path) -> bool:
 def targets() -> dict[Path, Path]:
     """Return every file to be written, and the async file that it is derived from."""
     found = {}
-    for source in sorted(PACKAGE.rglob("_async/*.py")):
+    folders = PACKAGE, ROOT / "benchmarks", ROOT / "tools"
+    for source in sorted(path for folder in folders for path in folder.rglob("_async/*.py")):
         target = source.parent.with_name("_sync") / source.name
         if source.name != "__init__.py" and not is_hand_written(target):
             found[target] = source
@@ -107,7 +108,7 @@ def laid_out(texts: dict[Path, str]) -> dict[Path, str]:
 def difference(path: Path, text: str) -> str:
     """Return what would change in a file as a diff; empty if nothing would."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
-    shown = path.relative_to(PACKAGE)
+    shown = path.relative_to(ROOT)
     names = (f"{shown} as committed", f"{shown} as derived")
     return "".join(
         difflib.unified_diff(old.splitlines(keepends=True), text.splitlines(keepends=True), *names)
@@ -131,7 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
     for path, text in texts.items():
         if changes[path]:
             path.write_text(text, encoding="utf-8")
-            print(f"wrote {path.relative_to(PACKAGE)}")
+            print(f"wrote {path.relative_to(ROOT)}")
     return 0
 
 

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints.amqp.performatives import (
@@ -21,6 +21,7 @@ from eventhub_checkpoints.amqp.performatives import (
     split_frame,
 )
 from eventhub_checkpoints.amqp.types import CodecError
+from examples import examples
 
 LIMIT = 1 << 20
 
@@ -86,7 +87,7 @@ def test_a_body_never_reads_into_the_next_frame():
         decode_body(short + raw, split_frame(short + raw, 0, LIMIT))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=100))
 def test_a_body_of_any_bytes_gives_a_performative_or_the_codecs_error(body):
     raw = bytearray((8 + len(body)).to_bytes(4, "big") + b"\x02\x00\x00\x00" + body)

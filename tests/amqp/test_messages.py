@@ -1,7 +1,7 @@
 """Messages and their sections."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints.amqp.decode import Decoder
@@ -20,6 +20,7 @@ from eventhub_checkpoints.amqp.messages import (
     split_batch,
 )
 from eventhub_checkpoints.amqp.types import CodecError, Symbol, Timestamp, UInt
+from examples import examples
 
 FULL = Message(
     header=Header(durable=True, priority=1, ttl=1000, first_acquirer=True, delivery_count=2),
@@ -56,7 +57,7 @@ def test_every_section_comes_back():
     assert decode_message(FULL.encode()) == FULL
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(bodies)
 def test_every_kind_of_body_comes_back(message):
     assert decode_message(memoryview(message.encode())) == message
@@ -137,7 +138,7 @@ def test_a_lenient_decoder_keeps_an_event_whose_text_is_not_utf_8():
     assert (message.application_properties, message.data) == ({"a": "\ufffd"}, [b"x"])
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=100))
 def test_any_bytes_give_a_message_or_the_codecs_error(raw):
     try:

@@ -4,7 +4,7 @@ import math
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints.amqp.decode import decode, skip
@@ -27,6 +27,7 @@ from eventhub_checkpoints.amqp.types import (
     ULong,
     UShort,
 )
+from examples import examples
 
 
 def integers(kind, bits, *, signed):
@@ -102,26 +103,26 @@ def check(value):
 
 
 @pytest.mark.parametrize("kind", SCALARS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_a_scalar_comes_back_with_its_type(kind, data):
     check(data.draw(SCALARS[kind]))
 
 
 @pytest.mark.parametrize("kind", SCALARS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_an_array_of_one_type_comes_back(kind, data):
     check(data.draw(st.lists(SCALARS[kind], max_size=10).map(Array)))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(values)
 def test_a_nested_value_comes_back(value):
     check(value)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(values)
 def test_a_nested_value_cut_off_anywhere_raises_the_codecs_error(value):
     raw = encode(value)
@@ -130,7 +131,7 @@ def test_a_nested_value_cut_off_anywhere_raises_the_codecs_error(value):
             decode(raw[:length])
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_value_or_the_codecs_error(raw):
     try:
@@ -140,7 +141,7 @@ def test_any_bytes_give_a_value_or_the_codecs_error(raw):
     assert end <= len(raw)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(values, st.data())
 def test_a_damaged_value_gives_a_value_or_the_codecs_error(value, data):
     raw = bytearray(encode(value))

@@ -4,13 +4,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import campaigns
 from decoder_equality import DifferenceError, compare, first_difference
 
 if TYPE_CHECKING:
     from collections import Counter
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+SEED = campaigns.seed(1)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + campaigns.rounds(2, 200)))
 def test_mixed_events_are_the_clients_in_all_nine_columns(seed):
     seen: Counter[str] = compare(seed, events=4000, producers=30)
     assert seen["events"] == 4000

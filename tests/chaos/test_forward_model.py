@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 import campaign
+from campaigns import rounds, seed
 from eventhub_checkpoints import Checkpoint
 from eventhub_checkpoints.stores.hook_results import Seen
 from eventhub_checkpoints.stores.partition_state import (
@@ -78,7 +79,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def test_no_checkpoint_goes_back_and_none_is_refused_without_a_reason() -> None:
-    seen = campaign.forward(seed=0, rounds=60, events=40)
+    seen = campaign.forward(seed(0), rounds(60, 20_000), events=40)
     for kind in ("written", "refused", "adopted", "met", "recognised", "cut off"):
         assert seen[kind] > 20, f"the model has hardly met {kind!r}: {seen}"
 

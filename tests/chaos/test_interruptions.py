@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import campaign
 from backends import Backend, Colour, Place
+from campaigns import rounds, seed
 from eventhub_checkpoints.aio.sql import SqlCheckpointStore
 from eventhub_checkpoints.stores.sql import sqlite as _sqlite
 from interruptions import (
@@ -23,10 +24,10 @@ from interruptions import (
 
 pytestmark = pytest.mark.slow
 
-SEED = 7
-STRIDE = 10
-"""One line of about so many is interrupted here; `python tools/campaign.py raise` tries each."""
-INTERRUPTED = 500
+SEED = seed(7)
+LINES, STEPS = rounds(25, 1), rounds(4, 1)
+"""Calls are interrupted at one line, and on Blob at one step, of about so many; else at each."""
+INTERRUPTED = rounds(200, 20_000)
 PATIENCE = 15.0
 """Seconds: other tests run beside these. A lock that is left is never free."""
 
@@ -36,7 +37,8 @@ Tell = Callable[[str, str], None]
 def test_a_call_cancelled_at_any_step_leaves_nothing(
     backend: Backend, place: Place, tell: Tell
 ) -> None:
-    seen = run_steps(place, "aio", cancelled, SEED, patience=PATIENCE)
+    stride = STEPS if backend.name == "blob" else 1
+    seen = run_steps(place, "aio", cancelled, SEED, stride=stride, patience=PATIENCE)
     assert seen.total() > 0
     tell("interruptions", f"{backend.name}: cancelled at {seen.total()} steps of {len(seen)} calls")
 
@@ -45,7 +47,7 @@ def test_a_call_cancelled_at_any_step_leaves_nothing(
 def test_a_call_interrupted_at_a_line_leaves_nothing(
     backend: Backend, place: Place, error: type[BaseException], tell: Tell
 ) -> None:
-    seen = run_steps(place, "sync", raised_at(error), SEED, stride=STRIDE, patience=PATIENCE)
+    seen = run_steps(place, "sync", raised_at(error), SEED, stride=LINES, patience=PATIENCE)
     assert seen.total() > len(seen)
     name = error.__name__
     tell("interruptions", f"{backend.name}: {name} at {seen.total()} lines of {len(seen)} calls")
@@ -72,7 +74,8 @@ def test_a_ready_engine_of_sqlite_keeps_no_lock_either(
             return own(colour, **settings)
 
         monkeypatch.setattr(place, "open", opened)
-        assert run_steps(place, "aio", cancelled, SEED, patience=PATIENCE).total() > 0
+        seen = run_steps(place, "aio", cancelled, SEED, stride=STEPS, patience=PATIENCE)
+        assert seen.total() > 0
         asyncio.run(engine.dispose())
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from campaigns import rounds, seed
 from eventhub_checkpoints.localhub import LocalHub
 from processing_chaos import __main__ as command
 from processing_chaos.claimed import SLACK, Replay, largest
@@ -44,7 +45,7 @@ TIMED = replace(POOL, events=None, seconds=1.0)
 def test_no_worker_that_is_killed_loses_an_event_or_has_more_read_again_than_it_may(
     tell: Callable[[str, str], None],
 ) -> None:
-    seen, replays, wrong = command.run_rounds(seed=176, rounds=2, url=None, longest_outage=2)
+    seen, replays, wrong = command.run_rounds(seed(176), rounds(2, 100), url=None, longest_outage=2)
     assert wrong == seen["lost events"] == 0
     assert seen["events"] > 0
     assert seen["kills"] > 0

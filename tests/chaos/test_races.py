@@ -8,6 +8,7 @@ import pytest
 
 import campaign
 from backends import Backend, Place
+from campaigns import rounds, seed
 from claim_races import PARTITIONS, RaceError, run_races
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Proposal
@@ -15,14 +16,15 @@ from eventhub_checkpoints.stores.hook_results import Won
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 2
+ROUNDS = rounds(2, 100)
+SEED = seed(0)
 
 
 def test_one_of_sixteen_sync_and_aio_stores_wins_each_partition(
     backend: Backend, place: Place, tell: Callable[[str, str], None]
 ) -> None:
     began = time.monotonic()
-    seen = run_races(place, seed=0, rounds=ROUNDS)
+    seen = run_races(place, SEED, ROUNDS)
     assert sum(seen.values()) == ROUNDS * len(PARTITIONS)
     met = ", ".join(f"{count} {kind}" for kind, count in sorted(seen.items()))
     tell("races", f"{backend.name}: {met}, in {time.monotonic() - began:.1f} s")
@@ -42,7 +44,7 @@ def test_a_store_that_wins_without_asking_is_caught(
 
     monkeypatch.setattr(MemoryCheckpointStore, "try_claim", overwrite)
     with pytest.raises(RaceError, match="of 16 have won"):
-        run_races(memory, seed=0, rounds=ROUNDS)
+        run_races(memory, SEED, rounds=2)
 
 
 def test_a_winner_that_is_not_stored_is_caught(
@@ -51,7 +53,7 @@ def test_a_winner_that_is_not_stored_is_caught(
     monkeypatch.setattr(memory.shared, "claim", lambda proposal: Won(proposal.won(0.0)))
     monkeypatch.setattr("claim_races.RACERS", 1)
     with pytest.raises(RaceError, match="has won, and None is stored"):
-        run_races(memory, seed=0, rounds=ROUNDS)
+        run_races(memory, SEED, rounds=2)
 
 
 def test_the_campaign_prints_its_seed_and_who_won(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,14 +4,17 @@ import random
 
 import pytest
 
+import campaigns
 from receive_faults import run_rounds
 
 pytestmark = pytest.mark.slow
 
+ROUNDS = campaigns.rounds(12, 1000)
+
 
 def test_under_fire_each_event_comes_once():
-    seed = random.SystemRandom().randrange(10**9)
-    print(f"seed {seed}: python tools/receive_faults.py --seed {seed} --rounds 12")
-    seen = run_rounds(seed, 12, "fast")
-    assert seen["rounds"] == 12
+    seed = campaigns.seed(random.SystemRandom().randrange(10**9))
+    print(f"seed {seed}: python tools/receive_faults.py --seed {seed} --rounds {ROUNDS}")
+    seen = run_rounds(seed, ROUNDS, "fast")
+    assert seen["rounds"] == ROUNDS
     assert seen["events"] > 0

@@ -60,7 +60,12 @@ def spark(server: LocalHub, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     files = ["-file", server.ca_file, "-keystore", str(trusted)]
     subprocess.run(["keytool", *words.split(), *files], check=True, capture_output=True)
     trust = {"": trusted, "Type": "PKCS12", "Password": PASSWORD}
-    java = " ".join(f"-Djavax.net.ssl.trustStore{name}={value}" for name, value in trust.items())
+    java = " ".join(
+        [
+            "-XX:TieredStopAtLevel=1",  # it does not run for long
+            *(f"-Djavax.net.ssl.trustStore{name}={value}" for name, value in trust.items()),
+        ]
+    )
     with spark_runs.session(jars, {"spark.driver.extraJavaOptions": java}) as session:
         yield session
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -21,7 +21,6 @@ from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
-from waiting import eventually
 
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""
@@ -307,30 +306,13 @@ class Stage:
         self.hub.publish("orders", partition_id, ["event"] * count)
 
 
-@pytest.fixture(scope="session")
-def loop() -> Iterator[Loop]:
-    with Loop() as running:
-        yield running
-
-
 @pytest.fixture
 def hub() -> Iterator[LocalHub]:
     with LocalHub({"orders": 1}) as running:
         yield running
 
 
-@pytest.fixture(params=["sync", "aio"])
-def colour(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def stage(colour: str, loop: Loop, hub: LocalHub) -> Iterator[Stage]:
     with ExitStack() as opened:
         yield Stage(colour, loop, hub, opened)
-
-
-@pytest.fixture
-def wait() -> Callable[..., Any]:
-    """Waits for a condition; nothing here waits for a time."""
-    return eventually

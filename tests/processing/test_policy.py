@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
@@ -137,7 +137,6 @@ def nested(inner: st.SearchStrategy[Policy]) -> st.SearchStrategy[Policy]:
 def test_a_plan_that_is_asked_when_it_says_saves_as_one_that_is_always_asked(
     policies: st.SearchStrategy[Policy],
 ) -> None:
-    @settings(deadline=None)
     @given(policies, arrivals())
     def compare(policy: Policy, times: list[int]) -> None:
         until = (times[-1] if times else 0) + 45

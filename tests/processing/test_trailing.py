@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints.processing.policy import MOST_GROUPS, PARTS, Policy, trailing
@@ -150,7 +150,6 @@ arrivals = st.lists(st.tuples(gaps, st.integers(1, 400)), max_size=20).map(
 )
 
 
-@settings(deadline=None)
 @given(windows(), arrivals)
 def test_both_bounds_hold_for_any_arrivals(window: Any, times: list[float]) -> None:
     end = times[-1] if times else 0.0
@@ -161,7 +160,6 @@ def test_both_bounds_hold_for_any_arrivals(window: Any, times: list[float]) -> N
     assert (story.saves[-1][1] if story.saves else 0) == len(times), "idle, and not all is saved"
 
 
-@settings(deadline=None)
 @given(windows(), arrivals, st.floats(0, 3))
 def test_all_is_saved_in_the_end_however_long_writes_take(
     window: Any, times: list[float], write: float
@@ -225,7 +223,6 @@ def test_memory_is_bounded_even_if_nothing_can_be_saved(check_every: float) -> N
     assert plan.look(count, position(count), now) is None
 
 
-@settings(deadline=None)
 @given(windows(), arrivals, st.lists(st.floats(0, 3000), max_size=300).map(sorted))
 def test_looking_more_often_keeps_the_bounds(
     window: Any, times: list[float], curious: list[float]

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -13,6 +12,7 @@ from eventhub_checkpoints.processing.policy import Due, Policy, any_of, every, t
 from eventhub_checkpoints.processing.statistics import Tally
 from eventhub_checkpoints.processing.watermark import Position
 from eventhub_checkpoints.processing.write_state import Since, WriteState
+from examples import examples
 
 POLICIES: Sequence[Policy] = (
     every(events=3),
@@ -148,7 +148,7 @@ class Shell(RuleBasedStateMachine):
         assert self.stored == self.count
 
 
-Shell.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Shell.TestCase.settings = examples(60, stateful_step_count=40)
 TestProgress = Shell.TestCase
 
 

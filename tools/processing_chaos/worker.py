@@ -4,7 +4,8 @@ import logging
 import sys
 from pathlib import Path
 
-from processing_chaos import aio_worker, sync_worker
+from processing_chaos._async import worker as aio_worker
+from processing_chaos._sync import worker as sync_worker
 from processing_chaos.diary import Diary
 from processing_chaos.journal import Journal
 from processing_chaos.orders import orders_of

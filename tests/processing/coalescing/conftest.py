@@ -160,17 +160,6 @@ class Kept(Client):
 Make = Callable[..., Kept]
 
 
-@pytest.fixture(scope="session")
-def loop() -> Iterator[Loop]:
-    with Loop() as running:
-        yield running
-
-
-@pytest.fixture(params=["sync", "aio"])
-def colour(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def opened(colour: str, loop: Loop, opening: ExitStack) -> Make:
     def make(
         policy: Policy = NEVER,

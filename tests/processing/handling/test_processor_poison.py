@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from eventhub_checkpoints import PoisonError
 
 Wait = Callable[..., Any]
@@ -128,11 +130,8 @@ def test_a_dead_letter_queue_that_refuses_stops_the_partition(site: Any, wait: W
     assert run.processor.stopped["0"].sequence_number == 2
 
 
-def test_an_aio_handler_that_is_cancelled_by_itself_has_failed(
-    site: Any, wait: Wait, colour: str
-) -> None:
-    if colour == "sync":
-        return
+@pytest.mark.parametrize("colour", ["aio"], indirect=True)
+def test_an_aio_handler_that_is_cancelled_by_itself_has_failed(site: Any, wait: Wait) -> None:
     store, ways = site.stage.store(), ["cancels itself", "raises", "awaits what was cancelled"]
 
     async def cancelled(way: str) -> None:

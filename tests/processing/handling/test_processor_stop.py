@@ -53,12 +53,11 @@ def test_a_stop_in_time_only_may_be_called_again(site: Any, wait: Wait, hold: An
     assert site.owners(store) == {"0": ""}
 
 
+@pytest.mark.parametrize("colour", ["aio"], indirect=True)
 @pytest.mark.parametrize("swallows", [False, True])
 def test_an_aio_handler_that_hangs_is_cut_off_and_what_it_had_is_read_again(
-    site: Any, wait: Wait, colour: str, swallows: bool
+    site: Any, wait: Wait, swallows: bool
 ) -> None:
-    if colour == "sync":
-        return
     store, ends = site.stage.store(), []
 
     def hangs(one: Any, events: list[Any]) -> Any:
@@ -148,9 +147,8 @@ def test_a_method_that_stops_the_processor_is_not_waited_for_by_itself(
     assert site.row(store) == (0 if where in ("process_events", "close") else None)
 
 
-def test_on_error_may_stop_a_sync_processor(site: Any, wait: Wait, colour: str) -> None:
-    if colour == "aio":
-        return
+@pytest.mark.parametrize("colour", ["sync"], indirect=True)
+def test_on_error_may_stop_a_sync_processor(site: Any, wait: Wait) -> None:
     store = site.stage.store()
     run = site.processor(store, on_error=lambda *_: run.processor.stop())
     store.error = OSError("storage is away")
@@ -235,11 +233,10 @@ def test_an_error_that_is_no_exception_stops_all_in_order_and_is_raised_by_run(
     assert set(site.owners(store).values()) == {""}
 
 
+@pytest.mark.parametrize("colour", ["aio"], indirect=True)
 def test_running_ends_in_order_where_its_caller_is_cancelled(
-    site: Any, wait: Wait, hold: Any, colour: str
+    site: Any, wait: Wait, hold: Any
 ) -> None:
-    if colour == "sync":
-        return
     store = site.stage.store()
     site.publish(3)
     run = site.processor(store)

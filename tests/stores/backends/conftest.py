@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backends import COLOURS, Backend, Colour, Place
+from backends import Backend, Colour, Place
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.records import Scope
 
@@ -35,17 +35,6 @@ def program_with(colour: Colour, tmp_path: Path) -> Callable[[str, str], Path]:
         return path
 
     return written
-
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[Loop]:
-    with Loop() as running:
-        yield running
-
-
-@pytest.fixture(params=COLOURS)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    return request.param
 
 
 @pytest.fixture

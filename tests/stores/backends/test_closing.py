@@ -1,6 +1,5 @@
 """A store that was closed, on every backend: it refuses, and a late release leaves nothing open."""
 
-import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,11 +11,6 @@ from backends import Backend, Colour, Place
 from eventhub_checkpoints import Scope, StoreError
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from waiting import eventually
-
-
-@pytest.fixture
-def scope() -> Scope:
-    return Scope(f"closing-{uuid.uuid4().hex}.example.net", "orders", "$Default")
 
 
 def open_files() -> int:

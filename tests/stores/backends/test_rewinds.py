@@ -1,7 +1,6 @@
 """A checkpoint that is rewound under a live consumer, on every backend and in both colours."""
 
 import logging
-import uuid
 from collections.abc import Callable
 
 import pytest
@@ -10,11 +9,6 @@ from eventhub_checkpoints.conformance.clients import Client
 from eventhub_checkpoints.records import Scope
 
 RECIPE = "to rewind: stop the consumer group, rewind, and start it"
-
-
-@pytest.fixture
-def scope() -> Scope:
-    return Scope(f"ns-{uuid.uuid4().hex[:12]}.servicebus.windows.net", "orders", "$Default")
 
 
 @pytest.fixture

@@ -112,11 +112,9 @@ def refuse(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
+@pytest.mark.parametrize("make", ["sync"], indirect=True)
 def test_claims_raise_our_errors_where_no_thread_can_be_started(make, monkeypatch) -> None:
     store = make()
-    if store.is_aio:
-        assert len(store.claim(row("0"), row("1"))) == 2
-        return
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(StoreError, match="can't start new thread"):
         store.claim(row("0"), row("1"))

@@ -1,6 +1,5 @@
 """Stores of both colours over one keyspace that the tests of this folder share."""
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 pytest.importorskip("cassandra", reason="cassandra-driver is not installed")
 
-from backends import COLOURS, Backend, Colour
+from backends import Backend, Colour
 from backends.cassandra import Cassandra, Keyspace
 from eventhub_checkpoints import cassandra
 from eventhub_checkpoints.aio import cassandra as aio_cassandra
@@ -20,17 +19,6 @@ KINDS = {
     "sync": cassandra.CassandraCheckpointStore,
     "aio": aio_cassandra.CassandraCheckpointStore,
 }
-
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[Loop]:
-    with Loop() as running:
-        yield running
-
-
-@pytest.fixture(params=COLOURS)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    return request.param
 
 
 @pytest.fixture(scope="session")
@@ -45,11 +33,6 @@ def keyspace(server: Cassandra) -> Iterator[Keyspace]:
     """With tables; a test that harms it takes one of its own."""
     with server.place() as created:
         yield created
-
-
-@pytest.fixture
-def scope() -> Scope:
-    return Scope(f"{uuid.uuid4().hex}.example.net", "orders", "$Default")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backends import COLOURS, Colour, ServerMissingError
+from backends import Colour, ServerMissingError
 from backends.redis import LocalRedis, RedisPlace
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.records import Scope
@@ -24,12 +24,6 @@ def started(opened: ExitStack, *options: str) -> LocalRedis:
         return opened.enter_context(LocalRedis(*options))
     except ServerMissingError as missing:
         pytest.skip(str(missing))
-
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[Loop]:
-    with Loop() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")
@@ -63,11 +57,6 @@ def wait_until() -> Callable[[Callable[[], Any]], None]:
 def place(server: LocalRedis) -> Iterator[RedisPlace]:
     with server.place() as created:
         yield created
-
-
-@pytest.fixture(params=COLOURS)
-def colour(request: pytest.FixtureRequest) -> Colour:
-    return request.param
 
 
 class Opener:

@@ -20,7 +20,6 @@ from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.memory import MemoryCheckpointStore
-from waiting import eventually
 
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""
@@ -222,12 +221,6 @@ class Site:
             self.hub.publish("orders", partition_id, ["event"] * count)
 
 
-@pytest.fixture(scope="session")
-def loop() -> Iterator[Loop]:
-    with Loop() as running:
-        yield running
-
-
 @pytest.fixture
 def hub() -> Iterator[LocalHub]:
     with LocalHub({"orders": len(PARTITIONS)}) as running:
@@ -244,9 +237,3 @@ def site(request: pytest.FixtureRequest, loop: Loop, hub: LocalHub) -> Iterator[
 def stored(blob_container: Any) -> Iterator[Stored]:
     with blob_container.client() as client:
         yield Stored(client)
-
-
-@pytest.fixture
-def wait() -> Callable[..., Any]:
-    """Waits for a condition; nothing here waits for a time."""
-    return eventually

@@ -1,6 +1,5 @@
 """SQL stores of both colours on real databases, called the same way."""
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -65,17 +64,6 @@ class Colour:
     def finished(self, result: Any) -> Any:
         """What a call comes to."""
         return self.loop.finished(result)
-
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[Loop]:
-    with Loop() as running:
-        yield running
-
-
-@pytest.fixture
-def scope() -> Scope:
-    return Scope(f"ns-{uuid.uuid4().hex[:8]}.servicebus.windows.net", "orders", "$Default")
 
 
 @pytest.fixture(params=["sync", "aio"])

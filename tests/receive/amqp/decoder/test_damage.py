@@ -4,7 +4,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqp_deliveries import (
@@ -18,6 +18,7 @@ from amqp_deliveries import (
 )
 from amqp_spelling import Spelling
 from eventhub_checkpoints.receive.amqp.decoder import CodecError
+from examples import examples
 
 GOOD = 20
 seeds = st.integers(0, 2**32 - 1)
@@ -49,7 +50,7 @@ def check(seed, made, good, bad):
     assert len(link._rest) <= MAX_FRAME_SIZE
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(seeds, st.data())
 def test_a_changed_byte_does_no_harm_to_what_came_before(seed, data):
     made, good, bad = stream(seed)
@@ -58,7 +59,7 @@ def test_a_changed_byte_does_no_harm_to_what_came_before(seed, data):
     check(seed, made, good, bad)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(seeds, st.data())
 def test_bytes_that_are_missing_or_too_many_do_none(seed, data):
     made, good, bad = stream(seed)
@@ -67,7 +68,7 @@ def test_bytes_that_are_missing_or_too_many_do_none(seed, data):
     check(seed, made, good, bad)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_rows_or_the_codecs_error(raw):
     link = new_link()
@@ -76,7 +77,7 @@ def test_any_bytes_are_rows_or_the_codecs_error(raw):
     assert len(link.take()) <= len(raw)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(seeds, st.data())
 def test_a_payload_cut_off_anywhere_is_an_error_or_a_shorter_event(seed, data):
     chance = Random(seed)

@@ -1,11 +1,12 @@
-"""Store of a synchronous worker."""
+# Derived from _async/store.py by tools/unasync.py; edit that file.
+"""Store of a worker, which records its calls."""
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared._sync.compat import sleep
 from processing_chaos.diary import Diary, Fate
 
 
@@ -37,9 +38,9 @@ class WatchedStore(CheckpointStore):
         self._diary.saving(checkpoint)
         error: BaseException | None = None
         try:
-            time.sleep(self._fate.write_seconds())
+            sleep(self._fate.write_seconds())
             self._store.update_checkpoint(checkpoint, **kwargs)
-            time.sleep(self._fate.write_seconds())
+            sleep(self._fate.write_seconds())
         except BaseException as raised:
             error = raised
             raise

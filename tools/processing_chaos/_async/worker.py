@@ -19,7 +19,7 @@ from eventhub_checkpoints.aio import (
     PartitionProcessor,
     open_store,
 )
-from processing_chaos.aio_store import WatchedStore
+from processing_chaos._async.store import WatchedStore
 from processing_chaos.diary import Claim, Diary, Fate, UnluckyError
 from processing_chaos.orders import Orders
 from processing_chaos.settings import CLIENT, DRAIN_SECONDS, WRITE_SECONDS

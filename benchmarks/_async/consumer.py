@@ -1,14 +1,11 @@
-"""A consumer by the client of event loops, in each of the ways."""
+"""Consumer that processes a hub's events in each of the ways, with the SDK's client."""
 
-import asyncio
 from functools import partial
 from typing import Any
 
 from azure.eventhub.aio import EventHubConsumerClient
-from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore as Official
 
-from benchmarks.processing_meter import Meter, broken, broken_aio, scope_of
-from benchmarks.processing_ways import (
+from benchmarks.processing_meter import (
     BY_BATCH,
     BY_OFFICIAL,
     COALESCING,
@@ -16,7 +13,11 @@ from benchmarks.processing_ways import (
     HANDLERS,
     PROCESSOR,
     TRACKED,
+    Meter,
+    broken,
+    scope_of,
 )
+from eventhub_checkpoints._shared._async.compat import sleep
 from eventhub_checkpoints.aio import (
     Checkpointer,
     CoalescingCheckpointStore,
@@ -26,24 +27,27 @@ from eventhub_checkpoints.aio import (
 )
 from eventhub_checkpoints.cli.azurite import EMULATOR_KEY
 
+POLL_SECONDS = 0.05
+
 
 class Consumer:
-    """One that ends its process when it has consumed all.
+    """Consumer that ends its process when it has consumed all.
 
     Args:
         hub: its connection string.
         container: its URL.
         way: one of `HANDLERS`, or `PROCESSOR`.
-        meter: is told of every event.
+        meter: counts every event.
+        official: class of the official Blob store.
     """
 
-    def __init__(self, hub: str, container: str, way: str, meter: Meter) -> None:
+    def __init__(self, hub: str, container: str, way: str, meter: Meter, official: Any) -> None:
         self.way = way
         self.meter = meter
         self.connect = partial(EventHubConsumerClient.from_connection_string, hub, "$Default")
         self.store: Any = open_store(container)
         if way in BY_OFFICIAL:
-            self.store = Official(*container.rsplit("/", 1), credential=EMULATOR_KEY)
+            self.store = official(*container.rsplit("/", 1), credential=EMULATOR_KEY)
         meter.count_writes(self.store)
 
     async def consume(self) -> None:
@@ -54,11 +58,14 @@ class Consumer:
         layer = (CoalescingCheckpointStore if is_coalescing else Checkpointer)(self.store)
         self.layer: Any = layer
         client = self.connect(checkpoint_store=layer if is_coalescing else self.store)
-        told = {"on_error": broken_aio, **FROM_THE_FIRST}
+        told = {"on_error": self.on_error, **FROM_THE_FIRST}
         if self.way == TRACKED:
             told |= layer.handlers
         receive = client.receive_batch if self.way in BY_BATCH else client.receive
         await receive(getattr(self, HANDLERS[self.way]), **told)
+
+    async def on_error(self, context: Any, error: BaseException) -> None:
+        broken(context, error)
 
     async def plain(self, context: Any, event: Any) -> None:
         if self.meter.count():
@@ -92,17 +99,18 @@ class Consumer:
 
     async def process(self) -> None:
         """Have an `EventProcessor` do it; what it saves as it stops is not timed."""
-        meter, is_over, seen = self.meter, asyncio.Event(), []
+        meter: Meter = self.meter
+        seen: list[Any] = []
 
         class Counting(PartitionProcessor):
             async def process_events(self, events: Any) -> None:
                 if meter.count(len(events)):
                     meter.stop()
                     seen.extend((self.context, events[-1]))
-                    is_over.set()
 
         async with EventProcessor(self.connect, Counting, store=self.store, on_error=broken):
-            await is_over.wait()
+            while not seen:
+                await sleep(POLL_SECONDS)
         await self.end(*seen)
 
     async def end(self, context: Any, last: Any) -> None:

@@ -1,11 +1,11 @@
-"""Store of an asynchronous worker."""
+"""Store of a worker, which records its calls."""
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
+from eventhub_checkpoints._shared._async.compat import sleep
 from processing_chaos.diary import Diary, Fate
 
 
@@ -37,9 +37,9 @@ class WatchedStore(CheckpointStore):
         self._diary.saving(checkpoint)
         error: BaseException | None = None
         try:
-            await asyncio.sleep(self._fate.write_seconds())
+            await sleep(self._fate.write_seconds())
             await self._store.update_checkpoint(checkpoint, **kwargs)
-            await asyncio.sleep(self._fate.write_seconds())
+            await sleep(self._fate.write_seconds())
         except BaseException as raised:
             error = raised
             raise

@@ -1,3 +1,4 @@
+# Not derived: threads and a pool do here what tasks do there.
 """Worker with the synchronous client."""
 
 import signal
@@ -25,10 +26,10 @@ from eventhub_checkpoints import (
     PartitionProcessor,
     open_store,
 )
+from processing_chaos._sync.store import WatchedStore
 from processing_chaos.diary import Diary, Fate, UnluckyError
 from processing_chaos.orders import Orders
 from processing_chaos.settings import CLIENT, DRAIN_SECONDS, THREADS, WRITE_SECONDS
-from processing_chaos.sync_store import WatchedStore
 
 
 class Worker:

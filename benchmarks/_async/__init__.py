@@ -1,0 +1,1 @@
+"""Consumers of the processing benchmark, for asyncio (edited)."""

@@ -1,0 +1,1 @@
+"""Workers with the asynchronous client (edited)."""

@@ -1,0 +1,1 @@
+"""Workers with the synchronous client (the store is derived)."""
