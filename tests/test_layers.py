@@ -57,7 +57,7 @@ ARROWS: dict[str, set[str]] = {
 CLIENT = {"azure.eventhub", "azure.core"}
 BACKENDS = {
     "blob": {"azure.storage", "azure.core", "aiohttp", "requests", "urllib3"},
-    "sql": {"sqlalchemy"},
+    "sql": {"sqlalchemy"},  # which imports the driver of a URL
     "redis": {"redis"},
     "cassandra": {"cassandra"},
 }

@@ -204,7 +204,7 @@ def test_a_store_of_the_other_colour_names_the_other_function() -> None:
 def test_an_unknown_scheme_lists_the_known_ones(open_it: Open, url: str) -> None:
     with pytest.raises(ConfigurationError) as failure:
         open_it(url)
-    assert "known are cassandra:, http:, https:, memory:, postgresql:, " in str(failure.value)
+    assert "known are cassandra:, http:, https:, mariadb:, " in str(failure.value)
     assert str(failure.value).endswith(" and package.module:factory")
 
 
@@ -235,7 +235,7 @@ def test_a_scheme_with_a_typing_error_is_answered_with_the_nearest_first(
 @pytest.mark.parametrize(
     ("url", "meant"),
     [
-        (f"mysql://me:{SECRET}@host/db", "postgresql://USER:PASSWORD@HOST/DATABASE"),
+        (f"mssql://me:{SECRET}@host/db", "postgresql://USER:PASSWORD@HOST/DATABASE"),
         (f"postgres://me:{SECRET}@host/db", "postgresql://USER:PASSWORD@HOST/DATABASE"),
         ("data/checkpoints.db", "sqlite:///data/checkpoints.db"),
         ("/data/checkpoints.db", "sqlite:////data/checkpoints.db"),

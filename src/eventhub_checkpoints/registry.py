@@ -43,6 +43,9 @@ def open_store(
               `sql`.
             - `postgresql://USER:PASSWORD@HOST/DATABASE`: PostgreSQL; also `postgresql+psycopg:`
               and `postgresql+asyncpg:` (async only). Extra `postgres`.
+            - `mysql://USER:PASSWORD@HOST/DATABASE` or `mariadb:`: MySQL and MariaDB; also
+              `mysql+pymysql:`, `mysql+aiomysql:`, `mariadb+pymysql:` and `mariadb+aiomysql:`.
+              Extra `mysql`.
             - `redis://HOST[:PORT][/DATABASE]`, with TLS `rediss:`: Redis. Extra `redis`.
             - `cassandra://HOST[,HOST]/KEYSPACE`: Cassandra. Extra `cassandra`.
             - any scheme that another installed package adds.

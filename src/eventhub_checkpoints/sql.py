@@ -1,4 +1,4 @@
-"""Checkpoint store in tables of PostgreSQL or SQLite."""
+"""Checkpoint store in tables of PostgreSQL, MySQL, MariaDB or SQLite."""
 
 from eventhub_checkpoints.stores.sql._sync.store import SqlCheckpointStore
 

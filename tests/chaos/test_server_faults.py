@@ -15,6 +15,7 @@ import pytest
 
 from backends import BACKENDS, COLOURS, Backend, OwnServer, Place, ServerMissingError
 from backends.cassandra import Cassandra
+from backends.mysql import Mysql
 from backends.postgres import Postgres
 from backends.redis import LocalRedis
 from fault_judge import JudgeError
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.slow
 COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
 DURABLE: dict[str, Callable[[], OwnServer]] = {
     "postgres": partial(Postgres.own, durable=True),
+    "mysql": partial(Mysql.own, durable=True),
     "redis": partial(LocalRedis, *COMMITS),
     "cassandra": partial(Cassandra, own=True, durable=True),
 }

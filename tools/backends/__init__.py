@@ -4,6 +4,7 @@ from backends.base import COLOURS, Backend, Colour, OwnServer, Place, ServerMiss
 from backends.blob import Blob
 from backends.cassandra import Cassandra
 from backends.memory import Memory
+from backends.mysql import Mysql
 from backends.postgres import Postgres
 from backends.redis import RedisServer
 from backends.sqlite import Sqlite
@@ -15,6 +16,7 @@ BACKENDS: dict[str, type[Backend]] = {
     "blob": Blob,
     "sqlite": Sqlite,
     "postgres": Postgres,
+    "mysql": Mysql,
     "redis": RedisServer,
     "cassandra": Cassandra,
 }

@@ -42,6 +42,8 @@ class TablesPlace(Place):
         if fields is None:
             return
         is_none = "hdi_isfolder" in fields and kind == "ownership"
+        if is_none:
+            self.allow_no_time(self.tables.quoted(kind))
         row = key | self._row(kind, fields)
         names = [COLUMNS[kind].get(name, name) for name in row]
         self.execute(
@@ -49,6 +51,9 @@ class TablesPlace(Place):
             f"VALUES ({', '.join(f':{name}' for name in row)}, {self.no_time if is_none else 0})",
             row,
         )
+
+    def allow_no_time(self, table: str) -> None:
+        """Prepare a table for a row without a time."""
 
     def _row(self, kind: Kind, fields: Fields) -> dict[str, Any]:
         """Return the columns for a foreign writer's fields, without fields that have no column."""

@@ -123,11 +123,12 @@ def refuse_misspelt(names: Iterable[str], known: Iterable[str], what: str) -> No
             raise ConfigurationError(f"{name} is no {what}; did you mean {meant}?")
 
 
+MYSQL = "mysql://USER:PASSWORD@HOST/DATABASE"
 POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
 CONTAINER = "https://ACCOUNT.blob.core.windows.net/CONTAINER"
 URLS = {
     **dict.fromkeys(("postgres", "pg", "pgsql", "psql"), POSTGRESQL),
-    **dict.fromkeys(("mysql", "mariadb", "mssql", "sqlserver", "oracle"), POSTGRESQL),
+    **dict.fromkeys(("mssql", "sqlserver", "oracle"), POSTGRESQL),
     **dict.fromkeys(("valkey", "keydb"), "redis://HOST:6379/0"),
     **dict.fromkeys(("valkeys", "redis+ssl", "redis+tls"), "rediss://HOST:6379/0"),
     **dict.fromkeys(("scylla", "scylladb", "cql"), "cassandra://HOST/KEYSPACE"),
@@ -135,6 +136,7 @@ URLS = {
 }
 """Suggestion by URL scheme, for schemes of other programs and of unsupported databases."""
 PORTS = {
+    "3306": MYSQL,
     "5432": POSTGRESQL,
     "6379": "redis://HOST:6379/0",
     "6380": "rediss://HOST:6380/0",

@@ -143,8 +143,14 @@ def column_types(types: Mapping[str, str], dialect: str) -> dict[str, str]:
     """Return the columns of the table for those of a DataFrame.
 
     Raises:
-        ConfigurationError: a column has a name or type that the table cannot have.
+        ConfigurationError: a column has a name or type that the table cannot have, or the
+            database is neither PostgreSQL nor SQLite.
     """
+    if dialect not in TYPES:
+        raise ConfigurationError(
+            f"staging= needs PostgreSQL or SQLite, not {dialect}: aggregate in transform=, or "
+            "increase max_rows="
+        )
     columns = {}
     for name, spark_type in types.items():
         if not NAME.fullmatch(name) or name.startswith("staging_"):

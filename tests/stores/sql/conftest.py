@@ -18,8 +18,12 @@ from eventhub_checkpoints.records import Scope
 
 OURS = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
 DRIVERS = {
-    "sync": {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"},
-    "aio": {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"},
+    "sync": {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"},
+    "aio": {
+        "sqlite": "sqlite+aiosqlite",
+        "postgresql": "postgresql+psycopg",
+        "mysql": "mysql+aiomysql",
+    },
 }
 
 
@@ -81,7 +85,7 @@ def colour(request: pytest.FixtureRequest, loop: Loop, scope: Scope) -> Iterator
         yield made
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "mysql"])
 def place(request: pytest.FixtureRequest, servers: Callable[[str], Any]) -> Iterator[Any]:
     """Tables of this test's own, in each database in turn."""
     with servers(request.param).place() as created:
@@ -99,6 +103,13 @@ def sqlite(servers: Callable[[str], Any]) -> Iterator[Any]:
 def postgres(servers: Callable[[str], Any]) -> Iterator[Any]:
     """Tables of this test's own on PostgreSQL."""
     with servers("postgres").place() as created:
+        yield created
+
+
+@pytest.fixture
+def mysql(servers: Callable[[str], Any]) -> Iterator[Any]:
+    """Tables of this test's own on MariaDB."""
+    with servers("mysql").place() as created:
         yield created
 
 

@@ -11,8 +11,13 @@ from eventhub_checkpoints import ConfigurationError, MissingDriverError, aio, op
 from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreNotReadyError
 
 WRONG = {
-    "mysql://u:hush@host/db": "mysql:// is not supported; the SQL store takes sqlite:// and "
-    "postgresql://; did you mean postgresql://USER:PASSWORD@HOST/DATABASE",
+    "mssql://u:hush@host/db": "mssql:// is not supported; the SQL store takes sqlite://, "
+    "postgresql://, mysql://, mariadb://; did you mean postgresql://USER:PASSWORD@HOST/DATABASE",
+    "mysql://u:hush@host": "names no database; expected mysql://USER:PASSWORD@HOST/DATABASE",
+    "mysql://h/db?schema=x": "MySQL has no schemas; leave schema out",
+    "mysql://h/db?sslca=x": "sslca in the store URL is no option of the store or of (pymysql|"
+    "aiomysql); known are ssl_ca, namespace, ",
+    "mysql+mysqldb://h/db": r"cannot be used by the (a?sync) store; it takes mysql\+",
     "postgres://u:hush@host/db": "did you mean postgresql://USER:PASSWORD@HOST/DATABASE",
     "data/checkpoints.db": "did you mean sqlite:///data/checkpoints.db",
     "sqlite://checkpoints.db": "has no host; .* did you mean sqlite:///checkpoints.db",
@@ -54,6 +59,8 @@ def test_a_url_that_cannot_work_is_refused_in_one_sentence(colour: Any, url: str
         "postgresql://h/db?namespace=n&schema=s&sslmode=require&target_session_attrs=read-write",
         "postgresql://h/db?host=a:1&host=b:2&options=-csearch_path%3Dx&application_name=me@here",
         "sqlite:///file:f.db?mode=ro&uri=true&timeout=5&namespace=n",
+        "mysql://h/db?namespace=n&ssl=true&connect_timeout=5&program_name=me",
+        "mariadb://h/db?ssl_ca=ca.pem&ssl_check_hostname=false&unix_socket=/run/mysqld.sock",
     ],
 )
 def test_options_of_the_driver_may_stand_in_the_url(colour: Any, url: str) -> None:
@@ -88,8 +95,11 @@ def test_a_misspelt_setting_is_answered_with_those_of_this_store(colour: Any) ->
 def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.setitem(sys.modules, "aiosqlite", None)
+    monkeypatch.setitem(sys.modules, "pymysql", None)
     with pytest.raises(MissingDriverError, match=r"eventhub-checkpoints\[postgres\]"):
         open_store("postgresql://h/db")
+    with pytest.raises(MissingDriverError, match=r"eventhub-checkpoints\[mysql\]"):
+        open_store("mysql://h/db")
     with pytest.raises(MissingDriverError, match=r"eventhub-checkpoints\[sql\]"):
         aio.open_store("sqlite:///f.db")
 
@@ -205,7 +215,8 @@ def test_a_role_that_is_unknown_is_refused_at_once(colour: Any, own_server: Any)
 def test_importing_one_colour_needs_no_driver_of_a_database() -> None:
     code = (
         "import sys, eventhub_checkpoints.sql\n"
-        "assert not {'psycopg', 'asyncpg', 'aiosqlite'} & set(sys.modules), sys.modules.keys()"
+        "drivers = {'psycopg', 'asyncpg', 'aiosqlite', 'pymysql', 'aiomysql'}\n"
+        "assert not drivers & set(sys.modules), sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

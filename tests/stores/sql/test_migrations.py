@@ -10,6 +10,7 @@ import pytest
 from eventhub_checkpoints.stores.sql import tables as migrations
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 from eventhub_checkpoints.stores.sql.tables import Tables
+from eventhub_checkpoints.stores.sql.url import DIALECTS
 
 
 @pytest.fixture
@@ -114,3 +115,14 @@ def test_a_migration_that_fails_leaves_no_trace(
             colour.open(place, create_tables=True).list_ownership()
     assert versions(place) == [1]
     colour.open(place, create_tables=True).save("0", 1)
+
+
+def test_a_step_that_was_carried_out_in_part_is_repeated_on_mysql(
+    colour: Any, mysql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for statement in more(mysql.tables, DIALECTS["mysql"]):
+        mysql.execute(statement)  # MySQL commits each statement, and then the process ended
+    with monkeypatch.context() as newer:
+        newer.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
+        colour.open(mysql, create_tables=True).save("0", 1)
+    assert versions(mysql) == [1, 2]

@@ -7,12 +7,14 @@ from sqlalchemy import TextClause
 
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
+    ConfigurationError,
     StoreAccessError,
     StoreError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.sql.mysql import tls_context
 from eventhub_checkpoints.stores.sql.statements import Statements, columns, row_values
 from eventhub_checkpoints.stores.sql.tables import MIGRATIONS, Tables
 from eventhub_checkpoints.stores.sql.url import DIALECTS
@@ -140,3 +142,50 @@ def test_a_refusal_at_connect_is_known_by_its_words() -> None:
 )
 def test_a_result_code_is_the_error_that_it_calls_for(name, said: str, kind: type) -> None:
     assert type(mapped("sqlite", said, sqlite_errorname=name)) is kind
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (1045, StoreAccessError),
+        (1142, StoreAccessError),
+        (2026, StoreAccessError),
+        (1049, StoreNotReadyError),
+        (1146, StoreNotReadyError),
+        (1054, StoreNotReadyError),
+        (1205, StoreUnavailableError),
+        (1213, StoreUnavailableError),
+        (1290, StoreUnavailableError),
+        (1792, StoreUnavailableError),
+        (1040, StoreUnavailableError),
+        (2006, StoreUnavailableError),
+        (2013, StoreUnavailableError),
+        ("Packet sequence number wrong", StoreUnavailableError),
+        (1114, StoreError),
+        (1406, StoreError),
+        (1064, StoreError),
+    ],
+)
+def test_a_code_of_mysql_is_the_error_that_it_calls_for(code: object, kind: type) -> None:
+    cause = Exception(code, "message\nmore")
+    error = DIALECTS["mysql"].error(cause, cause, "here")
+    assert type(error) is kind
+    assert str(error).startswith("here: ")
+    assert "more" not in str(error)
+
+
+def test_what_exists_and_what_takes_no_writes_is_known_by_its_code() -> None:
+    mysql = DIALECTS["mariadb"]
+    assert mysql.is_duplicate(Exception(1062, "Duplicate entry"))
+    assert not mysql.is_duplicate(Exception(1213, "Deadlock found"))
+    assert mysql.must_reconnect(Exception(1290, "--read-only"))
+
+
+def test_an_unknown_choice_of_encryption_is_refused() -> None:
+    assert tls_context({}) is None
+    assert tls_context({"ssl": "true"}).check_hostname
+    assert not tls_context({"ssl": {"check_hostname": False}}).check_hostname
+    with pytest.raises(ConfigurationError, match="ssl of the store URL is true or false"):
+        tls_context({"ssl": "yes"})
+    with pytest.raises(ConfigurationError, match="a file of ssl_ca"):
+        tls_context({"ssl": {"ca": "/nowhere/ca.pem"}})

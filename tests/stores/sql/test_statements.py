@@ -79,10 +79,8 @@ def test_a_batch_is_one_transaction_on_sqlite(colour: Any, sqlite: Any) -> None:
     client = colour.open(engine)
     won = client.claim_ownership(many(client))
     assert len(client.claim_ownership(many(client, rows=won))) == MANY
-    assert said[-8:] == [
-        *("SAVEPOINT", "INSERT", "SELECT", "RELEASE"),
-        *("SAVEPOINT", "UPDATE", "SELECT", "RELEASE"),
-    ]
+    claims = ["SAVEPOINT", "INSERT", "SELECT", "RELEASE"]
+    assert said[-7:] == [*claims, "SAVEPOINT", "UPDATE", "RELEASE"]
 
 
 def test_a_batch_of_both_kinds_wins_what_it_may(colour: Any, place: Any) -> None:

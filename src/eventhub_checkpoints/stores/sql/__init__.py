@@ -1,9 +1,10 @@
-"""The store on PostgreSQL and SQLite.
+"""The store on PostgreSQL, MySQL, MariaDB and SQLite.
 
 - `url`: the database, its driver, and the options in the URL's query.
 - `tables`: names of the tables, and the migrations that create them.
 - `statements`: all statements, their parameters, and rows as records.
-- `dialect`: everything in which databases differ; `postgresql`, `sqlite`: one file for each.
+- `dialect`: everything in which databases differ; `postgresql`, `mysql`, `sqlite`: a file for
+  each of them.
 - `_async`, `_sync`: the `store`, its `database` with transactions, and SQLAlchemy's `engine`.
 """
 

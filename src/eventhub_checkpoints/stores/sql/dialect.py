@@ -10,14 +10,20 @@ from typing import Any, ClassVar
 
 from sqlalchemy.engine import URL
 
+from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.stores.connections import POSTGRES_TOKENS
 from eventhub_checkpoints.stores.sql.statements import insert_checkpoint, insert_ownership
 from eventhub_checkpoints.stores.sql.tables import KEY, Tables
 
 WAYS = "store.create(), create_tables=True or create = true in a configuration"
 NO_TABLE = f"a table does not exist: create it with {WAYS}"
 OLD_TABLE = f"the tables are of another version: migrate them with {WAYS}"
+LONGEST_WAIT = 3600.0
+"""Seconds, for a call without a deadline."""
+WAIT_SHARE = 0.9
+"""Maximum share of a call's time that is spent waiting for a lock."""
 Meaning = tuple[type[CheckpointStoreError], str]
 """An error of this package, and what a code of the database means."""
 
@@ -30,8 +36,9 @@ class Dialect(ABC):
         drivers: by variant, `sync` or `async`; the first is the default if a URL names none.
         extra: the extra with its drivers.
         form: what a URL looks like.
+        is_server: whether it is more than a file.
         has_schemas: whether tables can be in a schema.
-        token_scope: scope of the tokens that are used as passwords; None if there are none.
+        token_scope: scope of the tokens that are used as passwords.
         pool_size: connections of one store.
         connect_args: arguments of the driver's connect function.
         skips_rollback: whether a connection may return to the pool without a rollback, because
@@ -55,8 +62,9 @@ class Dialect(ABC):
     drivers: ClassVar[Mapping[str, Sequence[str]]]
     extra: ClassVar[str]
     form: ClassVar[str]
+    is_server: ClassVar[bool] = True
     has_schemas: ClassVar[bool] = False
-    token_scope: ClassVar[str | None] = None
+    token_scope: ClassVar[str] = POSTGRES_TOKENS
     pool_size: ClassVar[int] = 4
     connect_args: ClassVar[Mapping[str, Any]] = {}
     skips_rollback: ClassVar[bool] = True
@@ -110,7 +118,7 @@ class Dialect(ABC):
         return None
 
     def begin_migration(self, tables: Tables, is_own: bool) -> Sequence[str]:
-        """Return the statements that exclude other migrations until the transaction ends."""
+        """Return statements that exclude other migrations until the transaction ends."""
         return ()
 
     @abstractmethod
@@ -169,6 +177,11 @@ class Dialect(ABC):
     def must_reconnect(self, error: BaseException) -> bool:
         """Return whether a new connection may reach a server that takes writes."""
         return False
+
+
+def lock_seconds() -> float:
+    """Return how long the next request may wait for a lock."""
+    return WAIT_SHARE * min(seconds_left(), LONGEST_WAIT)
 
 
 def first_line(message: str) -> str:

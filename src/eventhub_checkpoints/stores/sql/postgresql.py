@@ -23,7 +23,7 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.stores.connections import POSTGRES_TOKENS, why_unreached
+from eventhub_checkpoints.stores.connections import why_unreached
 from eventhub_checkpoints.stores.sql.dialect import (
     NO_TABLE,
     OLD_TABLE,
@@ -107,7 +107,6 @@ class Postgresql(Dialect):
     extra = "postgres"
     form = "postgresql://USER:PASSWORD@HOST/DATABASE"
     has_schemas = True
-    token_scope = POSTGRES_TOKENS
     text, time = "text", "double precision"
     clock = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
 

@@ -8,7 +8,6 @@ from weakref import WeakSet
 
 from sqlalchemy.engine import URL
 
-from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -24,14 +23,11 @@ from eventhub_checkpoints.stores.sql.dialect import (
     Dialect,
     Meaning,
     first_line,
+    lock_seconds,
 )
 from eventhub_checkpoints.stores.sql.statements import renew_row
 from eventhub_checkpoints.stores.sql.tables import Tables
 
-LONGEST_WAIT = 3600.0
-"""Seconds, for a call without a deadline."""
-WAIT_SHARE = 0.9
-"""Maximum share of a call's time that is spent waiting for a lock."""
 OPTIONS = (
     *("uri", "timeout", "isolation_level", "detect_types"),
     *("check_same_thread", "cached_statements"),
@@ -91,6 +87,7 @@ class Sqlite(Dialect):
     name, title = "sqlite", "SQLite"
     drivers: ClassVar = {"sync": ("pysqlite",), "async": ("aiosqlite",)}
     extra = "sql"
+    is_server = False
     form = "sqlite:///FILE"
     # Several connections would poll for the file's only lock; in the pool, calls wait in a queue.
     pool_size = 1
@@ -130,13 +127,15 @@ class Sqlite(Dialect):
 
     def lock_timeout(self, current: int | None, is_own: bool) -> tuple[int, str] | None:
         """Return milliseconds, rounded down to one digit: they rarely need a new setting."""
-        digits = str(int(1000 * WAIT_SHARE * min(seconds_left(), LONGEST_WAIT)))
+        digits = str(int(1000 * lock_seconds()))
         limit = int(digits[0].ljust(len(digits), "0"))
         return None if limit == current else (limit, f"PRAGMA busy_timeout = {limit}")
 
     def begin_migration(self, tables: Tables, is_own: bool) -> Sequence[str]:
-        # Inside a transaction that the caller's engine began, BEGIN would fail.
-        return ("BEGIN IMMEDIATE" if is_own else "SAVEPOINT migration",)
+        if not is_own:  # inside a transaction that the caller's engine began, BEGIN would fail
+            return ("SAVEPOINT migration",)
+        # Readers continue while another program writes; the file keeps this setting.
+        return ("PRAGMA journal_mode = WAL", "BEGIN IMMEDIATE")
 
     def has_versions(self, tables: Tables) -> str:
         name = tables.version.strip('"')

@@ -12,11 +12,16 @@ from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 from eventhub_checkpoints.stores.sql.dialect import Dialect
+from eventhub_checkpoints.stores.sql.mysql import Mysql
 from eventhub_checkpoints.stores.sql.postgresql import Postgresql
 from eventhub_checkpoints.stores.sql.sqlite import Sqlite
 from eventhub_checkpoints.stores.sql.tables import Tables
 
-DIALECTS: dict[str, Dialect] = {"sqlite": Sqlite(), "postgresql": Postgresql()}
+DIALECTS: dict[str, Dialect] = {
+    "sqlite": Sqlite(),
+    "postgresql": Postgresql(),
+    **dict.fromkeys(("mysql", "mariadb"), Mysql()),
+}
 """By the name that SQLAlchemy has for them."""
 OURS = ("namespace", "schema")
 NAMESPACE = "eventhub_checkpoints"
@@ -80,7 +85,7 @@ def driver_url(url: URL, variant: str) -> tuple[URL, Dialect]:
     backend, _, driver = url.drivername.partition("+")
     dialect = DIALECTS.get(backend)
     if dialect is None:
-        known = " and ".join(f"{name}://" for name in OWN)
+        known = ", ".join(f"{name}://" for name in OWN)
         raise ConfigurationError(
             f"{backend}:// is not supported; the SQL store takes {known}"
             f"{did_you_mean(f'{backend}://', OWN)}"

@@ -33,8 +33,9 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
     """Stores ownerships and checkpoints in two tables.
 
     Args:
-        url_or_engine: `sqlite:///FILE`, `postgresql://USER:PASSWORD@HOST/DATABASE`, or a ready
-            engine of SQLAlchemy, which is not closed, and must not be used in a forked process.
+        url_or_engine: `sqlite:///FILE`, `postgresql://USER:PASSWORD@HOST/DATABASE`, `mysql://..`
+            likewise, or a ready engine of SQLAlchemy, which is not closed, and must not be used in
+            a forked process.
         namespace: prefix of the tables' names, by which several hubs can be kept apart.
         schema: of PostgreSQL; by default the first one of the connection's search path.
         credential: the password, a callable that returns it at each connect, or a credential of

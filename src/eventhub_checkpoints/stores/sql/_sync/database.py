@@ -83,7 +83,7 @@ class SqlDatabase:
 
     def _made(self, url: URL, credential: Any, entra: bool, pool_timeout: float) -> Engine:
         dialect = self._dialect
-        if dialect.token_scope is None and (entra or credential is not None):
+        if not dialect.is_server and (entra or credential is not None):
             raise ConfigurationError("a SQLite file takes no credential")
         if url.password is not None and (entra or credential is not None):
             raise ConfigurationError(PASSWORD_TWICE)
@@ -95,7 +95,7 @@ class SqlDatabase:
         engine = make_engine(
             url,
             dialect,
-            secret_source(credential, dialect.token_scope or ""),
+            secret_source(credential, dialect.token_scope),
             isolation_level=OWN_LEVEL,
             skip_autocommit_rollback=dialect.skips_rollback,
             pool_size=dialect.pool_size,
@@ -130,7 +130,7 @@ class SqlDatabase:
 
     def transact(self, work: Callable[..., T], *args: Any, isolation_level: str = OWN_LEVEL) -> T:
         """Run a function on a connection from the pool; roll back on an error."""
-        if self.dialect == "sqlite" and not self._is_own:
+        if not (self._dialect.is_server or self._is_own):
             # Closed in mid-statement, a connection of the caller's engine would keep the lock.
             return completed(self._transact, work, *args, isolation_level=isolation_level)
         return self._transact(work, *args, isolation_level=isolation_level)
@@ -178,17 +178,20 @@ class SqlDatabase:
         self, connection: Connection, statement: TextClause, rows: list[dict[str, Any]]
     ) -> set[str]:
         """Execute a statement for a batch of claims; return the etags of those that won."""
+        say = self.statements
         # Inside a transaction that the caller's engine began, BEGIN would fail.
         if self._dialect.batch_savepoint:
             connection.exec_driver_sql("SAVEPOINT claims")
         result = connection.execute(statement, self._dialect.batch(rows))
         if result.returns_rows:
             return {etag for (etag,) in result}
-        scopes = {Scope(*(row[name] for name in tables.NAMES)) for row in rows}
         etags: set[str] = set()
-        for scope in scopes:
-            found = self.rows(connection, self.statements.etags, statements.scope_values(scope))
-            etags |= {etag for (etag,) in found}
+        if statement is say.renew_batch and result.rowcount == len(rows):
+            etags = {row["new_etag"] for row in rows}  # every row matched
+        else:
+            for scope in {Scope(*(row[name] for name in tables.NAMES)) for row in rows}:
+                values = statements.scope_values(scope)
+                etags |= {row[0] for row in self.rows(connection, say.etags, values)}
         if self._dialect.batch_savepoint:
             connection.exec_driver_sql("RELEASE claims")
         return etags
@@ -202,10 +205,7 @@ class SqlDatabase:
         """Apply missing migrations under a lock that excludes other migrations."""
         if self.transact(self._version) >= len(tables.MIGRATIONS):
             return  # then no permission to create anything is needed
-        if self.dialect == "sqlite" and self._is_own:
-            # Readers continue while another program writes; the file keeps the setting.
-            self.transact(self._execute, "PRAGMA journal_mode = WAL")
-        level = OWN_LEVEL if self.dialect == "sqlite" else self.level
+        level = self.level if self._dialect.is_server else OWN_LEVEL
         self.transact(self._migrate, writer, isolation_level=level)
 
     def _migrate(self, connection: Connection, writer: str) -> None:
@@ -255,7 +255,7 @@ class SqlDatabase:
             return self._dialect.error(error, error.orig or error, self.shown)
         # asyncpg passes network errors through, and its own at connect.
         of_files = isinstance(error, PermissionError | FileNotFoundError)
-        of_network = isinstance(error, OSError) and not of_files and self.dialect != "sqlite"
+        of_network = isinstance(error, OSError) and not of_files and self._dialect.is_server
         if of_network or type(error).__module__.startswith("asyncpg."):
             return self._dialect.error(error, error, self.shown)
         return None

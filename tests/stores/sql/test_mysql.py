@@ -1,0 +1,282 @@
+"""What is MySQL's own: names, rights, locks, ended connections, and a server that is silent."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from backends.base import ServerMissingError
+from backends.mysql import Mysql
+from eventhub_checkpoints import StoreAccessError, StoreNotReadyError, StoreUnavailableError
+from eventhub_checkpoints.errors import StoreError
+
+pytestmark = pytest.mark.slow
+
+GRANTS = "SELECT, INSERT, UPDATE"
+TABLES = ("ownership", "checkpoint")
+MANY = 64
+
+
+@pytest.fixture(scope="session")
+def own_mysql() -> Iterator[Mysql]:
+    """A server that may be told anything."""
+    try:
+        with Mysql.own() as running:
+            yield running
+    except ServerMissingError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture
+def own(own_mysql: Mysql) -> Iterator[Any]:
+    """Tables of this test's own on that server."""
+    with own_mysql.place() as created:
+        yield created
+
+
+def test_names_differ_by_case_accent_and_trailing_space(colour: Any, mysql: Any) -> None:
+    client = colour.open(mysql)
+    ids = ["a", "A", "á", "a ", "\uff41", "日本"]
+    won = client.claim_ownership([client.proposal(one, "me") for one in ids])
+    assert [row["partition_id"] for row in won] == ids
+    assert len(client.claim_ownership([{**row, "owner_id": "me"} for row in won])) == len(ids)
+    for number, partition_id in enumerate(ids):
+        client.save(partition_id, number)
+    assert [client.position(one) for one in ids] == [*range(len(ids))]
+
+
+def test_a_name_that_is_too_long_is_refused_and_never_cut(colour: Any, mysql: Any) -> None:
+    client = colour.open(mysql)
+    longest = "x" * 128
+    client.save(longest, 1)
+    with pytest.raises(StoreError, match="a name is longer than its column"):
+        client.save(longest + "y", 2)
+    assert client.position(longest) == 1
+
+
+def test_the_mode_and_time_zone_of_the_server_change_nothing(colour: Any, own: Any) -> None:
+    own.execute("SET GLOBAL time_zone = '+05:00'")
+    own.execute("SET GLOBAL sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'")
+    try:
+        client = colour.open(own)
+        client.save("it's a \u0022name", 1)
+        mine = client.take("0", "a")
+        (row,) = client.list_ownership()
+        assert abs(row["last_modified_time"] - time.time()) < 5
+        (stored,) = own.execute(f"SELECT last_modified_time FROM {own.tables.ownership}")
+        assert abs(stored[0] - time.time()) < 5
+        assert client.claim("0", "a", mine["etag"])
+        with pytest.raises(StoreError, match="longer than its column"):
+            client.save("x" * 129, 1)
+    finally:
+        own.execute("SET GLOBAL time_zone = 'SYSTEM'")
+        own.execute("SET GLOBAL sql_mode = DEFAULT")
+
+
+@pytest.fixture
+def meek(own: Any) -> Iterator[str]:
+    """A user with the rights that `docs/sql.md` grants, and no other; gives its URL."""
+    own.execute("CREATE USER meek IDENTIFIED BY 'hush'")
+    for table in TABLES:
+        own.execute(f"GRANT {GRANTS} ON {own.tables.quoted(table)} TO meek")
+    yield own.url.replace("//root@", "//meek:hush@")
+    own.execute("DROP USER meek")
+
+
+def test_the_documented_rights_are_enough(colour: Any, meek: str) -> None:
+    client = colour.open(meek)
+    client.call("verify")
+    mine = client.take_listed("0", "a")
+    client.claim_ownership([client.proposal(str(n), "a") for n in range(MANY)])
+    client.save("0", 1)
+    client.save("0", 2)
+    client.save("0", 1, force=True)
+    mine = client.claim("0", "a", mine["etag"])
+    assert client.release(mine)
+    assert client.position("0") == 1
+
+
+@pytest.mark.parametrize("missing", ["SELECT", "INSERT", "UPDATE"])
+@pytest.mark.parametrize("table", TABLES)
+def test_verifying_names_a_right_that_is_missing(
+    colour: Any, own: Any, meek: str, table: str, missing: str
+) -> None:
+    own.execute(f"REVOKE {missing} ON {own.tables.quoted(table)} FROM meek")
+    with pytest.raises(StoreAccessError, match="lacks a right; this takes") as refused:
+        colour.open(meek).call("verify")
+    assert missing in str(refused.value)
+    assert f"eventhub_checkpoints_{table}" in str(refused.value)
+
+
+def test_deleting_takes_a_right_of_its_own(colour: Any, own: Any, meek: str) -> None:
+    client = colour.open(meek)
+    with pytest.raises(StoreAccessError, match="this takes SELECT and DELETE"):
+        client.call("delete_scope", *client.scope.as_dict().values())
+
+
+def test_a_login_that_is_refused_is_reported_at_once(colour: Any, own: Any, meek: str) -> None:
+    with pytest.raises(StoreAccessError, match="refused the login") as refused:
+        colour.open(meek.replace("hush", "whisper")).list_ownership()
+    assert "whisper" not in f"{refused.value} {refused.value.__cause__!r}"
+    calls: list[str] = []
+
+    def password() -> str:
+        calls.append("hush")
+        return calls[-1]
+
+    client = colour.open(meek.replace(":hush", ""), credential=password)
+    client.save("0", 1)
+    assert len(calls) == 1
+    with pytest.raises(StoreNotReadyError, match="the database does not exist"):
+        colour.open(own.url.replace(own.database, "nowhere")).list_ownership()
+
+
+def test_a_password_is_not_sent_to_a_server_without_tls(colour: Any, meek: str) -> None:
+    with pytest.raises(StoreAccessError, match="no encrypted connection"):
+        colour.open(f"{meek}?ssl=true").list_ownership()
+
+
+def end_connections(place: Any) -> int:
+    rows = place.execute(
+        "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user <> ''"
+    )
+    ended = 0
+    for (number,) in rows:
+        try:
+            place.execute(f"KILL {number}")
+            ended += 1
+        except Exception:  # it has ended by itself
+            continue
+    return ended
+
+
+def test_connections_that_were_ended_are_replaced(colour: Any, own: Any) -> None:
+    client = colour.open(own)
+    mine = client.take_listed("0", "a")
+    for number in range(3):
+        assert end_connections(own) >= 1
+        mine = client.claim("0", "a", mine["etag"])
+        assert mine, "a renewal over a broken connection was lost"
+        assert end_connections(own) >= 1
+        client.save("0", number)
+    assert client.position("0") == 2
+    client.release(mine)
+
+
+def test_a_request_that_waits_for_a_lock_is_ended_in_time(colour: Any, own: Any) -> None:
+    client = colour.open(own, write_timeout=3.0)
+    client.save("0", 1)
+    with own.engine.begin() as blocking:
+        blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailableError):
+            client.save("0", 2)
+        assert time.monotonic() - began < 6.0
+        # Nobody is left behind on the server who would write it later.
+        for _ in range(25):
+            waiting = blocking.exec_driver_sql(
+                "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+            ).scalar()
+            if not waiting:
+                break
+            time.sleep(0.2)  # the server shows an old answer to who asks more often
+        assert waiting == 0
+    assert client.position("0") == 1
+
+
+def test_a_replica_is_reported_and_a_new_connection_is_tried(
+    colour: Any, own: Any, meek: str
+) -> None:
+    client = colour.open(meek, write_timeout=1.0)
+    assert client.position("0") is None
+    own.execute("SET GLOBAL read_only = 1")
+    try:
+        # The last attempt may have had no time to connect.
+        with pytest.raises(StoreUnavailableError, match=r"it is a replica|no time was left"):
+            client.save("0", 1)
+    finally:
+        own.execute("SET GLOBAL read_only = 0")
+    client.save("0", 2)
+    assert client.position("0") == 2
+
+
+def test_a_silent_server_is_left_in_time_and_used_again(colour: Any, own_mysql: Mysql) -> None:
+    with own_mysql.place() as own:
+        client = colour.open(own, write_timeout=1.0)
+        client.save("0", 1)
+        own_mysql.pause()
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailableError):
+            client.save("0", 2)
+        took = time.monotonic() - began
+        own_mysql.resume()
+        assert took < 3
+        client.save("0", 3)
+        assert client.position("0") == 3
+
+
+@pytest.mark.parametrize("colour", ["aio"], indirect=True)
+def test_a_connection_of_a_cancelled_call_is_not_used_again(colour: Any, own: Any) -> None:
+    client = colour.open(own)
+    client.save("0", 1)
+
+    async def cancel() -> None:
+        call = asyncio.ensure_future(
+            client.store.update_checkpoint(
+                client.scope.as_dict() | {"partition_id": "0", "offset": "2", "sequence_number": 2}
+            )
+        )
+        await asyncio.sleep(0.3)  # it waits for the lock
+        call.cancel()
+        await asyncio.wait([call])
+
+    with own.engine.begin() as blocking:
+        blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
+        colour.finished(cancel())
+    for number in range(3, 6):
+        client.save("0", number)
+        assert client.position("0") == number
+
+
+def test_batches_in_opposite_orders_have_one_winner_each(colour: Any, own: Any) -> None:
+    stores = [colour.open(own) for _ in range(4)]
+    ids = [str(number) for number in range(MANY)]
+    etags: dict[str, str | None] = dict.fromkeys(ids)
+    for _ in range(8):
+        won: list[list[Any]] = [[] for _ in stores]
+
+        def claim(number: int, won: Any = won, etags: Any = etags) -> None:
+            batch = [stores[number].proposal(one, f"owner-{number}", etags[one]) for one in ids]
+            won[number] = stores[number].claim_ownership(batch[:: 1 if number % 2 else -1])
+
+        threads = [threading.Thread(target=claim, args=(n,)) for n in range(len(stores))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(map(len, won)) == MANY
+        etags = {row["partition_id"]: row["etag"] for rows in won for row in rows}
+        assert len(etags) == MANY
+    ((deadlocks,),) = own.execute(
+        "SELECT variable_value FROM information_schema.global_status "
+        "WHERE variable_name = 'INNODB_DEADLOCKS'"
+    )
+    assert int(deadlocks) == 0
+
+
+def test_a_batch_is_one_statement_if_all_renewals_win(colour: Any, mysql: Any) -> None:
+    engine = colour.engine(mysql)
+    statements: list[str] = []
+
+    @event.listens_for(getattr(engine, "sync_engine", engine), "before_cursor_execute")
+    def note(_1: Any, _2: Any, statement: str, *_: Any) -> None:
+        statements.append(statement.split()[0])
+
+    client = colour.open(engine)
+    won = client.claim_ownership([client.proposal(str(n), "a") for n in range(MANY)])
+    assert len(client.claim_ownership([{**row, "owner_id": "a"} for row in won])) == MANY
+    assert statements[-3:] == ["INSERT", "SELECT", "UPDATE"]
