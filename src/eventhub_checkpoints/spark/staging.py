@@ -137,7 +137,7 @@ def column_types(types: Mapping[str, str], dialect: str) -> dict[str, str]:
         ConfigurationError: a column has a name or type that the table cannot have, or the
             database is neither PostgreSQL nor SQLite.
     """
-    if dialect not in TYPES:
+    if dialect not in DIALECTS:
         raise ConfigurationError(
             f"staging= needs PostgreSQL or SQLite, not {dialect}: aggregate in transform=, or "
             "increase max_rows="
