@@ -280,6 +280,8 @@ class HubStream(Stream):
         try:
             self._stream = self._public() if settings.receive_path == "public" else self._fast()
         except FastPathError as error:
+            if settings.receive_path == "fast":
+                raise
             self._stream = self._fall_back(error)
 
     @property
@@ -291,8 +293,10 @@ class HubStream(Stream):
             try:
                 columns = self._stream.next(timeout)
             except FastPathError as error:
-                stream, self._stream = self._stream, self._fall_back(error)
-                stream.close()
+                if self._settings.receive_path == "fast":
+                    raise
+                self._stream.close()
+                self._stream = self._fall_back(error)
                 columns = self._stream.next(timeout)
         if columns and columns.numbers[-1] >= self._next:
             self._next, self._unreadable = columns.numbers[-1] + 1, ""
@@ -314,8 +318,6 @@ class HubStream(Stream):
 
     def _fall_back(self, error: FastPathError) -> Stream:
         """Log once per process and reason why the fast path is left, and open the public one."""
-        if self._settings.receive_path == "fast":
-            raise error
         if str(error) not in _WARNED:
             _WARNED.add(str(error))
             _LOGGER.warning(

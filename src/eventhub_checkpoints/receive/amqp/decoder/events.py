@@ -130,6 +130,7 @@ SMALL_DESCRIPTOR = b"\x00\x53"
 _size_at = struct.Struct(">I").unpack_from
 _readers = PLAIN.readers
 _NULL, _STR8 = 0x40, 0xA1
+_PROPERTIES, _PAIRS, _DATA = messages.PROPERTIES, messages.APPLICATION_PROPERTIES, messages.DATA
 _UNREADABLE = (CodecError, LookupError, ValueError, OverflowError, TypeError, struct.error)
 
 
@@ -156,10 +157,10 @@ def read_tail(data: bytes, at: int, end: int) -> Tail | None:
     properties: Pairs = {}
     systems: Pairs = {}
     try:
-        while (code := data[at]) != messages.DATA:
-            if code == messages.APPLICATION_PROPERTIES:
+        while (code := data[at]) != _DATA:
+            if code == _PAIRS:
                 properties, at = _pairs(data, at + 1, end)
-            elif code == messages.PROPERTIES:
+            elif code == _PROPERTIES:
                 systems, at = _fields(data, at + 1, end)
             else:
                 return None

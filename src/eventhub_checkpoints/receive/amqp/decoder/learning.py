@@ -100,7 +100,7 @@ class LearnedTemplates:
         for head in self._heads:
             match = head.match(data, at, end)
             if match is not None:
-                if not head.add(match, data, end):
+                if not head.add_head(match, data, end):
                     return None
                 self.heads_only += 1
                 self._sample(data, at, end, self._heads_sampling)

@@ -268,11 +268,8 @@ class Matcher(Buffer):
         """Number of rows."""
         return len(self.contents) // self._width
 
-    def add(self, match: re.Match[bytes], data: bytes, end: int) -> bool:
-        """Add a row; return False, adding none, if the bytes behind a head are unusual."""
-        if self.is_whole:
-            self.contents += match.groups()
-            return True
+    def add_head(self, match: re.Match[bytes], data: bytes, end: int) -> bool:
+        """Add a row; return False, adding none, if the bytes behind the head are unusual."""
         tail = read_tail(data, match.end(), end)
         if tail is None:
             return False
