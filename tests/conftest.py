@@ -84,7 +84,7 @@ SHARED_SESSIONS = ("tests/spark/exactly_once/", "tests/spark/")
 """Folders whose tests one process runs: each process that runs some has a Java VM to warm up."""
 
 
-def pytest_report_header() -> str:
+def pytest_report_header() -> list[str]:
     return campaigns.header()
 
 

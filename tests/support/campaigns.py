@@ -21,6 +21,6 @@ def seed(fixed: int) -> int:
     return int(os.environ[SEED_VARIABLE]) if IS_CAMPAIGN else fixed
 
 
-def header() -> str:
-    """Return how to repeat this campaign; empty if it is none."""
-    return f"campaign: repeat with {SEED_VARIABLE}={seed(0)}" if IS_CAMPAIGN else ""
+def header() -> list[str]:
+    """Return how to repeat this campaign, as lines of pytest's header."""
+    return [f"campaign: repeat with {SEED_VARIABLE}={seed(0)}"] if IS_CAMPAIGN else []
