@@ -8,11 +8,12 @@ from eventhub_checkpoints._shared.settings import did_you_mean
 
 SECRET = "c2VjcmV0"
 POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
+MYSQL = "mysql://USER:PASSWORD@HOST/DATABASE"
 MEANT = {
     f"postgres://me:{SECRET}@host/db": POSTGRESQL,
-    f"mysql://me:{SECRET}@host/db": POSTGRESQL,
+    f"mysql://me:{SECRET}@host/db": MYSQL,
     f"jdbc:postgresql://host/db?password={SECRET}": POSTGRESQL,
-    "jdbc:mysql://host/db": POSTGRESQL,
+    "jdbc:mysql://host/db": MYSQL,
     "checkpoints.db": "sqlite:///checkpoints.db",
     "/var/lib/checkpoints.db": "sqlite:////var/lib/checkpoints.db",
     "./data/checkpoints": "sqlite:///./data/checkpoints",

@@ -128,6 +128,7 @@ POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
 CONTAINER = "https://ACCOUNT.blob.core.windows.net/CONTAINER"
 URLS = {
     **dict.fromkeys(("postgres", "pg", "pgsql", "psql"), POSTGRESQL),
+    **dict.fromkeys(("mysql", "mariadb"), MYSQL),
     **dict.fromkeys(("mssql", "sqlserver", "oracle"), POSTGRESQL),
     **dict.fromkeys(("valkey", "keydb"), "redis://HOST:6379/0"),
     **dict.fromkeys(("valkeys", "redis+ssl", "redis+tls"), "rediss://HOST:6379/0"),

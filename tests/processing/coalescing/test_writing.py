@@ -200,5 +200,5 @@ def test_proposals_that_are_no_list_are_refused(kept, proposals) -> None:
 
 
 def test_a_keyword_that_is_almost_one_of_the_store_is_refused(kept) -> None:
-    with pytest.raises(ConfigurationError, match=r"^forced is no .*; did you mean force\?$"):
+    with pytest.raises(ConfigurationError, match=r"^forced is not .*; did you mean force\?$"):
         kept.update_checkpoint(kept.checkpoint("0", 1, "5"), forced=True)

@@ -71,7 +71,7 @@ def test_a_session_and_a_way_to_log_in_contradict_each_other(
         ({"namespace": "No"}, "namespace is 'No'"),
         ({"replication": 0}, "replication is 0"),
         ({"unknown": 1}, "unknown is not a setting"),
-        ({"port": 0}, "no host with a port"),
+        ({"port": 0}, "not a host with a port"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused(

@@ -172,7 +172,7 @@ def test_what_is_no_url_is_refused(url) -> None:
 @pytest.mark.parametrize(
     ("url", "meant"),
     [
-        ("mysql://u:hush@h/d", "open_store with postgresql://USER:PASSWORD@HOST/DATABASE"),
+        ("mysql://u:hush@h/d", "open_store with mysql://USER:PASSWORD@HOST/DATABASE"),
         ("postgres://u:hush@h/d", "open_store with postgresql://USER:PASSWORD@HOST/DATABASE"),
         ("data/checkpoints.db", "open_store with sqlite:///data/checkpoints.db"),
         ("cache.example.org:6379", "redis://HOST:6379/0"),
