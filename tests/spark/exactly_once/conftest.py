@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection, text
 
 from eventhub_checkpoints import Scope
+from eventhub_checkpoints.receive.columns import column_types
 from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
-from eventhub_checkpoints.spark.source.data_source import COLUMNS
 from eventhub_checkpoints.sql import SqlCheckpointStore
 
-SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+SCHEMA = ", ".join(f"{name} {kind}" for name, kind in column_types().items())
 MORNING = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 Bounds = tuple[int, int]
