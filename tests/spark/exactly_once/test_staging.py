@@ -145,6 +145,11 @@ def test_a_column_that_no_table_can_have_is_named(types, sentence):
         column_types(types, "sqlite")
 
 
+def test_a_database_without_a_staging_table_is_named():
+    with pytest.raises(ConfigurationError, match="needs PostgreSQL or SQLite, not mysql"):
+        column_types({"number": "bigint"}, "mysql")
+
+
 def test_the_name_of_the_table_is_checked():
     with pytest.raises(ConfigurationError, match="staging table 'a; DROP'"):
         StagingTable("a; DROP")
