@@ -196,7 +196,7 @@ def test_a_replica_is_reported_and_a_new_connection_is_tried(
     own.execute("SET GLOBAL read_only = 1")
     try:
         # The last attempt may have had no time to connect.
-        with pytest.raises(StoreUnavailableError, match="it is a replica|no time was left"):
+        with pytest.raises(StoreUnavailableError, match=r"it is a replica|no time was left"):
             client.save("0", 1)
     finally:
         own.execute("SET GLOBAL read_only = 0")
