@@ -57,6 +57,7 @@ CODES: dict[int, Meaning] = {
     1146: (StoreNotReadyError, NO_TABLE),
     1205: (StoreUnavailableError, "a lock was not free in time"),
     1213: (StoreUnavailableError, "a deadlock with another transaction"),
+    1273: (StoreError, "the server is too old; needed is MySQL 8.0.17 or MariaDB 10.6"),
     1406: (StoreError, "a name is longer than its column; nothing was changed"),
     2026: (StoreAccessError, "no encrypted connection as the URL wants it; is the server right?"),
 }
@@ -105,10 +106,10 @@ class Mysql(Dialect):
     text, time = "TEXT", "DOUBLE"
     key_types = PROPOSED
     # These collations distinguish case, accents and trailing spaces. MariaDB executes the first
-    # comment only, and MySQL the second.
+    # comment only, and MySQL 8 the second; before 8.0.17, which has no such collation, it fails.
     table_options = (
         " ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 "
-        "/*M! COLLATE=utf8mb4_nopad_bin */ /*!80017 COLLATE=utf8mb4_0900_bin */"
+        "/*M! COLLATE=utf8mb4_nopad_bin */ /*!80000 COLLATE=utf8mb4_0900_bin */"
     )
     # Independent of the session's time zone; the start of the statement.
     clock = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1e6)"
