@@ -154,5 +154,5 @@ def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
     # int() would accept signs, spaces and underscores.
     is_host = host and {*"=;/@?# "}.isdisjoint(host) and not holds_secret(host)
     if not is_host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
-        raise ConfigurationError(f"{quoted(text)} is no host with a port; expected {EXPECTED}")
+        raise ConfigurationError(f"{quoted(text)} is not a host with a port; expected {EXPECTED}")
     return host, int(number)
