@@ -130,6 +130,7 @@ def tell(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    gc.unfreeze()  # else some libraries report leaks as they are unloaded
     # One of several processes that share the tests has no summary; it sends what it has.
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["findings"] = session.config.stash.get(FINDINGS, {})
