@@ -8,12 +8,12 @@ for it.
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Self, TypedDict
+from typing import TypedDict
 
 from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import CheckpointStore, PartitionContext
 
-from eventhub_checkpoints._shared._async.client_check import ContextGuard, check_context
+from eventhub_checkpoints._shared._async.client_check import ClosingContext, check_context
 from eventhub_checkpoints._shared._async.compat import caller
 from eventhub_checkpoints._shared.client import UNKNOWN, is_client_closed, store_of
 from eventhub_checkpoints._shared.settings import is_count, is_number, require
@@ -42,7 +42,7 @@ class Handlers(TypedDict):
     on_partition_close: Callable[[PartitionContext, CloseReason], Awaitable[None]]
 
 
-class Checkpointer(ContextGuard):
+class Checkpointer(ClosingContext):
     """Saves the positions of the partitions that a client processes, in whatever order.
 
     Each event is tracked when it arrives. The saved position is the last one up to which all events
@@ -242,12 +242,6 @@ class Checkpointer(ContextGuard):
         Also returns False if the client has a different store than this object.
         """
         return self._sessions.writer.is_healthy() and not self._has_other_store
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared._sync.client_check import ContextGuard, own_client_only
+from eventhub_checkpoints._shared._sync.client_check import ClosingContext, own_client_only
 from eventhub_checkpoints._shared._sync.compat import place
 from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
@@ -175,7 +175,7 @@ class WriteBuffer(CheckpointWriter):
             return session.progress.instead(due, time.monotonic()) is not None
 
 
-class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
+class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
     """Checkpoint store that accepts a checkpoint for every event, and writes the newest when due.
 
     It wraps another store. A handler that calls `partition_context.update_checkpoint(event)` for
@@ -345,12 +345,6 @@ class CoalescingCheckpointStore(ContextGuard, CheckpointStore):
         if self._loop_key is None:
             return not any(each.unsaved for each in self._buffer.everything())
         return self._buffer.is_healthy()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _enter_loop(self) -> None:
         if self._loop_key == (current := place()):

@@ -8,11 +8,6 @@
 - `_async`, `_sync`: the `store`, its `database` with transactions, and SQLAlchemy's `engine`.
 """
 
-from importlib import import_module
+from eventhub_checkpoints._shared.drivers import require_driver
 
-from eventhub_checkpoints.errors import MissingDriverError
-
-try:
-    import_module("sqlalchemy")
-except ImportError as error:
-    raise MissingDriverError.of_extra("the SQL store", "sql") from error
+require_driver("the SQL store", "sql", "sqlalchemy")
