@@ -271,7 +271,7 @@ class RedisCheckpointStore(FullCheckpointStore):
         entra: use the default credential of azure-identity.
         allow_eviction: use a server that may evict keys when its memory is full: partitions then
             lose their owners, and checkpoints start over.
-        **settings: see `BaseCheckpointStore`.
+        **settings: see `StoreSettings`.
 
     Raises:
         ConfigurationError: a setting is invalid.
