@@ -8,7 +8,7 @@ from eventhub_checkpoints.processing._async.session import PartitionSession
 from eventhub_checkpoints.processing.watermark import InFlightEvent
 
 ANNOUNCED_WITHIN = 0.0
-"""Maximum seconds from the first event to the opening of its partition; here, it is opened first."""
+"""Maximum seconds from the first event to the opening of its partition; here, that comes first."""
 
 
 class Ticket(ContextGuard, InFlightEvent):

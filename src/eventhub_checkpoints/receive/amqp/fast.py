@@ -167,7 +167,7 @@ class Opening:
         return self._link
 
     def abandon(self) -> None:
-        """Stop waiting; whatever is opened is closed, also if it is opened later."""
+        """Stop waiting; close the link, also if it is opened later."""
         self._is_wanted = False
         if not self._opened.done():
             self._link.interrupt()
@@ -380,7 +380,7 @@ class FastStream(Stream):
         return columns
 
     def _failed(self, error: Exception, *, at_once: bool = False) -> None:
-        """Schedule the next attempt, at once if the link has delivered; or give up."""
+        """Schedule the next attempt, without delay if the link has delivered; or give up."""
         self._trouble = reason(error)
         # A receiver refused for one of these reasons would be refused again at once.
         is_refused = isinstance(error, EventHubError) and str(error.error).endswith(REFUSALS)

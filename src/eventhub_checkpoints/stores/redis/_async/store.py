@@ -99,7 +99,7 @@ class RedisRequests:
         return self._client.now
 
     def begin_anew(self) -> None:
-        """Use a new client, unless the caller passed a ready one."""
+        """Create a new client, unless the caller passed a ready one."""
         self._client.begin_anew()
 
     async def close(self) -> None:
