@@ -257,7 +257,7 @@ def keyword_arguments_are_accepted(s: Subject) -> None:
 
 @check("G9", "P17")
 def a_store_is_true(s: Subject) -> None:
-    """A store is truthy even if it is empty: the client treats a falsy one as missing."""
+    """A store is true even if it is empty: the client treats a false one as missing."""
     kind = type(s.client.store)
     assert bool(s.client.store), "an empty store is falsy"
     assert not hasattr(kind, "__len__"), "the store has a length, so it may be falsy"

@@ -236,7 +236,7 @@ class LinkFrames:
             raise UnreadableFrameError(text) from self._broken
 
     def _read(self, *_: Any, **__: Any) -> tuple[memoryview, int, memoryview]:
-        """Return head, channel and body of the client's next frame, in place of its own function.
+        """Return head, channel and body of the client's next frame; replaces the client's function.
 
         Raises:
             TimeoutError: there is none now; events may have arrived.

@@ -54,25 +54,25 @@ def parsed(url: str | URL) -> URL:
             "that it was read from: strip it"
         )
     try:
-        parsed = make_url(url)
+        store_url = make_url(url)
     except ArgumentError:
         raise ConfigurationError(f"{UNREADABLE}{did_you_mean(str(url), OWN)}") from None
     except ValueError:
         # The error repeats the port, which is part of a password that contains an @.
         raise ConfigurationError(NO_PORT) from None
-    if parsed.port is not None and not 0 < parsed.port < 65536:
+    if store_url.port is not None and not 0 < store_url.port < 65536:
         raise ConfigurationError(NO_PORT)
-    if parsed.get_backend_name() != "sqlite" and "@" in f"{parsed.host}{parsed.database}":
+    if store_url.get_backend_name() != "sqlite" and "@" in f"{store_url.host}{store_url.database}":
         # A slash in the password ended the host; the rest of the password would be shown.
         raise ConfigurationError(UNREADABLE)
-    parts = (parsed.host, parsed.database, *parsed.query)
+    parts = (store_url.host, store_url.database, *store_url.query)
     if any(holds_secret(part) or OTHER_URL.search(part) for part in parts if part):
         raise ConfigurationError(f"a part of the store URL is a secret of something else; {FORMS}")
-    if parsed.get_backend_name() == "sqlite" and parsed.host:
+    if store_url.get_backend_name() == "sqlite" and store_url.host:
         raise ConfigurationError(
             f"a SQLite file has no host; expected sqlite:///FILE{did_you_mean(str(url), OWN)}"
         )
-    return parsed
+    return store_url
 
 
 def driver_url(url: URL, variant: str) -> tuple[URL, Dialect]:
