@@ -1,10 +1,8 @@
 """Registry that opens stores by URL, or by a mapping such as a table of a configuration file.
 
-The scheme of a URL selects a factory, through entry points that third parties may add.
-
-A distribution adds a scheme with an entry point in the group `eventhub_checkpoints.stores` (and
-`eventhub_checkpoints.aio_stores`): its name is the scheme, its value a callable that takes
-`(url, *, credential=None, **settings)` and returns a store.
+The scheme of a URL selects an entry point of the group `eventhub_checkpoints.stores` (or
+`eventhub_checkpoints.aio_stores`); other distributions can add entry points. The name is the
+scheme, the value a callable that takes `(url, *, credential=None, **settings)` and returns a store.
 """
 
 import importlib
@@ -30,7 +28,7 @@ METHODS = ("list_ownership", "claim_ownership", "list_checkpoints", "update_chec
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
 ) -> FullCheckpointStore:
-    """Open the store that a URL or a mapping names; it connects on first use.
+    """Open a store by URL or mapping; it connects on first use.
 
     Args:
         url: a URL, or a mapping with `backendType` and other keys (see the page on configuration).
@@ -51,7 +49,7 @@ def open_store(
             - any scheme that another installed package adds.
             - `package.module:factory`: a callable without arguments.
         credential: for the backend; see `from_url` of the store.
-        **settings: passed to the store; see `BaseCheckpointStore`.
+        **settings: passed to the store; see `StoreSettings`.
 
     Returns:
         A store for the synchronous client; every store of this package is a `FullCheckpointStore`.
@@ -79,11 +77,11 @@ def opened(
     from importlib.metadata import entry_points
 
     if not isinstance(url, str) or url == "":
-        found_type = "None" if url is None else f"of type {type(url).__name__}"
+        type_name = "None" if url is None else f"of type {type(url).__name__}"
         is_store = hasattr(url, "update_checkpoint")
         question = "is it a store already" if is_store else "is the environment variable set"
         raise ConfigurationError(
-            f"the store URL is {'empty' if url == '' else found_type}; expected a string such as "
+            f"the store URL is {'empty' if url == '' else type_name}; expected a string such as "
             "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
             f"{question}?{did_you_mean(url)}"
         )
@@ -146,7 +144,7 @@ def _called(url: str, factory: Callable[..., Any], keywords: dict[str, Any]) -> 
     try:
         return factory(**keywords)
     except TypeError as error:
-        # A TypeError raised inside the factory is its own, and passes unchanged.
+        # Re-raise a TypeError that was raised inside the factory.
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise
         arguments = f"with {', '.join(keywords)}" if keywords else "without arguments"
@@ -164,7 +162,7 @@ def is_async_store(store: Any, url: str | Mapping[str, Any]) -> bool:
     methods = [getattr(store, name, None) for name in METHODS]
     if isinstance(store, type) or not all(callable(method) for method in methods):
         if iscoroutine(store):
-            store.close()  # or it would warn that it was never awaited
+            store.close()  # avoids the warning that it was never awaited
         raise ConfigurationError(
             f"{shown(url)} returned {type(store).__name__}; expected a checkpoint store"
         )
@@ -180,7 +178,7 @@ def known(factories: dict[str, Any], scheme: str) -> str:
 def shown(url: str | Mapping[str, Any]) -> str:
     """Return a URL without query and user, which may hold a secret; of a mapping, the store type.
 
-    A connection string or a key passed in place of a URL is shown up to the secret.
+    If a connection string or key was passed instead, it is cut off before the secret.
     """
     if isinstance(url, Mapping):
         return str(url.get("backendType"))
@@ -189,6 +187,6 @@ def shown(url: str | Mapping[str, Any]) -> str:
     if not slashes and "@" not in url and holds_secret(url):
         return quoted(url, sys.maxsize)[1:-1]
     if url.count("@") > rest.count("@"):
-        # Either it is in the query, or the password contains `?`, `;` or `=`: ambiguous.
+        # Ambiguous: an `@` in the query, or a password that contains `?`, `;` or `=`.
         return f"{url.partition(':')[0]}:..."
     return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else start

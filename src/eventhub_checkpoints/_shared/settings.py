@@ -15,7 +15,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one store; `BaseCheckpointStore` describes them."""
+    """Settings of one store, validated; `StoreSettings` describes them."""
 
     operation_timeout: float = 30.0
     write_timeout: float = 10.0
@@ -76,7 +76,18 @@ def require(name: str, value: object, holds: bool, expected: str) -> None:
 
 
 class StoreSettings(TypedDict, total=False):
-    """Settings as keyword arguments of every store's constructor."""
+    """Settings that the constructor of every store accepts as keyword arguments.
+
+    Attributes:
+        operation_timeout: time limit of a list or a batch of claims, in seconds. Default: 30.
+        write_timeout: time limit of one checkpoint or one release, in seconds. Default: 10.
+        keep_unconfirmed: how long an ownership is kept if its renewals have no response, in seconds
+            since the server last confirmed it. Must be less than the client's
+            `partition_ownership_expiration_interval`. Default: 30.
+        max_concurrency: maximum number of concurrent claims of one batch. Default: 32.
+        on_stale: `"log"` a checkpoint that would go back, or `"raise"` `StaleCheckpointError`.
+            Default: `"log"`.
+    """
 
     operation_timeout: float
     write_timeout: float

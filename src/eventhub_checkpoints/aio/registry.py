@@ -13,7 +13,7 @@ GROUP = "eventhub_checkpoints.aio_stores"
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
 ) -> FullCheckpointStore:
-    """Open the store that a URL or a mapping names; it connects on first use.
+    """Open a store by URL or mapping; it connects on first use.
 
     Args:
         url: a URL, or a mapping with `backendType` and other keys (see the page on configuration).
@@ -34,7 +34,7 @@ def open_store(
             - any scheme that another installed package adds.
             - `package.module:factory`: a callable without arguments.
         credential: for the backend; see `from_url` of the store.
-        **settings: passed to the store; see `BaseCheckpointStore`.
+        **settings: passed to the store; see `StoreSettings`.
 
     Returns:
         A store for the asynchronous client; every store of this package is a `FullCheckpointStore`.

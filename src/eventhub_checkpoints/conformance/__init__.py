@@ -1,19 +1,19 @@
-"""The checks that certify a checkpoint store, of either colour and on any backend.
+"""Checks that certify a checkpoint store: sync or async, on any backend.
 
 - `CheckpointStoreConformance`: the checks as a pytest class to inherit.
-- `certify`: the checks as a function that gives a `Report`.
+- `certify`: the checks as a function that returns a `Report`.
 - `python -m eventhub_checkpoints.conformance URL`: the checks as a command.
 
 Each check is a function whose docstring is a sentence of the contract. There are three levels:
-what any store shows from outside; faults between our base class and the hooks of a store on it;
-and what only the store's author can cause, with `Accessors`. What could not be shown is reported. A
-store is certified if no check failed and processes could race it, or within one process if it
-declares `for_one_process`.
+behaviour that every store shows from outside; faults between this package's base class and the
+hooks of a store; and situations that only the store's author can create, with `Accessors`. The
+report names the checks that could not be run. A store is certified if no check failed and processes
+could race it, or within one process if it declares `for_one_process`.
 
-- `contract`: a check, and the accessors by which a store's author enables more of them. `checks`:
-  all of them. `certify`: running them. `report`: the result.
-- `harness`, `clients`: what a check is passed. `faults`: failing hooks. `processes`: processes that
-  race.
+- `contract`: a check, and the accessors with which a store's author enables more checks. `checks`:
+  all of them. `certify`: runs them. `report`: the result.
+- `harness`, `clients`: the arguments of a check. `faults`: failing hooks. `processes`: processes
+  that race.
 """
 
 from eventhub_checkpoints.conformance.certify import (

@@ -29,7 +29,7 @@ NOT_SHARED = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser that masks a secret which its error message would quote."""
+    """Argument parser whose error messages mask secrets."""
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message, and exit with status 2."""
@@ -54,8 +54,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Certify a store, and return the exit status.
 
-    0: no check failed. 1: a check failed. 2: the store could not be reached at all. 3: the store
-    does not declare `for_one_process`, and processes could not race it.
+    0: no check failed. 1: a check failed. 2: the store could not be opened or read. 3: the store
+    does not declare `for_one_process`, but no other process could open it.
     """
     options = parser().parse_args(arguments)
     # Injected faults would be logged as if they were real.
@@ -76,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace, checks: Sequence[Check]) -> int:
     """Run the checks and print the report; return the exit status."""
     if options.url is None:
-        raise ConfigurationError("give a store URL, or --list to see the checks")
-    # Each store of `memory:` has separate rows, so a name is added, which nothing else uses.
+        raise ConfigurationError("give a store URL, or --list to print the checks")
+    # Stores of plain `memory:` do not share rows, so an unused name is added.
     is_unnamed = options.url == "memory:"
     url = f"memory:conformance-{uuid.uuid4().hex}" if is_unnamed else options.url
     make_store = partial(opened_store, url, options.aio)
@@ -101,10 +101,10 @@ def run(options: argparse.Namespace, checks: Sequence[Check]) -> int:
 
 
 def opened_store(url: str, aio: bool) -> Any:
-    """Open one more store over the backend of a URL, or return the coroutine that opens it.
+    """Open a store by URL, or return the coroutine that opens it.
 
     Raises:
-        ConfigurationError: it is not a store, or not of the kind that the command line names.
+        ConfigurationError: it is not a store, or sync instead of async or vice versa.
     """
     store = opened(AIO_GROUP if aio else GROUP, url, None, {})
     return awaited(store, url, aio) if inspect.isawaitable(store) else of_kind(store, url, aio)
@@ -116,7 +116,7 @@ async def awaited(store: Awaitable[Any], url: str, aio: bool) -> Any:
 
 
 def of_kind(store: Any, url: str, aio: bool) -> Any:
-    """Return the store if it is async or sync as the command line says."""
+    """Return the store if it is async with `--aio`, or sync without it."""
     is_async = is_async_store(store, url)
     if is_async and not aio:
         raise ConfigurationError(f"{shown(url)} makes an async store; give --aio")
@@ -151,7 +151,7 @@ def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
     try:
         with Certifier(make_store) as certifier, certifier.subject() as subject:
             if create and not hasattr(subject.client.store, "create"):
-                raise ConfigurationError("the store cannot create anything; leave --create out")
+                raise ConfigurationError("the store has no `create` method; leave --create out")
             if create:
                 subject.client.call("create")
             subject.client.list_ownership()
@@ -179,7 +179,7 @@ def chosen(names: Sequence[str]) -> Sequence[Check]:
     """Return the checks of these names or guarantees; all of them if no name is passed.
 
     Raises:
-        ConfigurationError: a name is neither.
+        ConfigurationError: a name is neither a check nor a guarantee.
     """
     by_name: dict[str, list[Check]] = defaultdict(list)
     for check in CHECKS:

@@ -27,23 +27,23 @@ class Certifier:
     """Runner of checks on the stores of a factory; to be used in a `with` statement.
 
     Args:
-        make_store: called without arguments; returns a sync or async store object, with each call
-            one more object over the same backend. It may be a coroutine function. Two spawned
-            processes unpickle and call it too, so it must be importable there: a function of a
+        make_store: called without arguments; returns a new sync or async store object over the same
+            backend at each call. It may be a coroutine function. Two spawned processes unpickle
+            and call it too, so it must be importable there: a function of a
             module, a class, or a `functools.partial` of one.
         accessors: the accessors, or a function that takes a store and returns them; by default
             those of the store's method `conformance_accessors`.
 
     Raises:
-        ConfigurationError: this Python ignores assertions, so that every store would pass; or
-            the main module calls this when it is imported.
+        ConfigurationError: assertions are disabled, so that every store would pass; or the main
+            module starts the checks when it is imported.
     """
 
     def __init__(self, make_store: MakeStore, accessors: AccessorsArgument = None) -> None:
         if not __debug__:
             raise ConfigurationError(
-                "the checks are assertions, which this Python leaves out; "
-                "run it without -O and PYTHONOPTIMIZE"
+                "the checks are assertions, which are disabled here; "
+                "run Python without -O and PYTHONOPTIMIZE"
             )
         self._make_store = make_store
         self._accessors = accessors
@@ -68,9 +68,9 @@ class Certifier:
         """Run one check.
 
         Raises:
-            NotRaced: it races processes, and they cannot open the store.
-            NotShown: it does not apply to this store.
-            AssertionError: it failed; any other error is a failure too.
+            NotRaced: the check races processes, and they cannot open the store.
+            NotShown: the check does not apply to this store.
+            AssertionError: the check failed; any other error is a failure too.
         """
         with self.subject() as subject:
             reason = why_not_shown(check, subject)
@@ -150,18 +150,19 @@ class CheckpointStoreConformance:
     `make_store` is a fixture that returns a factory without arguments, of sync or async stores
     over one backend. Spawned processes call it too, so it has to be picklable: a function of a
     module, a class, or a `functools.partial` of one; a lambda is not, and fails the checks that
-    race processes. A store for one process only declares it by `for_one_process = True`.
+    race processes. A store whose rows other processes cannot access declares
+    `for_one_process = True`.
 
-    A fixture `accessors` of the class may return `Accessors`; without one the store's own method
+    A fixture `accessors` of the class may return `Accessors`; without one, the store's method
     `conformance_accessors` is called.
 
-    A check whose needs are not met does not count as passed: it is skipped with the name of the
-    need. If the class declares the need in `lacks`, there is no test for the check. A declared need
-    that is in fact met is a failure.
+    A check whose needs are not met is skipped, and the reason names the need. If the class
+    declares the need in `lacks`, no test is generated for the check. A declared need that is met
+    is a failure.
 
     Attributes:
-        lacks: names of accessors, `"base"`, or `"processes"` (it is not certified then), that this
-            store is known to do without.
+        lacks: needs that this store does not meet: names of accessors, `"base"`, or `"processes"`
+            (the store is then not certified).
     """
 
     lacks: ClassVar[tuple[str, ...]] = ()
@@ -183,10 +184,10 @@ class CheckpointStoreConformance:
     def test_what_is_declared_as_lacking_is_lacking(
         self, make_store: MakeStore, request: Any
     ) -> None:
-        """Check that `lacks` leaves out no check that could be run."""
+        """Check that `lacks` does not exclude a check that could be run."""
         with self._certifier(make_store, request) as certifier, certifier.subject() as subject:
-            left_out = [check for check in CHECKS if set(check.needs) & set(self.lacks)]
-            wrongly = [check.name for check in left_out if not why_not_shown(check, subject)]
+            excluded = [check for check in CHECKS if set(check.needs) & set(self.lacks)]
+            wrongly = [check.name for check in excluded if not why_not_shown(check, subject)]
         assert not wrongly, f"`lacks` leaves out what could be shown: {wrongly}"
 
     def _certifier(self, make_store: MakeStore, request: Any) -> Certifier:

@@ -1,4 +1,4 @@
-"""Checks of the contract, and accessors by which authors of stores enable more of them."""
+"""Checks of the contract, and accessors with which authors of stores enable more checks."""
 
 import unittest
 from collections.abc import Callable, Mapping
@@ -51,13 +51,13 @@ class NotRaced(NotShown):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One sentence of the contract, and the function that checks it.
+    """Sentence of the contract, and the function that verifies it.
 
     Attributes:
         name: the function's name, which states the property.
         guarantees: numbers of its guarantees; reports list it under the first one.
-        habits: the client's habits that it comes from, numbered as in `docs/guarantees.md`.
-        needs: `"base"`, `"processes"`, or names of accessors, without which it cannot be run.
+        habits: client behaviour that it follows from, numbered as in `docs/guarantees.md`.
+        needs: what it requires to run: `"base"`, `"processes"`, or names of accessors.
         sentence: the sentence of the contract.
     """
 
@@ -70,7 +70,7 @@ class Check:
 
     @property
     def level(self) -> int:
-        """Return its level, a key of `LEVELS`."""
+        """Return the level of the check, a key of `LEVELS`."""
         if set(self.needs) - {BASE, PROCESSES}:
             return 3
         return 2 if BASE in self.needs else 1
@@ -84,7 +84,7 @@ def check(*tags: str, needs: tuple[str, ...] = ()) -> Callable[..., Callable[["S
     """Register a function as a check; its docstring is the sentence of the contract.
 
     Args:
-        *tags: `G1` to `G11`, and `P1` to `P24` for a habit of the client.
+        *tags: `G1` to `G11`, and `P1` to `P24` for the client's behaviour.
         needs: see `Check`.
     """
 
@@ -107,7 +107,7 @@ def check(*tags: str, needs: tuple[str, ...] = ()) -> Callable[..., Callable[["S
 class PutRaw(Protocol):
     """Write a row directly to the backend, as another program would; None as fields removes it.
 
-    `fields` are `ownerid`, or `offset` and `sequencenumber`, or whatever another writer stores.
+    `fields` has `ownerid`, or `offset` and `sequencenumber`, or any fields of another writer.
     """
 
     def __call__(
@@ -122,14 +122,14 @@ class PutRaw(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Accessors:
-    """Direct access to the backend of a store; each one is optional and a plain function.
+    """Functions that access a store's backend directly; each is optional and synchronous.
 
     Attributes:
         put_raw: see `PutRaw`.
-        stall: `stall(seconds)` returns at once; from then on the backend does not answer for this
-            many seconds. `stall(0)` ends it.
+        stall: `stall(seconds)` returns at once; the backend then does not respond for this many
+            seconds. `stall(0)` ends it.
         shift_clock: `shift_clock(seconds)` sets how far the backend's clock is ahead.
-        settle: returns when everything written so far can be read; called before each list.
+        settle: returns when all completed writes can be read; called before each list.
     """
 
     put_raw: PutRaw | None = None
@@ -144,11 +144,11 @@ class Accessors:
 
 
 AccessorsArgument = Accessors | Callable[[Any], Accessors] | None
-"""Accessors, or a function that takes a store and returns them."""
+"""Accessors, or a function that returns the accessors of a store."""
 
 
 def accessors_for(store: Any, argument: AccessorsArgument) -> Accessors:
-    """Return the accessors for a store: those that are passed, or the store's own."""
+    """Return the accessors that were passed for a store, or else the store's own."""
     if isinstance(argument, Accessors):
         return argument
     if argument is not None:

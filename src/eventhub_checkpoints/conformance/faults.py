@@ -26,7 +26,7 @@ injected already."""
 HOOKS = ("read_ownerships", "try_claim", "read_checkpoints", "write_checkpoint")
 ALWAYS = 10**9
 LONGEST_HANG = 1.8
-"""Seconds after which even a driver without a timeout gives up; more than a check allows."""
+"""Duration of a hang in seconds; longer than a check allows a call to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Fault:
 
     Attributes:
         seconds: delay before the hook is called.
-        hangs: whether the hook is not called at all, and no answer comes.
-        refused_by: makes the error that is raised instead of calling the hook.
-        meanwhile: called after the hook has answered, before its caller gets the answer.
-        lost_by: makes the error that replaces the hook's answer.
-        changed: converts the answer.
+        hangs: whether the hook is not called, and no response comes.
+        refused_by: returns the error that is raised instead of calling the hook.
+        meanwhile: called after the hook has returned, before its caller gets the result.
+        lost_by: returns the error that replaces the hook's result.
+        changed: converts the result.
     """
 
     seconds: float = 0.0
@@ -50,7 +50,7 @@ class Fault:
     changed: Callable[[Any], Any] | None = None
 
     def answer(self, answer: Any) -> Any:
-        """Return the hook's answer with the fault applied."""
+        """Return the hook's result with the fault applied."""
         if self.meanwhile is not None:
             self.meanwhile()
         if self.lost_by is not None:
@@ -59,10 +59,10 @@ class Fault:
 
 
 NONE = Fault()
-UNAVAILABLE = Fault(refused_by=partial(StoreUnavailableError, "the backend is away (injected)"))
+UNAVAILABLE = Fault(refused_by=partial(StoreUnavailableError, "no connection (injected)"))
 REFUSED = Fault(refused_by=partial(StoreAccessError, "the backend refused (injected)"))
-NOT_READY = Fault(refused_by=partial(StoreNotReadyError, "nothing is set up (injected)"))
-ANSWER_LOST = Fault(lost_by=partial(StoreUnavailableError, "the answer was lost (injected)"))
+NOT_READY = Fault(refused_by=partial(StoreNotReadyError, "the table is missing (injected)"))
+ANSWER_LOST = Fault(lost_by=partial(StoreUnavailableError, "the response was lost (injected)"))
 HANGS = Fault(hangs=True)
 
 
@@ -136,7 +136,7 @@ class Faults:
         return self._peaks[hook, partition_id]
 
     def must_claim_singly(self) -> None:
-        """Skip a check that is about concurrent claims."""
+        """Skip a check of concurrent claims if the store claims a batch in one request."""
         if self.in_one_trip:
             raise NotShown("the store claims a batch in one trip")
 
@@ -150,7 +150,7 @@ class Faults:
                     # A sync driver gets the remaining time as its timeout, and gives up by itself.
                     left = LONGEST_HANG if self._is_aio else min(seconds_left(), LONGEST_HANG)
                     await self._sleep(left)
-                    raise TimeoutError("no answer (injected)")
+                    raise TimeoutError("no response (injected)")
                 if fault.refused_by is not None:
                     raise fault.refused_by()
                 answer = await hook(*args)
@@ -229,6 +229,6 @@ def as_function(coroutine_function: Callable[..., Coroutine[Any, Any, Any]]) -> 
             coroutine_function(*args).send(None)
         except StopIteration as done:
             return done.value
-        raise AssertionError("a fault of a sync store has suspended")
+        raise AssertionError("a fault of a sync store was suspended")
 
     return call

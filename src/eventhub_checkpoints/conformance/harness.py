@@ -1,4 +1,4 @@
-"""Test subject of a check: an unused scope, store objects over one backend, races, faults."""
+"""Context of a check: an unused scope, store objects over one backend, and races and faults."""
 
 import threading
 import uuid
@@ -53,11 +53,10 @@ class Subject:
     """Store under test for one check.
 
     Args:
-        make_store: returns a sync or async store object; with each call one more over the same
-            backend.
-        accessors: the accessors of the store's author; by default those of the store itself.
+        make_store: returns a new sync or async store object over the same backend at each call.
+        accessors: provided by the store's author; default: the store's `conformance_accessors`.
         loop: the event loop of aio stores.
-        racers: the processes that race for the backend.
+        racers: processes that race for the backend.
     """
 
     def __init__(
@@ -85,15 +84,15 @@ class Subject:
         self._opened.close()
 
     def another(self) -> Client:
-        """Open one more store object over the same backend, as another process would."""
+        """Open an additional store object over the same backend, as another process would."""
         return self._client(self._opened_store())
 
     def others(self, count: int) -> list[Client]:
-        """Open this many more store objects."""
+        """Open `count` additional store objects."""
         return [self.another() for _ in range(count)]
 
     def race_processes(self, racing: Sequence[Racing[Result]]) -> list[Result]:
-        """Run each part in a separate process with its store; return the results."""
+        """Run each function in a separate process, with a store object; return the results."""
         self.racers.start()
         return self.racers.race(racing, self.scope)
 

@@ -31,8 +31,8 @@ class Outcome:
 
     Attributes:
         check: the check.
-        verdict: its result.
-        reason: why it failed or could not be shown; `""` if it passed.
+        verdict: result of the check.
+        reason: why the check failed or could not be run; `""` if it passed.
         seconds: duration.
     """
 
@@ -63,7 +63,7 @@ class Report:
     def why_not_raced(self) -> str:
         """Return why processes could not race a store that does not declare `for_one_process`.
 
-        `""` if they could, or if no check that races them was run.
+        Return `""` if they could, or if no check that needs processes was run.
         """
         reasons = {
             outcome.reason

@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser that masks a secret where an error would quote it from a wrong command line."""
+    """Argument parser whose error messages mask secrets."""
 
     def error(self, message: str) -> NoReturn:
         """Print usage and message, and exit with status 2."""
@@ -95,7 +95,7 @@ def _describe(hub: LocalHub, name: str, partitions: int) -> dict[str, Any]:
     try:
         connection_string = hub.connection_string(name)
     except RuntimeError:
-        # With TLS on any port but the default, no connection string would work in a client.
+        # A connection string cannot contain a port for TLS, so clients need the default port.
         connection_string = None
     return {
         "hub": name,

@@ -61,7 +61,7 @@ class PartitionLog:
 
     @property
     def last_offset(self) -> str:
-        """Offset of the newest event; "-1" where it is not known."""
+        """Offset of the newest event; "-1" if unknown."""
         return "-1" if self._last_offset < 0 else self._spelled(self._last_offset)
 
     def _spelled(self, offset: int) -> str:

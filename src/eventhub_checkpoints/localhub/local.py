@@ -403,7 +403,7 @@ class LocalHub:
         return self._call(Server.drop_connections)
 
     def refuse_connections(self, refuse: bool = True) -> None:
-        """Drop every new connection at once, until called with False."""
+        """Drop every new connection immediately, until called with False."""
         self._set_fault("refusing", refuse)
 
     def refuse_tokens(self, refuse: bool = True) -> None:
@@ -411,7 +411,7 @@ class LocalHub:
         self._set_fault("refusing_tokens", refuse)
 
     def delay(self, seconds: float) -> None:
-        """Delay everything sent from now on; 0 ends the delay.
+        """Delay everything that is sent from now on; 0 ends the delay.
 
         The order of frames and the throughput stay the same: this adds latency, not a limit.
         """

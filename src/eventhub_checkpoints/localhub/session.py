@@ -163,7 +163,7 @@ class Session:
             self.drop(link)
 
     def pump(self) -> None:
-        """Send what waited for the window or the socket."""
+        """Send the frames that waited for the window or the socket."""
         self._flush()
         for link in list(self.links.values()):
             if isinstance(link, links.OutLink):
@@ -181,7 +181,7 @@ class Session:
             case amqp.Flow():
                 self._on_flow(performative)
             case amqp.Disposition():
-                # Events are sent settled, so a disposition carries no news.
+                # Events are sent settled, so a disposition changes nothing.
                 pass
             case amqp.Attach():
                 self._on_attach(performative)

@@ -117,12 +117,12 @@ class JointSchedule(SaveSchedule):
 
 
 def newest(due: Sequence[Due | None]) -> Due | None:
-    """Return the newest position that any schedule asks for."""
+    """Return the newest of the positions that are due."""
     return max((each for each in due if each), key=lambda each: each.count, default=None)
 
 
 def oldest(due: Sequence[Due | None]) -> Due | None:
-    """Return the oldest position that the schedules ask for, if all of them ask."""
+    """Return the oldest of the due positions if every schedule has one."""
     ready = [each for each in due if each]
     return min(ready, key=lambda each: each.count) if len(ready) == len(due) else None
 
@@ -186,7 +186,7 @@ class TrailingSchedule(SaveSchedule):
             self._unsaved.popleft()
 
     def _learn(self, count: int, position: Position, now: float) -> None:
-        """Put what was finished since the last look into the newest group."""
+        """Add the events that were finished since the last check to the newest group."""
         if self._is_waiting:
             self._first, self._start, self._is_waiting = now, self._known, False
         self._known = count
@@ -205,7 +205,7 @@ class TrailingSchedule(SaveSchedule):
         return is_over or self._known >= self._start + self._group_events
 
     def _begin_group(self, now: float, has_moved: bool) -> None:
-        """Begin a group with what follows; if nothing has moved, with the next event.
+        """Begin a group with the following events; if none has finished, with the next event.
 
         The event flow has stopped in that case, and the next event must not be taken for older than
         it is.
@@ -340,7 +340,7 @@ def trailing(*, events: int, seconds: float, check_every: float | None = None) -
 
 
 def any_of(*policies: Policy) -> Policy:
-    """Save when one of the policies asks for it, and then the newest position requested.
+    """Save when any policy is due; save the newest due position.
 
     Raises:
         ConfigurationError: there is no policy, or an argument is not one.
@@ -349,7 +349,7 @@ def any_of(*policies: Policy) -> Policy:
 
 
 def all_of(*policies: Policy) -> Policy:
-    """Save when all of the policies ask for it, and then the oldest position requested.
+    """Save when all policies are due; save the oldest due position.
 
     Raises:
         ConfigurationError: there is no policy, or an argument is not one.
@@ -378,7 +378,7 @@ def checked_policies(name: str, policies: tuple[Policy, ...]) -> tuple[Policy, .
 
 
 def spelled(name: str, **values: float | None) -> str:
-    """Return the call by which the user could have made this policy."""
+    """Return the expression that creates this policy, for messages."""
     arguments = (f"{key}={value!r}" for key, value in values.items() if value is not None)
     return f"{name}({', '.join(arguments)})"
 

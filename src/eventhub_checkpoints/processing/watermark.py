@@ -24,13 +24,13 @@ class Position(NamedTuple):
 
 
 class InFlightEvent:
-    """A started event, or several consecutive ones; finished once, by `done`.
+    """Started event, or several consecutive ones that finish together.
 
     Attributes:
         position: of the (last) event; for a repeated event, the newest one tracked before it.
         size: number of events that it stands for.
         is_done: whether it was finished.
-        has_failed: whether it was given up, so that the position stays before it.
+        has_failed: whether processing failed; the position then stays before the event.
     """
 
     __slots__ = ("_watermark", "has_failed", "is_done", "position", "size")
@@ -50,7 +50,7 @@ class InFlightEvent:
             self._watermark.move()
 
     def failed(self) -> None:
-        """Give the event up: the position does not pass it, unless `done` is called later."""
+        """Mark the event as failed: the position does not pass it unless `done` is called later."""
         self.has_failed = True
 
 
@@ -61,11 +61,11 @@ class Watermark:
     passes each event once.
 
     Args:
-        max_pending: events that may be started and not passed before `is_full`.
+        max_pending: number of started events after the position at which `is_full` is true.
 
     Attributes:
         count: events in the finished prefix.
-        pending: events that were started and that the position has not passed.
+        pending: number of started events after the position.
         unpassed: events that the position has not passed, in the order of arrival.
     """
 
@@ -86,7 +86,7 @@ class Watermark:
         return self._passed and Position(*self._passed)
 
     def track(self, position: tuple[int, str], size: int = 1) -> InFlightEvent:
-        """Start an event, or several of which this is the last; call it in the order of arrival."""
+        """Start an event, or the last of several consecutive ones; call it in order of arrival."""
         event = InFlightEvent(self, position, size)
         self.enter(event)
         return event
@@ -121,11 +121,11 @@ class Watermark:
             self.pending -= passed
 
     def split(self, event: InFlightEvent, first: InFlightEvent) -> None:
-        """Split the first events off one that stands for more, and that was not passed.
+        """Separate the first events from a group that the position has not passed.
 
         Args:
-            event: stands for more events than `first`.
-            first: stands for the events that are split off.
+            event: the group.
+            first: the first events of the group, fewer than all.
         """
         at = self._index(event)
         before = self.unpassed[at - 1].position if at else self.position
@@ -135,7 +135,7 @@ class Watermark:
         self.unpassed.insert(at, first)
 
     def replace(self, event: InFlightEvent, other: InFlightEvent) -> None:
-        """Put another object in place of an event that was not passed."""
+        """Replace an event that the position has not passed by another object."""
         other.position = event.position
         self.unpassed[self._index(event)] = other
 
@@ -153,7 +153,7 @@ class Watermark:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether waiting cannot advance it: none is pending, or the next event failed."""
+        """Return whether the position cannot advance: no event is pending, or the next failed."""
         return not self.unpassed or self.unpassed[0].has_failed
 
 
@@ -224,7 +224,7 @@ class Deliveries:
                 self._cut(delivery, position, size).done()
 
     def take_out(self, position: Position, previous: Position | None) -> Delivery | None:
-        """Split one event of the last batch off, to finish it separately; None if it is not open.
+        """Remove one event of the last batch, to finish it separately; None if it is finished.
 
         Args:
             position: of the event.
@@ -248,7 +248,7 @@ class Deliveries:
         return None
 
     def _cut(self, delivery: Delivery, position: Position, size: int) -> Delivery:
-        """Split the first events off a delivery, of which the last has this position."""
+        """Separate and return the first `size` events of a delivery, up to this position."""
         first = Delivery(self._watermark, position, delivery.numbers[:size], delivery.batch)
         delivery.numbers = delivery.numbers[size:]
         self._watermark.split(delivery, first)

@@ -18,7 +18,7 @@ ENQUEUED_TIME = b"x-opt-enqueued-time"
 PUBLISHER = b"x-opt-publisher"
 PARTITION_KEY = b"x-opt-partition-key"
 IN_OTHER_COLUMNS = frozenset({SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME})
-"""Annotations that are not system properties as well, as in the JVM connector."""
+"""Annotations that are not repeated in the system properties, as in the JVM connector."""
 
 Text = str | bytes
 """A string, or its UTF-8 encoding."""
@@ -29,10 +29,10 @@ Type = Literal["binary", "string", "bigint", "timestamp", "map<string,string>"]
 
 @dataclass(slots=True)
 class TextMaps:
-    """Column of maps from string to string, flat as in Arrow.
+    """Column of maps from string to string, stored as in Arrow: flat lists and offsets.
 
     Attributes:
-        ends: end of each row's pairs, preceded by 0, the begin of the first row.
+        ends: offsets as in Arrow: 0, then the end of each row's pairs.
         keys, values: the pairs of all rows.
     """
 

@@ -121,13 +121,13 @@ def gap_report(
     by_id = positions.positions if isinstance(positions, HubPositions) else positions
     expected = "starting_positions(...), or a dict by partition id"
     require_type("positions", by_id, isinstance(by_id, Mapping), expected)
-    wanted = {
+    by_partition = {
         partition: position
         if isinstance(position, EventPosition)
         else EventPosition.from_sequence_number(position)
         for partition, position in by_id.items()
     }
-    return compare(name_of(hub), wanted, ask_properties(hub, timeout))
+    return compare(name_of(hub), by_partition, ask_properties(hub, timeout))
 
 
 def compare(

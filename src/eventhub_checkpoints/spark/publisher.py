@@ -67,7 +67,7 @@ class PublisherStats:
 
 
 class ForwardWriter:
-    """Writer of checkpoints that never overwrites a later one, as far as that is known.
+    """Writer of checkpoints that does not overwrite a higher one that it knows of.
 
     Known positions come from a list before the first write, and from the writes since then. This
     package's stores also refuse a checkpoint that another writer has overtaken; then the positions
@@ -363,7 +363,7 @@ class CheckpointPublisher:
         return positions
 
     def flush(self, timeout: float = 30.0) -> None:
-        """Wait until everything that Spark has committed by now is in the store.
+        """Wait until all progress that Spark has committed so far is in the store.
 
         Call it after `awaitTermination()` or `stop()`, because Spark reports a batch some time
         later. As the first line of a `foreachBatch` function it makes each batch wait until the

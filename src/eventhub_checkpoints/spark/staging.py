@@ -1,4 +1,4 @@
-"""Transactions of a SQL store, and the rows of a batch on their way there.
+"""Transactions of a SQL store, and staging of the rows of a batch.
 
 Results pass through the driver's memory (`Collected`), or executors write them to a staging table
 (`StagingTable`), from which the transaction moves them.
@@ -285,7 +285,7 @@ class StagingTable:
     def take(
         self, frame: "DataFrame", store: "SqlCheckpointStore", url: str, batch_id: int
     ) -> StagedRows:
-        """Let the executors write the rows of a DataFrame.
+        """Write the rows of a DataFrame from the executors.
 
         Raises:
             ConfigurationError: a column has a type or name that the table cannot have, or the

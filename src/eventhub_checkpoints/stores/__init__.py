@@ -13,7 +13,7 @@ What it decides, without I/O:
 - `partition_state`: what a store knows of each partition: the lease of its ownership, and the guard
   that keeps its checkpoint from going back.
 
-For several backends: `connections` (credentials, a client per process, why there is no connection),
+For several backends: `connections` (credentials, a client per process, why a connection failed),
 `configuration` (stores by a mapping).
 
 The backends: `blob`, `sql`, `redis`, `cassandra`, `memory`; `legacy` reads what iothub-react wrote.

@@ -1,4 +1,4 @@
-"""Connections of any driver: credentials, one client per process, and why there is none."""
+"""Connections of any driver: credentials, one client per process, and reasons of failures."""
 
 import errno
 import importlib
@@ -101,10 +101,10 @@ class PerProcessClient(Generic[Client]):
         self._begin()
 
     def begin_anew(self) -> None:
-        """Use a new client.
+        """Create a new client, and keep a reference to one inherited from the parent process.
 
-        The parent process's client is kept: if a forked child dropped it, its connections would be
-        removed from the parent's event loop, whose epoll instance the two share.
+        Deleting that in a forked child would unregister its connections from the epoll instance
+        that child and parent share.
         """
         if not self.is_of_this_process:
             self._inherited.append(self.now)

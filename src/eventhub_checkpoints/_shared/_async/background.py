@@ -49,34 +49,34 @@ class Background:
     """Task that checks for due work, and the tasks that it starts.
 
     Args:
-        look: starts the work that is due and returns the seconds until it must be called again;
-            `wake` calls it earlier. It does not raise.
+        run_due: starts due work and returns the seconds until the next call; `wake` triggers an
+            earlier call. Must not raise.
     """
 
-    def __init__(self, look: Callable[[], float]) -> None:
-        self._look = look
+    def __init__(self, run_due: Callable[[], float]) -> None:
+        self._run_due = run_due
         self._signal: Signal | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._scheduler: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._process_id = 0
 
     @property
     def is_alive(self) -> bool:
         """Return whether the task runs in this process."""
-        looking = self._looking
-        return looking is not None and not looking.done() and self._process_id == os.getpid()
+        scheduler = self._scheduler
+        return scheduler is not None and not scheduler.done() and self._process_id == os.getpid()
 
     @property
     def _has_moved(self) -> bool:
         """Return whether the event loop has changed; the earlier one may never run again."""
-        looking = self._looking
-        return looking is not None and looking.get_loop() is not asyncio.get_running_loop()
+        scheduler = self._scheduler
+        return scheduler is not None and scheduler.get_loop() is not asyncio.get_running_loop()
 
     def start(self) -> None:
         """Start the task, unless it already runs."""
         if not self.is_alive or self._has_moved:
             self._process_id, self._signal, self._running = os.getpid(), Signal(), set()
-            self._looking = self._task(self._run(self._signal))
+            self._scheduler = self._task(self._run(self._signal))
 
     def wake(self) -> None:
         """Check for due work now."""
@@ -100,14 +100,14 @@ class Background:
     async def _run(self, signal: Signal) -> None:
         while True:
             signal.clear()
-            await signal.wait(self._look())
+            await signal.wait(self._run_due())
 
     async def stop(self, seconds: float) -> None:
         """Stop checking and wait up to `seconds` for running tasks, then cancel them."""
-        if self._looking is None or not self.is_alive:
+        if self._scheduler is None or not self.is_alive:
             return
-        looking, self._looking = self._looking, None
-        looking.cancel()
-        await asyncio.wait([looking, *self._running], timeout=seconds)
+        scheduler, self._scheduler = self._scheduler, None
+        scheduler.cancel()
+        await asyncio.wait([scheduler, *self._running], timeout=seconds)
         for task in self._running:
             task.cancel()

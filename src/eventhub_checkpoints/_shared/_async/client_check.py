@@ -29,7 +29,7 @@ def own_client_only(method: Method) -> Method:
 
 
 class ContextGuard:
-    """Refuse `with`; Python's own `TypeError` does not name an alternative.
+    """Raise an error for `with` that names `async with`, unlike Python's `TypeError`.
 
     Attributes:
         twin: name of the synchronous counterpart, if it differs from the name of the class.
@@ -47,7 +47,7 @@ class ContextGuard:
             )
 
         def __exit__(self, *_: object) -> NoReturn:
-            """Exist because Python looks it up before it calls `__enter__`."""
+            """Exist only because `with` looks up `__exit__` before it calls `__enter__`."""
             raise NotImplementedError
 
 
@@ -90,7 +90,7 @@ def check_context(value: object, partition_context: object) -> None:
 
 
 def check_store(store: object) -> None:
-    """Refuse an object that is not a store for an aio client; its results would be lost.
+    """Refuse an object that is not an asyncio store, because its results cannot be awaited.
 
     Raises:
         ConfigurationError: the object is not an async store.
@@ -108,18 +108,18 @@ async def called(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def check_plain(name: str, function: object) -> None:
-    """Accept functions of either kind; both can be called here."""
+    """Do nothing: sync and async functions are both accepted here."""
 
 
 SYNC_PROCESSOR = "eventhub_checkpoints.processor.PartitionProcessor"
 
 
 def check_handlers(processor: object) -> None:
-    """Refuse a processor class for the sync client; its plain methods could be called here.
+    """Refuse a processor class for the sync client.
 
     Raises:
-        ConfigurationError: it is one. The checkpoint methods that it calls are coroutines here,
-            and would never be awaited.
+        ConfigurationError: the class is for the sync client. The checkpoint methods that it calls
+            are coroutines here, and would never be awaited.
     """
     kind = processor if isinstance(processor, type) else type(processor)
     if SYNC_PROCESSOR in map(name_of, kind.__mro__):

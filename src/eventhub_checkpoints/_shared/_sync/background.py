@@ -91,12 +91,12 @@ class Background:
     """Thread that checks for due work, and the threads that it starts.
 
     Args:
-        look: starts the work that is due and returns the seconds until it must be called again;
-            `wake` calls it earlier. It does not raise.
+        run_due: starts due work and returns the seconds until the next call; `wake` triggers an
+            earlier call. Must not raise.
     """
 
-    def __init__(self, look: Callable[[], float]) -> None:
-        self._look = look
+    def __init__(self, run_due: Callable[[], float]) -> None:
+        self._run_due = run_due
         self._signal = Signal()
         self._crew = Crew()
         self._thread: threading.Thread | None = None
@@ -131,7 +131,7 @@ class Background:
         signal = self._signal
         while self._thread is threading.current_thread():
             signal.clear()
-            signal.wait(self._look())
+            signal.wait(self._run_due())
 
     def stop(self, seconds: float) -> None:
         """Stop checking and wait up to `seconds` for running calls."""

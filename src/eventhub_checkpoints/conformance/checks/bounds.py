@@ -15,16 +15,16 @@ from eventhub_checkpoints.errors import StoreUnavailableError
 BOUND = 0.6
 """Maximum duration of a call in these checks, in seconds."""
 SLACK = 1.0
-"""Additional seconds that it may take on a busy machine."""
+"""Additional seconds that a call may take on a busy machine."""
 
 
 LONG = 1.8
-"""Seconds for which a stalled backend does not answer: longer than a call may take."""
+"""Seconds for which a stalled backend does not respond: longer than a call may take."""
 STALL = ("stall", BASE)
 
 
 def ends_in_time(function: Callable[..., object], *args: object) -> None:
-    """Call the function, which must return before the bound."""
+    """Call the function, which must return within `BOUND` seconds."""
     start = time.monotonic()
     function(*args)
     took = time.monotonic() - start
@@ -32,14 +32,14 @@ def ends_in_time(function: Callable[..., object], *args: object) -> None:
 
 
 def is_new(row: Row, ahead: float) -> None:
-    """Check the age of an ownership that was claimed now, on a clock that is ahead."""
+    """Check that an ownership is new, although the backend's clock is ahead."""
     age = time.time() - row["last_modified_time"]
     assert abs(age) < 5.0, f"{ahead:+.0f} s of the backend's clock made its age {age:.0f} s"
 
 
 @check("G10", needs=(BASE,))
 def a_hung_list_ends(s: Subject) -> None:
-    """A list without an answer ends after `operation_timeout`, as unavailable."""
+    """A list without a response raises `StoreUnavailableError` after `operation_timeout`."""
     s.client.set(operation_timeout=BOUND)
     faults = s.faults()
     for hook, ask in (
@@ -52,30 +52,30 @@ def a_hung_list_ends(s: Subject) -> None:
 
 @check("G10", "G2", needs=(BASE,))
 def a_hung_batch_ends(s: Subject) -> None:
-    """A batch of claims without an answer ends after `operation_timeout`, and wins nothing."""
+    """Claims without a response end after `operation_timeout`, and none is returned."""
     s.client.set(operation_timeout=BOUND)
     s.faults().plan("try_claim", HANGS, times=ALWAYS)
     won: list[Row] = []
     batch = s.client.proposals("012", "a")
     ends_in_time(lambda: won.extend(s.client.claim_ownership(batch)))
-    assert won == [], "claims without an answer were returned as won"
+    assert won == [], "claims without a response were returned as successful"
 
 
 @check("G10", "G2", needs=(BASE,))
 def a_hung_claim_spares_the_others(s: Subject) -> None:
-    """One claim without an answer does not lose the others of its batch."""
+    """A claim without a response does not affect the other claims of its batch."""
     s.client.set(operation_timeout=2 * BOUND)
     faults = s.faults()
     faults.must_claim_singly()
     faults.plan("try_claim", HANGS, times=ALWAYS, partition_id="1")
     batch = s.client.proposals("012", "a")
     won = [row["partition_id"] for row in s.client.claim_ownership(batch)]
-    assert won == ["0", "2"], f"1 was hung; of 0 and 2, {won} was won"
+    assert won == ["0", "2"], f"1 had no response; of 0 and 2, {won} succeeded"
 
 
 @check("G10", needs=(BASE,))
 def a_hung_checkpoint_ends(s: Subject) -> None:
-    """A checkpoint without an answer ends after `write_timeout`, even if it waits for another."""
+    """A checkpoint without a response ends after `write_timeout`, including waiting in turn."""
     s.client.set(write_timeout=BOUND)
     s.faults().plan("write_checkpoint", HANGS, times=ALWAYS)
     save = partial(raising, StoreUnavailableError, s.client.save, "0", 7)
@@ -84,7 +84,7 @@ def a_hung_checkpoint_ends(s: Subject) -> None:
 
 @check("G10", "G8", needs=(BASE,))
 def a_hung_release_ends(s: Subject) -> None:
-    """A release without an answer ends after `write_timeout`, and raises nothing."""
+    """A release without a response ends after `write_timeout`, without an error."""
     mine = s.client.take("0", "a")
     s.client.set(write_timeout=BOUND)
     s.faults().plan("try_claim", HANGS, times=ALWAYS)
@@ -93,14 +93,14 @@ def a_hung_release_ends(s: Subject) -> None:
 
 @check("G10", needs=(BASE,))
 def claims_of_a_batch_run_side_by_side(s: Subject) -> None:
-    """The claims of a batch do not wait for one another."""
+    """The claims of a batch run concurrently."""
     faults = s.faults()
     faults.must_claim_singly()
     faults.plan("try_claim", Fault(seconds=0.2), times=ALWAYS)
     batch = s.client.proposals(range(8), "a")
     won = s.client.claim_ownership(batch)
     assert len(won) == 8, f"of 8 slow claims {len(won)} were won"
-    assert faults.peak("try_claim") == 8, f"at most {faults.peak('try_claim')} were under way"
+    assert faults.peak("try_claim") == 8, f"at most {faults.peak('try_claim')} ran concurrently"
 
 
 @check("G10", needs=(BASE,))
@@ -115,7 +115,7 @@ def no_more_claims_at_once_than_allowed(s: Subject) -> None:
 
 
 def on_a_clock(ahead: float, listing: Any) -> Any:
-    """The list as a backend gives it whose clock is ahead by so many seconds."""
+    """Return the list as a backend would whose clock is ahead by this many seconds."""
     now = time.time() if listing.server_now is None else listing.server_now
     rows = [replace(row, last_modified_time=row.last_modified_time + ahead) for row in listing.rows]
     return replace(listing, rows=rows, server_now=now + ahead)
@@ -123,7 +123,7 @@ def on_a_clock(ahead: float, listing: Any) -> Any:
 
 @check("G6", needs=(BASE,))
 def a_clock_that_is_off_changes_no_age(s: Subject) -> None:
-    """An ownership is as old as the backend's own clock says, however far that clock is off."""
+    """The age of an ownership is computed on the backend's clock, even if that is wrong."""
     s.client.take("0", "a")
     faults = s.faults()
     for ahead in (3600.0, -3600.0):
@@ -133,7 +133,7 @@ def a_clock_that_is_off_changes_no_age(s: Subject) -> None:
 
 @check("G6", needs=(BASE,))
 def an_age_is_never_negative(s: Subject) -> None:
-    """An ownership from the backend's future is new, not younger than that."""
+    """An ownership whose time is in the backend's future is listed with the current time."""
     s.client.take("0", "a")
 
     def from_the_future(listing: Any) -> Any:
@@ -141,12 +141,12 @@ def an_age_is_never_negative(s: Subject) -> None:
 
     s.faults().plan("read_ownerships", Fault(changed=from_the_future))
     row = s.client.ownership_of("0")
-    assert row["last_modified_time"] <= time.time(), "its last change lies in the future"
+    assert row["last_modified_time"] <= time.time(), "its last_modified_time lies in the future"
 
 
 @check("G6", needs=("shift_clock",))
 def a_backends_clock_that_is_off_changes_no_age(s: Subject) -> None:
-    """An ownership on a backend whose clock is off is listed as old as it is."""
+    """The age of a listed ownership is correct although the backend's clock is wrong."""
     for ahead in (3600.0, -3600.0):
         s.shift_clock(ahead)
         s.client.take(str(ahead), "a")
@@ -155,7 +155,7 @@ def a_backends_clock_that_is_off_changes_no_age(s: Subject) -> None:
 
 @check("G6", needs=("shift_clock",))
 def a_claim_on_a_clock_that_is_off_is_new(s: Subject) -> None:
-    """A claim that was just won is new on the caller's clock, whatever the backend's says."""
+    """A successful claim has the caller's time although the backend's clock is wrong."""
     for ahead in (3600.0, -3600.0):
         s.shift_clock(ahead)
         is_new(s.client.take(str(ahead), "a"), ahead)
@@ -163,7 +163,7 @@ def a_claim_on_a_clock_that_is_off_is_new(s: Subject) -> None:
 
 @check("G10", needs=STALL)
 def a_stalled_list_ends(s: Subject) -> None:
-    """A list from a backend that does not answer ends after `operation_timeout`."""
+    """A list from a backend that does not respond ends after `operation_timeout`."""
     s.client.list_ownership()
     s.client.set(operation_timeout=BOUND)
     s.stall(LONG)
@@ -172,18 +172,18 @@ def a_stalled_list_ends(s: Subject) -> None:
 
 @check("G10", "G2", needs=STALL)
 def a_stalled_claim_ends(s: Subject) -> None:
-    """A claim on a backend that does not answer ends after `operation_timeout`, and is lost."""
+    """A claim on a backend that does not respond ends after `operation_timeout`, as lost."""
     s.client.list_ownership()
     s.client.set(operation_timeout=BOUND)
     s.stall(LONG)
     won: list[Row | None] = []
     ends_in_time(lambda: won.append(s.client.claim("0", "a")))
-    assert won == [None], "a claim without an answer was returned as won"
+    assert won == [None], "a claim without a response was returned as successful"
 
 
 @check("G10", needs=STALL)
 def a_stalled_checkpoint_ends(s: Subject) -> None:
-    """A checkpoint on a backend that does not answer ends after `write_timeout`."""
+    """A checkpoint on a backend that does not respond ends after `write_timeout`."""
     s.client.list_ownership()
     s.client.set(write_timeout=BOUND)
     s.stall(LONG)
@@ -192,10 +192,10 @@ def a_stalled_checkpoint_ends(s: Subject) -> None:
 
 @check("G2", "G3", needs=STALL)
 def a_short_stall_costs_nothing(s: Subject) -> None:
-    """A backend that answers late, within the timeouts, loses neither claims nor checkpoints."""
+    """A backend that responds late, but in time, loses neither claims nor checkpoints."""
     mine = s.client.take_listed("0", "a")
     s.stall(0.3)
-    assert s.client.claim("0", "a", mine["etag"]), "a short silence cost the partition"
+    assert s.client.claim("0", "a", mine["etag"]), "a short pause of the backend lost the partition"
     s.stall(0.3)
     s.client.save("0", 7)
-    assert s.client.position("0") == 7, "a short silence cost the checkpoint"
+    assert s.client.position("0") == 7, "a short pause of the backend lost the checkpoint"

@@ -1,4 +1,4 @@
-"""Checks of which checkpoint may replace which (G3): progress does not go back by accident."""
+"""Checks that a checkpoint does not go back unless it is forced (G3)."""
 
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ WRITE = "write_checkpoint"
 
 @check("G3", "P11", "P24")
 def a_zombies_checkpoint_is_refused(s: Subject) -> None:
-    """An owner that lost its partition cannot set the checkpoint back behind the new owner's."""
+    """A previous owner cannot store a checkpoint below that of the new owner."""
     old, new = s.client, s.another()
     old.take_listed("0", "a")
     old.save("0", 10)
@@ -29,7 +29,7 @@ def a_zombies_checkpoint_is_refused(s: Subject) -> None:
 
 @check("G3", "P11")
 def a_zombie_of_the_first_checkpoint_is_refused(s: Subject) -> None:
-    """The same if the old owner had not seen a checkpoint."""
+    """A previous owner that has never read a checkpoint cannot store a lower one either."""
     old, new = s.client, s.another()
     old.take_listed("0", "a")
     new.take_listed("0", "b")
@@ -40,7 +40,7 @@ def a_zombie_of_the_first_checkpoint_is_refused(s: Subject) -> None:
 
 @check("G3", "P24")
 def a_checkpoint_above_a_strangers_is_stored(s: Subject) -> None:
-    """A checkpoint above what another writer has stored is stored."""
+    """A checkpoint higher than another writer's is stored."""
     old, new = s.client, s.another()
     old.take_listed("0", "a")
     new.take_listed("0", "b")
@@ -51,7 +51,7 @@ def a_checkpoint_above_a_strangers_is_stored(s: Subject) -> None:
 
 @check("G3")
 def an_equal_checkpoint_is_success(s: Subject) -> None:
-    """Storing the stored sequence number again succeeds, also over another writer's row."""
+    """Storing an equal sequence number succeeds, also over another writer's checkpoint."""
     s.client.save("0", 20)
     s.client.save("0", 20)
     s.another().save("0", 20)
@@ -60,7 +60,7 @@ def an_equal_checkpoint_is_success(s: Subject) -> None:
 
 @check("G3")
 def what_nobody_else_wrote_may_go_down(s: Subject) -> None:
-    """An owner's own checkpoint is not a bound: an event hub that was re-created starts at 0."""
+    """A client may go below its own checkpoint, since a recreated event hub starts at 0."""
     s.client.take_listed("0", "a")
     s.client.save("0", 1000)
     s.client.save("0", 0)
@@ -69,7 +69,7 @@ def what_nobody_else_wrote_may_go_down(s: Subject) -> None:
 
 @check("G3")
 def a_new_owner_may_start_again_at_zero(s: Subject) -> None:
-    """What was listed after taking a partition is not a bound either."""
+    """A new owner may store a checkpoint below the one it listed after its claim."""
     s.client.take_listed("0", "a")
     s.client.save("0", 1000)
     new = s.another()
@@ -80,7 +80,7 @@ def a_new_owner_may_start_again_at_zero(s: Subject) -> None:
 
 @check("G3", "P23")
 def a_reader_by_name_starts_where_its_list_says(s: Subject) -> None:
-    """A reader that never claims may go back behind what its own latest list has shown."""
+    """A client that never claims may store a checkpoint below the one in its latest list."""
     s.client.save("0", 10)
     s.another().save("0", 1000)
     s.client.save_or_be_refused("0", 11)
@@ -91,7 +91,7 @@ def a_reader_by_name_starts_where_its_list_says(s: Subject) -> None:
 
 @check("G3", needs=(BASE,))
 def force_goes_back(s: Subject) -> None:
-    """`force=True` goes back, whatever is stored and whichever writer stored it."""
+    """`force=True` overwrites any stored checkpoint, also a higher one of another writer."""
     s.client.take_listed("0", "a")
     s.client.save("0", 10)
     s.another().save("0", 20)
@@ -101,14 +101,14 @@ def force_goes_back(s: Subject) -> None:
 
 @check("G3", needs=(BASE,))
 def force_creates_the_first_checkpoint(s: Subject) -> None:
-    """`force=True` also stores where nothing is stored."""
+    """`force=True` also creates a checkpoint if there is none."""
     s.client.save("0", 5, force=True)
-    assert s.client.position("0") == 5, "force stored nothing where nothing was stored"
+    assert s.client.position("0") == 5, "force did not create a checkpoint"
 
 
 @check("G3", needs=(BASE,))
 def force_clears_the_floor(s: Subject) -> None:
-    """After going back with `force=True`, the following checkpoints are stored."""
+    """After a rewind with `force=True`, the next checkpoints are stored."""
     s.client.take_listed("0", "a")
     s.another().save("0", 20)
     s.client.save_or_be_refused("0", 15)
@@ -119,7 +119,7 @@ def force_clears_the_floor(s: Subject) -> None:
 
 @check("G3")
 def the_list_after_a_claim_clears_the_floor(s: Subject) -> None:
-    """An owner that takes a partition again, and lists, may go back behind what it saw before."""
+    """A client that claims a partition again and then lists may store a lower checkpoint."""
     other = s.another()
     s.client.take_listed("0", "a")
     other.take_listed("0", "b")
@@ -132,7 +132,7 @@ def the_list_after_a_claim_clears_the_floor(s: Subject) -> None:
 
 @check("G3")
 def an_owners_later_list_forgives_nothing(s: Subject) -> None:
-    """An owner's later lists and renewals do not allow it to go behind another's checkpoint."""
+    """Later lists and renewals do not allow a checkpoint below another writer's."""
     mine = s.client.take_listed("0", "a")
     s.client.save("0", 10)
     s.another().save("0", 20)
@@ -145,7 +145,7 @@ def an_owners_later_list_forgives_nothing(s: Subject) -> None:
 
 @check("G3")
 def a_claim_that_was_lost_forgives_nothing(s: Subject) -> None:
-    """An owner that learns from a list that it lost a partition may not go back."""
+    """A client that learns from a list that it lost a partition may not go back."""
     s.client.list_checkpoints()
     mine = s.client.take("0", "a")
     other = s.another()
@@ -154,12 +154,12 @@ def a_claim_that_was_lost_forgives_nothing(s: Subject) -> None:
     s.client.list_ownership()
     s.client.list_checkpoints()
     s.client.save_or_be_refused("0", 15)
-    assert s.client.position("0") == 20, "the list after a lost claim let a zombie go back"
+    assert s.client.position("0") == 20, "listing after a lost claim let the previous owner go back"
 
 
 @check("G3")
 def a_claim_no_longer_proposed_forgives_nothing(s: Subject) -> None:
-    """An owner that no longer proposes a partition has given it up, and may not go back."""
+    """A client that no longer renews a partition may not go back after a list."""
     s.client.list_checkpoints()
     kept, left = s.client.claim_ownership(s.client.proposals("01", "a"))
     s.client.take("0", "a", kept["etag"])
@@ -173,7 +173,7 @@ def a_claim_no_longer_proposed_forgives_nothing(s: Subject) -> None:
 
 @check("G3", "G8", "P8")
 def a_claim_that_was_released_forgives_nothing(s: Subject) -> None:
-    """An owner that has released a partition may not go back because of a later list."""
+    """A client that has released a partition may not go back after a list."""
     s.client.list_checkpoints()
     s.client.release(s.client.take("0", "a"))
     other = s.another()
@@ -181,12 +181,12 @@ def a_claim_that_was_released_forgives_nothing(s: Subject) -> None:
     other.save("0", 20)
     s.client.list_checkpoints()
     s.client.save_or_be_refused("0", 15)
-    assert s.client.position("0") == 20, "the list after a release let a zombie go back"
+    assert s.client.position("0") == 20, "listing after a release let the previous owner go back"
 
 
 @check("G3", needs=(BASE,))
 def a_checkpoint_is_tried_again(s: Subject) -> None:
-    """A checkpoint is tried again if the backend was unavailable."""
+    """A checkpoint is retried while the backend is unavailable."""
     s.faults().plan(WRITE, UNAVAILABLE)
     s.client.save("0", 7)
     assert s.client.position("0") == 7, "the checkpoint was not stored"
@@ -194,7 +194,7 @@ def a_checkpoint_is_tried_again(s: Subject) -> None:
 
 @check("G3", needs=(BASE,))
 def a_lost_answer_of_a_checkpoint_is_recognised(s: Subject) -> None:
-    """A checkpoint that was stored while its answer was lost is recognised by its next try."""
+    """If a checkpoint was stored but its response was lost, the retry recognises it."""
     s.client.take_listed("0", "a")
     faults = s.faults()
     faults.plan(WRITE, ANSWER_LOST)
@@ -205,7 +205,7 @@ def a_lost_answer_of_a_checkpoint_is_recognised(s: Subject) -> None:
 
 @check("G3", needs=(BASE,))
 def an_unanswered_own_checkpoint_is_no_bound(s: Subject) -> None:
-    """An own checkpoint whose answer was lost is not a bound, once it is seen."""
+    """A store's own checkpoint is recognised later, even if its response was lost."""
     s.client.take_listed("0", "a")
     s.client.set(write_timeout=SHORT)
     faults = s.faults()
@@ -214,12 +214,12 @@ def an_unanswered_own_checkpoint_is_no_bound(s: Subject) -> None:
     faults.end()
     s.client.set(write_timeout=10.0)
     s.client.save("0", 5)
-    assert s.client.position("0") == 5, "the store took its own checkpoint for another writer's"
+    assert s.client.position("0") == 5, "the store treated its own checkpoint as another writer's"
 
 
 @check("G3", "P11", needs=(BASE,))
 def a_stranger_after_a_lost_answer_is_not_overwritten(s: Subject) -> None:
-    """After a lost answer, a newer checkpoint that another writer stored meanwhile stays."""
+    """After a lost response, the retry keeps a higher checkpoint of another writer."""
     s.client.take_listed("0", "a")
     other = s.another()
     other.list_checkpoints()
@@ -230,7 +230,7 @@ def a_stranger_after_a_lost_answer_is_not_overwritten(s: Subject) -> None:
 
 @check("G3", needs=(BASE,))
 def a_checkpoint_costs_one_request(s: Subject) -> None:
-    """Where nobody else writes, each checkpoint after a list is one request."""
+    """Without other writers, each checkpoint after a list costs one request."""
     s.client.take_listed("0", "a")
     faults = s.faults()
     for number in (1, 2, 3):
@@ -252,7 +252,7 @@ def a_stale_checkpoint_costs_no_request(s: Subject) -> None:
 
 @check("G3", needs=(BASE,))
 def a_checkpoint_always_overtaken_can_be_tried_again(s: Subject) -> None:
-    """A checkpoint whose row changes at every try fails as unavailable, not as stale."""
+    """A checkpoint whose row changes at every attempt raises `StoreUnavailableError`."""
     s.client.take_listed("0", "a")
     other = s.another()
     overtake = partial(other.save, "0", 1, force=True)
@@ -260,23 +260,25 @@ def a_checkpoint_always_overtaken_can_be_tried_again(s: Subject) -> None:
     faults = s.faults()
     faults.plan(WRITE, Fault(meanwhile=overtake), times=ALWAYS)
     raising(errors.StoreUnavailableError, s.client.save, "0", 10)
-    assert faults.count(WRITE) == 4, f"it was tried {faults.count(WRITE)} times, not 4"
+    assert faults.count(WRITE) == 4, f"it was attempted {faults.count(WRITE)} times, not 4"
 
 
 @check("G3", needs=(BASE,))
 def checkpoints_of_a_partition_are_written_in_turn(s: Subject) -> None:
-    """Checkpoints of one partition are written one at a time, those of several at once."""
+    """Checkpoints of one partition are written in turn, those of several concurrently."""
     faults = s.faults()
     faults.plan(WRITE, Fault(seconds=0.1), times=ALWAYS)
     writes = [("0", 1), ("0", 1), ("1", 1), ("2", 1)]
     race([partial(s.client.save, *write) for write in writes])
-    assert faults.peak(WRITE, "0") == 1, "two checkpoints of one partition were under way"
-    assert faults.peak(WRITE) >= 2, "partitions waited for one another"
+    assert faults.peak(WRITE, "0") == 1, (
+        "two checkpoints of one partition were written concurrently"
+    )
+    assert faults.peak(WRITE) >= 2, "partitions waited for each other"
 
 
 @check("G3", "P4", needs=(BASE,))
 def a_list_that_a_write_overtook_teaches_nothing(s: Subject) -> None:
-    """A list that shows the state before an own write does not become a bound."""
+    """A list that was read before a concurrent write of the same store is ignored."""
     s.client.take_listed("0", "a")
     s.client.save("0", 10)
     meanwhile = Fault(meanwhile=partial(s.client.save, "0", 11))
@@ -288,7 +290,7 @@ def a_list_that_a_write_overtook_teaches_nothing(s: Subject) -> None:
 
 @check("G3", "P4", needs=(BASE,))
 def a_list_begun_before_the_claim_forgives_nothing(s: Subject) -> None:
-    """Only a list that began after a claim allows the new owner to go back."""
+    """Only a list that began after the claim allows the new owner to go back."""
     s.client.take_listed("0", "a")
     other = s.another()
     other.take_listed("0", "b")
@@ -311,17 +313,17 @@ def stale(s: Subject) -> Client:
 
 @check("G3", needs=(BASE,))
 def a_stale_checkpoint_raises_where_asked(s: Subject) -> None:
-    """With `on_stale="raise"` a refused checkpoint raises what was refused, and why."""
+    """With `on_stale="raise"`, a refused checkpoint raises an error with both positions."""
     client = stale(s)
     client.set(on_stale="raise")
     error = raising(errors.StaleCheckpointError, client.save, "0", 15)
     names = (error.partition_id, error.sequence_number, error.newest)
-    assert names == ("0", 15, 20), f"15 behind 20 of partition 0 was refused as {names}"
+    assert names == ("0", 15, 20), f"15 behind 20 of partition 0 was reported as {names}"
 
 
 @check("G3", "P10", needs=(BASE,))
 def a_stale_checkpoint_is_counted(s: Subject) -> None:
-    """By default a refused checkpoint raises nothing, and is counted."""
+    """By default, a refused checkpoint is counted and raises no error."""
     client = stale(s)
     before = client.store.counters["stale_checkpoints"]
     client.save("0", 15)
@@ -331,16 +333,16 @@ def a_stale_checkpoint_is_counted(s: Subject) -> None:
 
 @check("G3", needs=(BASE,))
 def a_refused_checkpoint_raises(s: Subject) -> None:
-    """A checkpoint that the backend refused raises `StoreAccessError` at once."""
+    """A checkpoint that the backend refuses raises `StoreAccessError` without a retry."""
     faults = s.faults()
     faults.plan(WRITE, REFUSED, times=ALWAYS)
     raising(errors.StoreAccessError, s.client.save, "0", 7)
-    assert faults.count(WRITE) == 1, "a write that was refused was tried again"
+    assert faults.count(WRITE) == 1, "a write that was refused was retried"
 
 
 @check("G3", needs=(BASE,))
 def an_unknown_checkpoint_raises(s: Subject) -> None:
-    """A checkpoint whose outcome stays unknown raises `StoreUnavailableError`."""
+    """A checkpoint with an unknown outcome raises `StoreUnavailableError`."""
     s.client.set(write_timeout=SHORT)
     s.faults().plan(WRITE, UNAVAILABLE, times=ALWAYS)
     raising(errors.StoreUnavailableError, s.client.save, "0", 7)
@@ -348,7 +350,7 @@ def an_unknown_checkpoint_raises(s: Subject) -> None:
 
 @check("G9", "G7", needs=(BASE,))
 def an_unusable_checkpoint_names_its_field(s: Subject) -> None:
-    """A checkpoint that could not be read back raises an error that names field and value."""
+    """An invalid checkpoint raises an error that names the field and the value."""
     good = s.client.checkpoint("0", 7, "4711")
     bad: list[tuple[str, Any]] = [("sequence_number", each) for each in (None, "abc", 2**63, 1.5)]
     bad += [("partition_id", ""), ("partition_id", "1/2"), ("consumer_group", "a\nb")]

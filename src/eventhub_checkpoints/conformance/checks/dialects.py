@@ -9,7 +9,7 @@ Fields = dict[str, str | None]
 
 @check("G5", needs=RAW)
 def an_ownership_without_an_owner_is_released(s: Subject) -> None:
-    """A row that names no owner is listed as nobody's, and claimed by its etag."""
+    """A row without an owner is listed as released, and can be claimed by its etag."""
     nobody: list[Fields] = [{}, {"ownerid": ""}, {"ownerid": "null"}]
     for number, fields in enumerate(nobody):
         s.put_raw("ownership", str(number), fields)
@@ -21,7 +21,7 @@ def an_ownership_without_an_owner_is_released(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def owner_keys_are_read_in_any_case(s: Subject) -> None:
-    """An owner is found under its key in any case, and next to unknown keys."""
+    """The key of the owner is read in any case, and unknown keys are ignored."""
     spelled: list[Fields] = [
         {"ownerid": "b"},
         {"OwnerId": "b"},
@@ -36,7 +36,7 @@ def owner_keys_are_read_in_any_case(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def an_ownership_that_is_none_harms_nobody(s: Subject) -> None:
-    """A row that is not an ownership, such as a directory, is left out; the others are listed."""
+    """A row that is not an ownership, such as a directory, is omitted; others are listed."""
     s.client.take("0", "a")
     s.put_raw("ownership", "1/deeper", {"ownerid": "b"})
     s.put_raw("ownership", "2", {"hdi_isfolder": "true"})
@@ -46,7 +46,7 @@ def an_ownership_that_is_none_harms_nobody(s: Subject) -> None:
 
 @check("G1", "G5", needs=RAW)
 def a_strangers_row_is_taken_by_its_etag_only(s: Subject) -> None:
-    """A row that another program wrote is owned like one of ours."""
+    """An ownership that another program wrote can only be claimed with its etag."""
     s.put_raw("ownership", "0", {"ownerid": "b"})
     assert s.client.claim("0", "a") is None, "a claim without an etag took an owned partition"
     row = s.client.ownership_of("0")
@@ -55,16 +55,18 @@ def a_strangers_row_is_taken_by_its_etag_only(s: Subject) -> None:
 
 @check("G1", needs=RAW)
 def an_etag_of_a_vanished_row_wins(s: Subject) -> None:
-    """A claim with the etag of a row that has vanished creates the row, and wins."""
+    """A claim with the etag of a deleted row succeeds and creates the row."""
     mine = s.client.take("0", "a")
     s.put_raw("ownership", "0", None)
-    assert s.client.claim("0", "a", mine["etag"]), "the owner lost to a row that is not there"
+    assert s.client.claim("0", "a", mine["etag"]), (
+        "the owner's claim lost although the row was deleted"
+    )
     assert s.client.owner("0") == "a", "the row was not created"
 
 
 @check("G1", needs=RAW)
 def an_etag_is_never_used_again(s: Subject) -> None:
-    """An etag from before a row was removed loses after the row was created again."""
+    """An etag of a deleted row is not valid for the row that was created afterwards."""
     mine = s.client.take("0", "a")
     s.put_raw("ownership", "0", None)
     s.another().take("0", "b")
@@ -79,44 +81,44 @@ def resumes_by_number(s: Subject, fields: Fields, number: int) -> None:
     assert row is not None, f"a row with {fields} is not listed"
     assert row["sequence_number"] == number, f"{fields}: the number is {row['sequence_number']!r}"
     assert row["offset"] == number, f"{fields}: the offset is {row['offset']!r}, not {number}"
-    assert bool(row["offset"]), f"{fields}: the offset is not true, so the client would skip it"
+    assert bool(row["offset"]), f"{fields}: the offset is falsy, so the client would skip it"
 
 
 @check("G5", needs=RAW)
 def a_group_without_offsets_resumes_exactly(s: Subject) -> None:
-    """A group whose rows hold only sequence numbers, as Java writes them, resumes exactly."""
+    """A group whose rows have only sequence numbers, as Java writes them, resumes exactly."""
     numbers = {str(partition): 0 if partition == 0 else 10**partition for partition in range(8)}
     for partition_id, number in numbers.items():
         s.put_raw("checkpoint", partition_id, {"sequencenumber": str(number)})
     rows = {row["partition_id"]: row for row in s.client.list_checkpoints()}
     offsets = {partition_id: row["offset"] for partition_id, row in rows.items()}
     assert offsets == numbers, f"listed: {rows}"
-    assert all(row["offset"] for row in rows.values()), "an offset is not true"
+    assert all(row["offset"] for row in rows.values()), "an offset is falsy"
     assert all(isinstance(row["offset"], int) for row in rows.values()), "an offset is not an int"
 
 
 @check("G5", needs=RAW)
 def an_empty_offset_resumes_by_number(s: Subject) -> None:
-    """An offset that is stored as an empty string, as .NET 5.11.0 wrote it, is unknown."""
+    """An offset stored as an empty string, as by .NET 5.11.0, is treated as missing."""
     resumes_by_number(s, {"offset": "", "sequencenumber": "41"}, 41)
 
 
 @check("G5", needs=RAW)
 def the_words_for_no_offset_are_known(s: Subject) -> None:
-    """The offsets `no offset` (.NET 5.11.3) and `None` (Python) are unknown."""
+    """The offsets `no offset` (.NET 5.11.3) and `None` (Python) are treated as missing."""
     for word in ("no offset", "None"):
         resumes_by_number(s, {"offset": word, "sequencenumber": "41"}, 41)
 
 
 @check("G5", needs=RAW)
 def a_number_of_zero_without_an_offset_resumes(s: Subject) -> None:
-    """A row with sequence number 0 and no offset resumes after event 0, not somewhere else."""
+    """A row with sequence number 0 and no offset resumes after event 0."""
     resumes_by_number(s, {"sequencenumber": "0"}, 0)
 
 
 @check("G5", needs=RAW)
 def position_keys_are_read_in_any_case(s: Subject) -> None:
-    """Offset and number are found under their keys in any case, and next to unknown keys."""
+    """The keys of the position are read in any case, and unknown keys are ignored."""
     spelled: list[Fields] = [
         {"Offset": "4711", "SequenceNumber": "7"},
         {"offset": "4711", "sequence_number": "7"},
@@ -131,7 +133,7 @@ def position_keys_are_read_in_any_case(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def an_offset_without_a_number_resumes_by_offset(s: Subject) -> None:
-    """A row whose number is missing or invalid resumes by its offset."""
+    """A row with a missing or invalid sequence number resumes by its offset."""
     without: list[Fields] = [{"offset": "1:AAA:7"}]
     for number in ("", "None", "abc", "1e3", str(2**63)):
         without.append({"offset": "1:AAA:7", "sequencenumber": number})
@@ -145,7 +147,7 @@ def an_offset_without_a_number_resumes_by_offset(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def a_row_that_says_nothing_harms_nobody(s: Subject) -> None:
-    """A row with neither an offset nor a number is left out; the others are listed."""
+    """A row with neither offset nor sequence number is omitted; others are listed."""
     s.client.save("0", 7)
     nothing: list[Fields] = [
         {},
@@ -161,7 +163,7 @@ def a_row_that_says_nothing_harms_nobody(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def a_checkpoint_that_is_none_harms_nobody(s: Subject) -> None:
-    """A row that is not a checkpoint, such as a directory, is left out; the others are listed."""
+    """A row that is not a checkpoint, such as a directory, is omitted; others are listed."""
     s.client.save("0", 7)
     s.put_raw("checkpoint", "1/deeper", {"offset": "1", "sequencenumber": "1"})
     s.put_raw("checkpoint", "2", {"hdi_isfolder": "true"})
@@ -171,7 +173,7 @@ def a_checkpoint_that_is_none_harms_nobody(s: Subject) -> None:
 
 @check("G3", "G5", needs=RAW)
 def a_strangers_row_is_written_over(s: Subject) -> None:
-    """The owner's checkpoint replaces whatever row was listed, also one without a position."""
+    """The owner's checkpoint replaces any listed row, also one without a position."""
     rows: list[Fields] = [{"sequencenumber": "41"}, {"offset": "None"}, {"offset": "1:AAA:7"}]
     for number, fields in enumerate(rows):
         s.put_raw("checkpoint", str(number), fields)
@@ -182,7 +184,7 @@ def a_strangers_row_is_written_over(s: Subject) -> None:
 
 @check("G3", needs=RAW)
 def a_vanished_checkpoint_is_stored_again(s: Subject) -> None:
-    """A checkpoint whose row has vanished is stored anew."""
+    """A checkpoint whose row was deleted is stored again."""
     s.client.take_listed("0", "a")
     s.client.save("0", 10)
     s.put_raw("checkpoint", "0", None)
@@ -192,7 +194,7 @@ def a_vanished_checkpoint_is_stored_again(s: Subject) -> None:
 
 @check("G5", "G3", needs=("put_raw", BASE))
 def rows_left_out_are_counted(s: Subject) -> None:
-    """A row that is left out of a list is counted, and reported."""
+    """A row that is omitted from a list is counted."""
     s.put_raw("checkpoint", "0", {"comment": "x"})
     s.client.list_checkpoints()
-    assert s.client.store.counters["skipped_rows"] == 1, "the row was left out silently"
+    assert s.client.store.counters["skipped_rows"] == 1, "the row was omitted silently"

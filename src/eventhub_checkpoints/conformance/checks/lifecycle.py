@@ -12,7 +12,7 @@ from eventhub_checkpoints.errors import StoreError
 
 @check("G8", "P2")
 def a_release_lets_others_in(s: Subject) -> None:
-    """A released partition is listed as nobody's, with an etag by which it can be claimed."""
+    """A released partition is listed without an owner, and can be claimed by its listed etag."""
     s.client.release(s.client.take("0", "a"))
     other = s.another()
     row = other.ownership_of("0")
@@ -22,7 +22,7 @@ def a_release_lets_others_in(s: Subject) -> None:
 
 @check("G8", "P2")
 def a_stale_release_is_calm(s: Subject) -> None:
-    """A release that comes after a take-over raises nothing, and leaves the new owner."""
+    """A release by a previous owner raises no error and leaves the new owner."""
     mine = s.client.take("0", "a")
     s.another().take("0", "b", mine["etag"])
     s.client.release(mine)
@@ -31,7 +31,7 @@ def a_stale_release_is_calm(s: Subject) -> None:
 
 @check("G8", "P2")
 def a_release_without_an_etag_is_calm(s: Subject) -> None:
-    """A release without an etag raises nothing, and changes no owner."""
+    """A release without an etag raises no error and changes no owner."""
     s.client.take("0", "a")
     released = {**s.client.proposal("0", "")}
     s.another().claim_ownership([released])
@@ -40,7 +40,7 @@ def a_release_without_an_etag_is_calm(s: Subject) -> None:
 
 @check("G8", "P2")
 def releases_do_not_keep_claims_back(s: Subject) -> None:
-    """In a batch with releases that fail, the claims are still won."""
+    """Failed releases in a batch do not affect its claims."""
     mine = s.client.take("0", "a")
     other = s.another()
     other.take("0", "b", mine["etag"])
@@ -72,7 +72,7 @@ def a_late_release_spares_a_newer_claim(s: Subject) -> None:
 
 @check("G8", "P6")
 def a_released_partition_is_not_renewed(s: Subject) -> None:
-    """After a release, a renewal with the etag from before it loses."""
+    """A renewal with the etag from before a release fails."""
     mine = s.client.take("0", "a")
     s.client.release(mine)
     assert s.client.claim("0", "a", mine["etag"]) is None, "a renewal overtook the release"
@@ -81,7 +81,7 @@ def a_released_partition_is_not_renewed(s: Subject) -> None:
 
 @check("G8", "P22")
 def a_checkpoint_survives_the_release(s: Subject) -> None:
-    """What was stored before a release is what the next owner finds."""
+    """The next owner reads the checkpoint that was stored before a release."""
     mine = s.client.take_listed("0", "a")
     s.client.save("0", 7)
     s.client.release(mine)
@@ -90,18 +90,18 @@ def a_checkpoint_survives_the_release(s: Subject) -> None:
 
 @check("G11", "P23")
 def what_is_stored_outlives_the_store(s: Subject) -> None:
-    """What one store object has stored is kept after it was closed."""
+    """The rows of a store object remain after it was closed."""
     first = s.another()
     first.take("0", "a")
     first.save("0", 7)
     first.close()
-    assert s.client.owner("0") == "a", "the ownership went with the store that claimed it"
-    assert s.client.position("0") == 7, "the checkpoint went with the store that stored it"
+    assert s.client.owner("0") == "a", "the ownership was removed when its store was closed"
+    assert s.client.position("0") == 7, "the checkpoint was removed when its store was closed"
 
 
 @check("G11")
 def closing_twice_is_harmless(s: Subject) -> None:
-    """A store may be closed twice, even one that was never used."""
+    """A store may be closed twice, even if it was never used."""
     used, unused = s.others(2)
     used.list_ownership()
     for client in (used, used, unused, unused):
@@ -110,7 +110,7 @@ def closing_twice_is_harmless(s: Subject) -> None:
 
 @check("G11")
 def closing_one_store_leaves_the_others(s: Subject) -> None:
-    """Closing one store object leaves the others over the same backend as they are."""
+    """Closing a store object does not affect others with the same backend."""
     first, second = s.others(2)
     first.list_ownership()
     second.take("0", "a")
@@ -120,7 +120,7 @@ def closing_one_store_leaves_the_others(s: Subject) -> None:
 
 @check("G11", needs=(BASE,))
 def a_closed_store_stays_closed(s: Subject) -> None:
-    """A closed store refuses every call with a `StoreError`, except releases."""
+    """Every call on a closed store raises `StoreError`, except a release."""
     client = s.another()
     client.list_ownership()
     client.close()
@@ -132,14 +132,16 @@ def a_closed_store_stays_closed(s: Subject) -> None:
         "verify": partial(client.call, "verify"),
     }
     for name, call in calls.items():
-        assert type(raised_by(call)) is StoreError, f"{name} of a closed store did not refuse"
+        assert type(raised_by(call)) is StoreError, (
+            f"{name} of a closed store did not raise StoreError"
+        )
     assert s.client.list_ownership() == [], "a closed store has claimed a partition"
     assert s.client.list_checkpoints() == [], "a closed store has stored a checkpoint"
 
 
 @check("G8", "G11", needs=(BASE,))
 def a_release_after_closing_is_done(s: Subject) -> None:
-    """A release that comes after the store was closed raises nothing, and is carried out."""
+    """A release after the store was closed raises no error, and is carried out."""
     clients = s.others(3)
     held = [client.take(str(number), "a") for number, client in enumerate(clients)]
     held.append(clients[0].take("3", "a"))
@@ -154,7 +156,7 @@ def a_release_after_closing_is_done(s: Subject) -> None:
 
 @check("G11", needs=(BASE,))
 def verify_finds_nothing_to_say(s: Subject) -> None:
-    """`verify` raises nothing if the store can be read and written, however often it is called."""
+    """`verify` raises no error if the store is readable and writable, also when repeated."""
     s.client.call("verify")
     s.another().call("verify")
     assert s.client.list_ownership() == [], "verify left a row in a consumer group's list"
@@ -163,7 +165,7 @@ def verify_finds_nothing_to_say(s: Subject) -> None:
 
 @check("G8", "P2", needs=(BASE,))
 def a_release_that_fails_is_calm(s: Subject) -> None:
-    """A release raises nothing if the backend refuses, is not ready or is unavailable."""
+    """A release raises no error if the backend refuses, is not ready or is unavailable."""
     s.client.set(write_timeout=0.3)
     faults = s.faults()
     for partition_id, fault in (("0", REFUSED), ("1", NOT_READY), ("2", UNAVAILABLE)):
@@ -174,7 +176,7 @@ def a_release_that_fails_is_calm(s: Subject) -> None:
 
 @check("G8", "P2", needs=(BASE,))
 def an_unusable_release_is_calm(s: Subject) -> None:
-    """A release without a partition raises nothing; the rest of the batch is carried out."""
+    """A release without a partition id raises no error and does not affect its batch."""
     broken = s.client.proposal("0", "")
     del broken["partition_id"]
     won = s.client.claim_ownership([broken, s.client.proposal("1", "a")])
@@ -183,7 +185,7 @@ def an_unusable_release_is_calm(s: Subject) -> None:
 
 @check("G8", "P8", needs=(BASE,))
 def a_release_waits_for_a_checkpoint_under_way(s: Subject) -> None:
-    """A partition is released only after a checkpoint that is being written."""
+    """A release waits until a checkpoint that is being written is stored."""
     mine = s.client.take_listed("0", "a")
     order: list[str] = []
     faults = s.faults()
@@ -201,7 +203,7 @@ def a_release_waits_for_a_checkpoint_under_way(s: Subject) -> None:
 
 @check("G8", "G2", "P8", needs=(BASE,))
 def a_late_release_leaves_the_newer_claim_known(s: Subject) -> None:
-    """After a late release of an earlier claim, the newer one is still renewed and kept."""
+    """After a late release of an earlier claim, the newer one is still kept unconfirmed."""
     first = s.client.take("0", "a")
     second = s.another().take("0", "b", first["etag"])
     s.client.list_ownership()

@@ -24,7 +24,7 @@ Claim = Callable[[str, Etags, Client, float], list[Row]]
 
 
 def winning_threads(clients: list[Client], partition_id: str, etag: str | None = None) -> list[str]:
-    """The owners that a race for one partition was won by, according to the claims' results."""
+    """Race for one partition and return the owners whose claims were returned as successful."""
     claims = [
         partial(client.claim, partition_id, f"owner-{index}", etag)
         for index, client in enumerate(clients)
@@ -34,7 +34,7 @@ def winning_threads(clients: list[Client], partition_id: str, etag: str | None =
 
 @check("G1")
 def one_of_many_first_claims_wins(s: Subject) -> None:
-    """Of many first claims of one partition at the same moment, exactly one wins."""
+    """Of many simultaneous first claims of one partition, exactly one succeeds."""
     racers = s.others(THREADS)
     for partition_id in ROUNDS:
         won = winning_threads(racers, partition_id)
@@ -44,7 +44,7 @@ def one_of_many_first_claims_wins(s: Subject) -> None:
 
 @check("G1")
 def one_of_many_claims_with_the_same_etag_wins(s: Subject) -> None:
-    """Of many claims with the same stored etag at the same moment, exactly one wins."""
+    """Of many simultaneous claims with the same stored etag, exactly one succeeds."""
     racers = s.others(THREADS)
     for partition_id in ROUNDS:
         etag = s.client.take(partition_id, "a")["etag"]
@@ -55,7 +55,7 @@ def one_of_many_claims_with_the_same_etag_wins(s: Subject) -> None:
 
 @check("G1", "G11", "P4")
 def one_of_many_claims_through_one_store_wins(s: Subject) -> None:
-    """Exactly one claim wins even if all of them go through one store object."""
+    """Of many simultaneous claims through one store object, exactly one succeeds."""
     for partition_id in ROUNDS:
         won = winning_threads([s.client] * THREADS, partition_id)
         assert len(won) == 1, f"{len(won)} of {THREADS} claims through one store won"
@@ -63,7 +63,7 @@ def one_of_many_claims_through_one_store_wins(s: Subject) -> None:
 
 @check("G11", "P4")
 def one_store_serves_many_callers(s: Subject) -> None:
-    """One store object lists, claims and stores checkpoints from several callers at once."""
+    """One store object serves several concurrent callers."""
 
     def work(partition_id: str) -> list[object]:
         s.client.take(partition_id, "a")
@@ -77,7 +77,7 @@ def one_store_serves_many_callers(s: Subject) -> None:
 
 @check("G3")
 def racing_checkpoints_keep_the_highest(s: Subject) -> None:
-    """Of checkpoints that several writers store at the same moment, the highest stays."""
+    """Of checkpoints that several writers store simultaneously, the highest remains."""
     racers = s.others(4)
     for partition_id in ROUNDS:
         writes = enumerate(racers, 10)
@@ -88,13 +88,13 @@ def racing_checkpoints_keep_the_highest(s: Subject) -> None:
 
 @check("G1", needs=("put_raw",))
 def one_of_many_claims_of_a_vanished_row_wins(s: Subject) -> None:
-    """Of many claims with the etag of a row that has vanished, exactly one wins."""
+    """Of many simultaneous claims with the etag of a deleted row, exactly one succeeds."""
     racers = s.others(THREADS)
     for partition_id in ROUNDS:
         etag = s.client.take(partition_id, "a")["etag"]
         s.put_raw("ownership", partition_id, None)
         won = winning_threads(racers, partition_id, etag)
-        assert len(won) == 1, f"{len(won)} of {THREADS} racers won a row that had vanished"
+        assert len(won) == 1, f"{len(won)} of {THREADS} racers won a deleted row"
 
 
 def races() -> Iterator[list[str]]:
@@ -113,7 +113,7 @@ def races() -> Iterator[list[str]]:
 
 
 def claim_together(owner_id: str, etags: Etags, client: Client, start: float) -> list[Row]:
-    """Claim all partitions in one batch; the rows that were won."""
+    """Claim all partitions in one batch; return the successful claims."""
     batch = [client.proposal(partition_id, owner_id, etag) for partition_id, etag in etags.items()]
     for _ in in_step(start, [None]):
         won: list[Row] = list(client.claim_ownership(batch))
@@ -121,14 +121,14 @@ def claim_together(owner_id: str, etags: Etags, client: Client, start: float) ->
 
 
 def claim_singly(owner_id: str, etags: Etags, client: Client, start: float) -> list[Row]:
-    """Claim one partition after another; the rows that were won."""
+    """Claim one partition after another; return the successful claims."""
     claims = in_step(start, list(etags.items()))
     won = [client.claim(partition_id, owner_id, etag) for partition_id, etag in claims]
     return [row for row in won if row is not None]
 
 
 def save_all(number: int, partition_ids: list[str], client: Client, start: float) -> None:
-    """Store one checkpoint of each partition; each process has the highest of every other one."""
+    """Store a checkpoint of each partition; each process has the highest for half of them."""
     for partition_id in in_step(start, partition_ids):
         client.save_or_be_refused(partition_id, 10 + (number + int(partition_id)) % RACERS)
 
@@ -150,7 +150,7 @@ def winning_processes(s: Subject, claim: Claim, etags: Etags, kind: str) -> Etag
 
 @check("G1", needs=(PROCESSES,))
 def one_of_several_processes_wins(s: Subject) -> None:
-    """Of claims of one partition by several processes at the same moment, exactly one wins."""
+    """Of simultaneous claims of one partition by several processes, exactly one succeeds."""
     for claim, partition_ids in zip(cycle((claim_singly, claim_together)), races(), strict=False):
         etags = winning_processes(s, claim, dict.fromkeys(partition_ids), "first claims")
         winning_processes(s, claim, etags, "claims with the same etag")
@@ -158,7 +158,7 @@ def one_of_several_processes_wins(s: Subject) -> None:
 
 @check("G3", needs=(PROCESSES,))
 def racing_processes_keep_the_highest_checkpoint(s: Subject) -> None:
-    """Of checkpoints that several processes store at the same moment, the highest stays."""
+    """Of checkpoints that several processes store simultaneously, the highest remains."""
     highest = 10 + RACERS - 1
     for partition_ids in races():
         s.race_processes([partial(save_all, number, partition_ids) for number in range(RACERS)])

@@ -13,7 +13,7 @@ CLOSE = 5.0
 
 @check("G9")
 def a_checkpoint_is_listed_as_stored(s: Subject) -> None:
-    """A stored checkpoint is listed, by this store and by others, with what was stored."""
+    """A checkpoint is listed unchanged, by the same store object and by others."""
     s.client.update_checkpoint(s.client.checkpoint("0", 7, "4711"))
     for reader in (s.client, s.another()):
         row = reader.checkpoint_of("0")
@@ -22,15 +22,15 @@ def a_checkpoint_is_listed_as_stored(s: Subject) -> None:
 
 @check("G9", "P23")
 def a_partition_that_nobody_claimed_has_a_checkpoint(s: Subject) -> None:
-    """A checkpoint needs no ownership: a reader of one partition by name never claims it."""
+    """A checkpoint can be stored without an ownership, by a client that never claims."""
     s.client.save("0", 7)
-    assert s.client.list_ownership() == [], "the checkpoint made an ownership"
+    assert s.client.list_ownership() == [], "storing a checkpoint created an ownership"
     assert s.client.position("0") == 7, "a checkpoint without an ownership is not listed"
 
 
 @check("G9")
 def a_later_checkpoint_replaces_an_earlier_one(s: Subject) -> None:
-    """A partition has one checkpoint: the later one replaces the earlier one."""
+    """A partition has one checkpoint: a later one replaces an earlier one."""
     for number in (7, 8, 20):
         s.client.save("0", number)
     rows = s.client.list_checkpoints()
@@ -39,16 +39,16 @@ def a_later_checkpoint_replaces_an_earlier_one(s: Subject) -> None:
 
 @check("G9", "P13")
 def sequence_number_zero_is_kept(s: Subject) -> None:
-    """Sequence number 0 and the offset "0" are values like any other."""
+    """Sequence number 0 and the offset "0" are stored like other values."""
     s.client.update_checkpoint(s.client.checkpoint("0", 0, "0"))
     row = s.client.checkpoint_of("0")
-    assert row["sequence_number"] == 0, f"sequence number 0 came back as {row['sequence_number']!r}"
-    assert row["offset"] == "0", f"offset '0' came back as {row['offset']!r}"
+    assert row["sequence_number"] == 0, f"sequence number 0 is listed as {row['sequence_number']!r}"
+    assert row["offset"] == "0", f"offset '0' is listed as {row['offset']!r}"
 
 
 @check("G9", "P13")
 def an_offset_is_opaque_text(s: Subject) -> None:
-    """An offset comes back as the string that was stored, whatever it looks like."""
+    """An offset is listed as the same string that was stored, whatever it contains."""
     offsets = {"0": "149:0:1234", "1": "0008", "2": "-1x", "3": "9007199254740993"}
     for partition_id, offset in offsets.items():
         s.client.update_checkpoint(s.client.checkpoint(partition_id, 1, offset))
@@ -58,7 +58,7 @@ def an_offset_is_opaque_text(s: Subject) -> None:
 
 @check("G9")
 def a_large_sequence_number_is_exact(s: Subject) -> None:
-    """Sequence numbers are exact over the whole of int64, beyond what a float can hold."""
+    """Sequence numbers are exact over the whole range of int64."""
     for partition_id, number in (("0", 2**53 + 1), ("1", 2**63 - 1)):
         s.client.save(partition_id, number)
         seen = s.client.position(partition_id)
@@ -68,7 +68,7 @@ def a_large_sequence_number_is_exact(s: Subject) -> None:
 
 @check("G9", "G7", "P13")
 def an_unknown_offset_resumes_by_number(s: Subject) -> None:
-    """A checkpoint without an offset is listed with an int that resumes after its number."""
+    """A missing offset is listed as an int: the sequence number after which to resume."""
     for partition_id, offset in (("0", None), ("1", "")):
         s.client.update_checkpoint(s.client.checkpoint(partition_id, 41, offset))
         row = s.client.saved(partition_id)
@@ -78,19 +78,19 @@ def an_unknown_offset_resumes_by_number(s: Subject) -> None:
 
 @check("G9", "P13")
 def an_unknown_offset_resumes_after_event_zero(s: Subject) -> None:
-    """The int that replaces an unknown offset is true even for sequence number 0.
+    """The int that replaces a missing offset is truthy even for sequence number 0.
 
-    The client takes an offset that is not true for none, and starts somewhere else.
+    The client treats a falsy offset as missing, and would start at another position.
     """
     s.client.update_checkpoint(s.client.checkpoint("0", 0, None))
     row = s.client.checkpoint_of("0")
     assert row["offset"] == 0, f"the offset is {row['offset']!r}, so event 0 is not resumed from"
-    assert bool(row["offset"]), "the offset is not true, so the client would skip the checkpoint"
+    assert bool(row["offset"]), "the offset is falsy, so the client would skip the checkpoint"
 
 
 @check("G9", "P13")
 def a_listed_checkpoint_can_be_stored_again(s: Subject) -> None:
-    """A listed row can be stored again unchanged, and keeps its meaning."""
+    """A listed checkpoint can be stored again unchanged, and means the same."""
     for partition_id, offset in (("0", "149:0:1234"), ("1", None)):
         s.client.update_checkpoint(s.client.checkpoint(partition_id, 0, offset))
     rows = s.client.list_checkpoints()
@@ -102,18 +102,18 @@ def a_listed_checkpoint_can_be_stored_again(s: Subject) -> None:
 
 @check("G7", "G9")
 def a_checkpoint_needs_a_sequence_number(s: Subject) -> None:
-    """A checkpoint without a sequence number is refused: other readers would choke on it."""
+    """A checkpoint without a sequence number is refused, because others could not read it."""
     row = {**s.client.checkpoint("0", 0, "4711"), "sequence_number": None}
     try:
         s.client.update_checkpoint(row)
     except Exception:
-        assert s.client.saved("0") is None, "it was refused, and stored all the same"
+        assert s.client.saved("0") is None, "it was refused, but stored"
     else:
         raise AssertionError("a checkpoint without a sequence number was accepted")
 
 
 def by_partition(rows: list[dict[str, object]]) -> dict[object, tuple[object, ...]]:
-    """Position and kind of offset of each partition."""
+    """Return position and truth of the offset by partition."""
     return {
         row["partition_id"]: (row["sequence_number"], row["offset"], bool(row["offset"]))
         for row in rows
@@ -122,7 +122,7 @@ def by_partition(rows: list[dict[str, object]]) -> dict[object, tuple[object, ..
 
 @check("G9", "P3")
 def lists_can_be_walked_twice(s: Subject) -> None:
-    """The methods return lists, which can be iterated over more than once."""
+    """The methods return lists of plain dicts, which can be iterated over repeatedly."""
     claimed = s.client.claim_ownership([s.client.proposal("0", "a")])
     s.client.save("0", 7)
     for rows in (claimed, s.client.list_ownership(), s.client.list_checkpoints()):
@@ -132,7 +132,7 @@ def lists_can_be_walked_twice(s: Subject) -> None:
 
 @check("G9", "P3", "P20")
 def a_won_claim_has_an_etag_and_a_time(s: Subject) -> None:
-    """Every claim that was won carries an etag and a last_modified_time: a release needs both."""
+    """Every successful claim has an etag and a last_modified_time, which a release needs."""
     for row in s.client.claim_ownership(s.client.proposals("012", "a")):
         assert isinstance(row.get("etag"), str), f"the etag is {row.get('etag')!r}"
         assert row["etag"], "the etag is empty"
@@ -141,17 +141,17 @@ def a_won_claim_has_an_etag_and_a_time(s: Subject) -> None:
 
 @check("G9", "P3")
 def a_listed_ownership_is_as_it_was_won(s: Subject) -> None:
-    """A list returns owner and time as the claim returned them."""
+    """A listed ownership has the owner and the time that the claim returned."""
     won = s.client.take("0", "a")
     row = s.another().ownership_of("0")
-    assert row["owner_id"] == won["owner_id"], "the owner is another"
+    assert row["owner_id"] == won["owner_id"], "the owner differs"
     age = abs(row["last_modified_time"] - won["last_modified_time"])
     assert age < CLOSE, f"the times differ by {age:.1f} s"
 
 
 @check("G9", "G6", "P12")
 def times_are_float_epoch_seconds(s: Subject) -> None:
-    """A last_modified_time is float seconds since the epoch, close to the caller's own clock."""
+    """A last_modified_time is a float in seconds since the epoch, on the caller's clock."""
     won = s.client.take("0", "a")
     for row in (won, *s.client.list_ownership()):
         moment = row["last_modified_time"]
@@ -161,7 +161,7 @@ def times_are_float_epoch_seconds(s: Subject) -> None:
 
 @check("G9", "P18", "P20")
 def a_listed_ownership_is_a_copy(s: Subject) -> None:
-    """Editing a listed ownership changes neither the store nor another list."""
+    """Modifying a listed ownership changes neither the store nor another list."""
     s.client.take("0", "a")
     other = s.client.list_ownership()
     s.client.list_ownership()[0].update(owner_id="edited", etag="edited")
@@ -171,7 +171,7 @@ def a_listed_ownership_is_a_copy(s: Subject) -> None:
 
 @check("G9", "P18", "P20")
 def a_won_claim_is_a_copy(s: Subject) -> None:
-    """Editing the result of a claim changes nothing in the store."""
+    """Modifying the result of a claim does not change the store."""
     won = s.client.take("0", "a")
     won.update(owner_id="edited", etag="edited")
     assert s.client.owner("0") == "a", "editing the result of a claim changed the stored row"
@@ -179,7 +179,7 @@ def a_won_claim_is_a_copy(s: Subject) -> None:
 
 @check("G9", "P18")
 def a_listed_checkpoint_is_a_copy(s: Subject) -> None:
-    """Editing a listed checkpoint changes nothing in the store."""
+    """Modifying a listed checkpoint does not change the store."""
     s.client.save("0", 7)
     s.client.list_checkpoints()[0]["sequence_number"] = 99
     assert s.client.position("0") == 7, "editing a listed checkpoint changed the stored one"
@@ -187,17 +187,17 @@ def a_listed_checkpoint_is_a_copy(s: Subject) -> None:
 
 @check("G9", "P20")
 def a_proposal_is_not_edited(s: Subject) -> None:
-    """A claim leaves the caller's dicts as they were, whether it wins or loses."""
+    """A claim does not modify the caller's dicts, whether it succeeds or not."""
     for _ in range(2):
         proposal = s.client.proposal("0", "a")
         before = dict(proposal)
         s.client.claim_ownership([proposal])
-        assert proposal == before, f"the proposal {before} was made {proposal}"
+        assert proposal == before, f"the claim {before} was changed to {proposal}"
 
 
 @check("G9", "P20")
 def a_proposal_is_not_kept(s: Subject) -> None:
-    """Editing a dict after claiming with it changes nothing in the store."""
+    """Modifying a dict after claiming with it does not change the store."""
     proposal = s.client.proposal("0", "a")
     s.client.claim_ownership([proposal])
     proposal["owner_id"] = "edited"
@@ -206,18 +206,18 @@ def a_proposal_is_not_kept(s: Subject) -> None:
 
 @check("G9", "P20")
 def a_checkpoint_is_neither_edited_nor_kept(s: Subject) -> None:
-    """Storing a checkpoint neither changes nor keeps the caller's dict."""
+    """Storing a checkpoint neither modifies nor keeps the caller's dict."""
     row = s.client.checkpoint("0", 7, "4711")
     before = dict(row)
     s.client.update_checkpoint(row)
-    assert row == before, f"the checkpoint {before} was made {row}"
+    assert row == before, f"the checkpoint {before} was changed to {row}"
     row["sequence_number"] = 99
     assert s.client.position("0") == 7, "the store kept the caller's dict"
 
 
 @check("G9", "P20")
 def results_are_in_the_order_asked(s: Subject) -> None:
-    """A claim's results are in the order of the proposals, also for renewals and releases."""
+    """Results are in the order of the claims, also for renewals and releases."""
     order = ["3", "10", "1", "2", "0"]
     for owner_id in ("a", "a", ""):
         known = {row["partition_id"]: row["etag"] for row in s.client.list_ownership()}
@@ -229,28 +229,28 @@ def results_are_in_the_order_asked(s: Subject) -> None:
 @check("G9")
 def an_empty_batch_wins_nothing(s: Subject) -> None:
     """An empty batch of claims returns an empty list."""
-    assert s.client.claim_ownership([]) == [], "an empty batch did not give an empty list"
+    assert s.client.claim_ownership([]) == [], "an empty batch did not return an empty list"
 
 
 @check("G9", "P20")
 def listed_rows_can_be_claimed_as_they_are(s: Subject) -> None:
-    """Listed rows with another owner in them are valid proposals."""
+    """Listed ownerships with a new owner id are valid claims."""
     for partition_id in "01":
         s.client.take(partition_id, "a")
     other = s.another()
     rows = other.list_ownership()
     for row in rows:
         row["owner_id"] = "b"
-    assert len(other.claim_ownership(rows)) == 2, "listed rows were not accepted as proposals"
+    assert len(other.claim_ownership(rows)) == 2, "listed rows were not accepted as claims"
     assert s.client.owner("0") == "b", "the rows' new owner was not stored"
 
 
 @check("G9", "P19")
 def keyword_arguments_are_accepted(s: Subject) -> None:
-    """Every method accepts keyword arguments: the client passes on those of its user."""
+    """Every method accepts unknown keyword arguments, because the client passes some on."""
     won = s.client.claim_ownership([s.client.proposal("0", "a")], timeout=10)
     s.client.update_checkpoint(s.client.checkpoint("0", 7, "4711"), timeout=10)
-    assert won, "a claim with a keyword argument was left out"
+    assert won, "a claim with a keyword argument was omitted"
     assert s.client.list_ownership(timeout=10), "nothing was listed"
     assert s.client.list_checkpoints(timeout=10), "no checkpoint was listed"
 
@@ -259,13 +259,13 @@ def keyword_arguments_are_accepted(s: Subject) -> None:
 def a_store_is_true(s: Subject) -> None:
     """A store is true even if it is empty: the client treats a false one as missing."""
     kind = type(s.client.store)
-    assert bool(s.client.store), "an empty store is false"
-    assert not hasattr(kind, "__len__"), "the store has a length, so it may be false"
-    assert not hasattr(kind, "__bool__"), "the store decides whether it is true"
+    assert bool(s.client.store), "an empty store is falsy"
+    assert not hasattr(kind, "__len__"), "the store has a length, so it may be falsy"
+    assert not hasattr(kind, "__bool__"), "the store defines __bool__, so it may be falsy"
 
 
 def neighbours(scope: Scope) -> list[Scope]:
-    """Scopes whose names begin alike, or are alike when they are joined."""
+    """Return scopes with similar names, or with the same names if these are joined."""
     namespace, hub, group = scope.as_dict().values()
     return [
         Scope(namespace, hub, group + "2"),
@@ -278,15 +278,15 @@ def neighbours(scope: Scope) -> list[Scope]:
 
 
 def compares_names_without_case(client: Client) -> None:
-    """Skip a check if a store on our base class compares names with regard to case."""
+    """Skip a check if the store is configured to compare names with regard to case."""
     upper = Scope(*(name.upper() for name in client.scope.as_dict().values()))
     if client.is_on_base and client.store.identity(upper) != client.store.identity(client.scope):
-        raise NotShown("the store is set to compare names with regard to case")
+        raise NotShown("the store is configured to compare names with regard to case")
 
 
 @check("G9", "P18")
 def an_unknown_scope_lists_nothing(s: Subject) -> None:
-    """A consumer group that nobody has used lists nothing, whatever else is stored."""
+    """A consumer group that was never used lists nothing."""
     s.client.take("0", "a")
     s.client.save("0", 7)
     unknown = s.client.within(s.scope._replace(consumer_group="unheard-of"))
@@ -296,19 +296,19 @@ def an_unknown_scope_lists_nothing(s: Subject) -> None:
 
 @check("G9", "P18")
 def ownerships_of_neighbours_are_apart(s: Subject) -> None:
-    """Scopes whose names begin alike have separate ownerships."""
+    """Scopes with similar names have separate ownerships."""
     s.client.take("0", "a")
     for scope in neighbours(s.scope):
         neighbour = s.client.within(scope)
         assert neighbour.list_ownership() == [], f"{scope} lists the ownership of {s.scope}"
-        assert neighbour.claim("0", "b"), f"{scope} is kept from claiming by {s.scope}"
+        assert neighbour.claim("0", "b"), f"{scope} is prevented from claiming by {s.scope}"
     rows = [(row["partition_id"], row["owner_id"]) for row in s.client.list_ownership()]
     assert rows == [("0", "a")], f"{s.scope} lists its neighbours: {rows}"
 
 
 @check("G9", "P18")
 def checkpoints_of_neighbours_are_apart(s: Subject) -> None:
-    """Scopes whose names begin alike have separate checkpoints."""
+    """Scopes with similar names have separate checkpoints."""
     s.client.save("0", 7)
     for number, scope in enumerate(neighbours(s.scope)):
         neighbour = s.client.within(scope)
@@ -320,7 +320,7 @@ def checkpoints_of_neighbours_are_apart(s: Subject) -> None:
 
 @check("G9")
 def partitions_with_similar_ids_are_apart(s: Subject) -> None:
-    """Partitions 1, 10, 01 and 11 are different."""
+    """The partitions 1, 10, 01 and 11 are different."""
     ids = ["1", "10", "01", "11"]
     for number, partition_id in enumerate(ids):
         assert s.client.claim(partition_id, f"owner-{number}"), (
@@ -337,7 +337,7 @@ def partitions_with_similar_ids_are_apart(s: Subject) -> None:
 def ownerships_and_checkpoints_are_apart(s: Subject) -> None:
     """A claim neither creates nor changes a checkpoint."""
     s.client.take("0", "a")
-    assert s.client.list_checkpoints() == [], "a claim made a checkpoint"
+    assert s.client.list_checkpoints() == [], "a claim created a checkpoint"
     s.client.save("1", 7)
     won = s.client.take("1", "a")
     s.client.release(won)
@@ -346,20 +346,20 @@ def ownerships_and_checkpoints_are_apart(s: Subject) -> None:
 
 @check("G9", "P21")
 def names_are_compared_without_case(s: Subject) -> None:
-    """Namespace, hub and group are compared without regard to case, as Event Hubs does it."""
+    """Namespace, hub and group are compared without regard to case, as by Event Hubs."""
     compares_names_without_case(s.client)
     s.client.take("0", "a")
     s.client.save("0", 7)
     s.client.within(neighbours(s.scope)[0]).take("1", "b")
     upper = s.another().within(Scope(*(name.upper() for name in s.scope.as_dict().values())))
     owners = [(row["partition_id"], row["owner_id"]) for row in upper.list_ownership()]
-    assert owners == [("0", "a")], f"in other letters the ownerships are {owners}"
-    assert upper.position("0") == 7, "its checkpoint is not listed in other letters"
+    assert owners == [("0", "a")], f"with names in upper case, the ownerships are {owners}"
+    assert upper.position("0") == 7, "with names in upper case, the checkpoint is not listed"
 
 
 @check("G9", "P21")
 def names_come_back_as_the_caller_spelled_them(s: Subject) -> None:
-    """Rows that are listed or won have the three names as the caller spelled them."""
+    """Returned rows have the three names as the caller spelled them."""
     compares_names_without_case(s.client)
     s.client.take("0", "a")
     s.client.save("0", 7)

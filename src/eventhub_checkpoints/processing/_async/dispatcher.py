@@ -147,7 +147,7 @@ class DeliveryTracker:
         session.changed()
 
     def has_passed(self, position: Position) -> bool:
-        """Return whether everything up to a position is finished."""
+        """Return whether all events up to a position are finished."""
         reached = self._session.watermark.position
         return reached is not None and position.sequence_number <= reached.sequence_number
 
@@ -170,7 +170,7 @@ class DeliveryTracker:
         with session.guard:
             delivery = self._deliveries.take_out(position, previous)
             if delivery is None:
-                # It was finished or taken out before, and is not waited for again.
+                # The event was finished or removed before, so do not wait for it.
                 apart.release()
             else:
                 session.watermark.replace(delivery, apart)
@@ -311,7 +311,7 @@ class PartitionHandler:
 
     @property
     def _is_ending(self) -> bool:
-        """Return whether nothing more is started."""
+        """Return whether no more events are started."""
         return self._is_over or self._run.is_stopping
 
     async def open(self) -> None:
@@ -440,7 +440,7 @@ class PartitionHandler:
         return error
 
     def _fail(self, error: BaseException) -> None:
-        """Pass no more events, and stop the whole processor."""
+        """Stop passing events, and stop the whole processor."""
         self._is_over = True
         self._run.fail(error)
 

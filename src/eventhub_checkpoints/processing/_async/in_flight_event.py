@@ -8,13 +8,13 @@ from eventhub_checkpoints.processing._async.session import PartitionSession
 from eventhub_checkpoints.processing.watermark import InFlightEvent
 
 ANNOUNCED_WITHIN = 0.0
-"""Seconds within which a partition is opened after its first event: this client opens it first."""
+"""Maximum seconds from the first event to the opening of its partition; here, that comes first."""
 
 
 class Ticket(ContextGuard, InFlightEvent):
     """Event that is being processed: use it in `async with`, or await it and call `done`.
 
-    Leaving the `async with` block finishes the event; leaving it by an exception gives it up. An
+    Leaving the `async with` block finishes the event; an exception marks it as failed. An
     awaited ticket may be passed to a task that uses it in `async with`. `done` and `failed` may be
     called in any thread.
     """
@@ -27,7 +27,7 @@ class Ticket(ContextGuard, InFlightEvent):
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._session = session
-        # Held, since the id of an event that is no longer referenced may be reused.
+        # Keep a reference: Python may reuse the id of a deleted event.
         self._event = event
         self._is_begun = False
 
@@ -61,7 +61,7 @@ class Ticket(ContextGuard, InFlightEvent):
             session.changed()
 
     def failed(self) -> None:
-        """Give the event up: it is read again when the partition is claimed again."""
+        """Mark the event as failed: it is read again when the partition is claimed again."""
         session = self._session
         with session.guard:
             self.has_failed = True
@@ -73,9 +73,8 @@ class Ticket(ContextGuard, InFlightEvent):
 class Apart(Ticket):
     """Event that is finished separately, after `process_events` has returned; by any thread.
 
-    Leaving an `async with` block finishes it; leaving the block by an exception gives it up. When
-    `max_pending` events wait behind one that was given up, the partition is closed, so that it is
-    claimed again.
+    Leaving an `async with` block finishes it; an exception marks it as failed. When `max_pending`
+    events wait behind a failed one, the partition is closed, so that it is claimed again.
     """
 
     __slots__ = ()
@@ -94,5 +93,5 @@ class Apart(Ticket):
             super().done()
 
     def release(self) -> None:
-        """Have `done` and `failed` do nothing: the event was finished or taken out before."""
+        """Disable `done` and `failed`: the event was finished or removed before."""
         self._event = None

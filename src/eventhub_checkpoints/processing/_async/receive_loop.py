@@ -1,4 +1,4 @@
-"""Background task of a client, and tasks of its handlers."""
+"""Task in which a client receives, and tasks of the user's handlers."""
 
 import asyncio
 import inspect
@@ -27,7 +27,7 @@ async def to_the_end(
     Args:
         function: the function.
         *args: its arguments.
-        seconds: maximum wait; then the function is cancelled, too. None: until it has ended.
+        seconds: after this time the function is cancelled, too; None: no limit.
     """
     task = asyncio.ensure_future(function(*args))
     try:
@@ -40,7 +40,7 @@ async def to_the_end(
 
 
 HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)
-"""Task that runs a user's function; a task that this one starts inherits the value."""
+"""Task that runs a user's function; inherited by the tasks that it starts."""
 
 
 @contextmanager
@@ -97,7 +97,7 @@ class HandlerTask:
         await asyncio.shield(self._task)
 
     async def try_call(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
-        """Call a user's function; return its exception, also if it cancelled itself."""
+        """Call a user's function and return its exception, also if it cancelled itself."""
         try:
             with as_handler():
                 await called(function, *args)
@@ -108,12 +108,12 @@ class HandlerTask:
         except BaseException as error:
             return error
         if asyncio.current_task() is self._cut_off:
-            # It may have returned because of the cancellation, without finishing its events.
+            # The handler may have returned early because it was cancelled.
             raise asyncio.CancelledError
         return None
 
     def _is_cancelled(self) -> bool:
-        """Return whether the current task was cancelled by others, not by itself."""
+        """Return whether another task cancelled the current one."""
         task = asyncio.current_task()
         assert task is not None
         # If a program ends without stop(), all tasks are cancelled, including the caller.
@@ -124,9 +124,9 @@ class HandlerTask:
         return False
 
     async def end(self, seconds: float) -> bool:
-        """Wait for running calls, cancel them after `seconds`; return whether they ended by then.
+        """Wait for running calls; cancel them after `seconds` and return False.
 
-        Does not wait for a handler that awaits `client.close()`, which waits for this to return.
+        Does not wait for a handler that awaits `client.close()`, which waits for this method.
         """
         task = self._task
         if task is None:
@@ -166,7 +166,7 @@ class ReceiveLoop:
         return self._task is not None
 
     def begin(self) -> bool:
-        """Begin a new run, unless one has begun; discard earlier reasons to stop."""
+        """Prepare a new run unless one is active; discard earlier stop requests."""
         if self._is_begun:
             return False
         self._is_begun = True
@@ -187,15 +187,15 @@ class ReceiveLoop:
         self._task = asyncio.get_running_loop().create_task(received())
 
     def signal_end(self) -> None:
-        """Signal that there is a reason to stop."""
+        """Request that the processor stops; see `wait`."""
         self._over.set()
 
     async def wait(self) -> None:
-        """Wait until there is a reason to stop."""
+        """Wait until a stop is requested or receiving has ended."""
         await self._over.wait()
 
     async def request_stop(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Stop receiving, without waiting for the end.
+        """Start to stop receiving; do not wait for the end.
 
         Args:
             close: stops a client that cannot be cancelled.
@@ -227,7 +227,7 @@ class ReceiveLoop:
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Treat SIGTERM and SIGINT as a reason to stop, if this thread may handle signals."""
+        """Treat SIGTERM and SIGINT as stop requests, if this thread may handle signals."""
         loop, taken = asyncio.get_running_loop(), []
         for number in SIGNALS:
             # Only the main thread's event loop can handle signals, and none on Windows.

@@ -31,7 +31,7 @@ log = logging.getLogger("eventhub_checkpoints")
 NAMES = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
 """Names that identify a partition."""
 SHORTEST_WRITE = 0.05
-"""Minimum number of seconds left for which a write is started again."""
+"""Minimum remaining seconds for a write to be retried."""
 GRACE = 0.5
 """Seconds that a cancelled write has to end, before it counts as hanging."""
 AFTER_ERROR = 1.0
@@ -95,7 +95,7 @@ class SessionProgress(Generic[F]):
 
     @property
     def pending(self) -> int:
-        """Number of events that were started and that the position has not passed."""
+        """Number of started events after the position."""
         return 0
 
     @property
@@ -105,7 +105,7 @@ class SessionProgress(Generic[F]):
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether nothing of it will be written any more."""
+        """Return whether the session will write nothing more."""
         return self.is_over and not self.progress.is_writing
 
     def is_covered(self, position: Position) -> bool:
@@ -215,7 +215,7 @@ class CheckpointWriter:
         self._background.wake()
 
     def end(self, session: SessionProgress[Any]) -> None:
-        """Start no more writes of a session."""
+        """Stop starting writes of a session."""
         with session.guard:
             session.is_over = True
         with self._changing:
@@ -356,7 +356,7 @@ class CheckpointWriter:
         self._call_on_error(session.partition_id, error)
 
     def _report(self, partition_id: str, error: Exception) -> None:
-        """Report a failed write; this interrupts nobody."""
+        """Report a failed write; callers are not interrupted."""
         log.warning("checkpoint of partition %s: %s", partition_id, str(error) or repr(error))
         self._call_on_error(partition_id, error)
 

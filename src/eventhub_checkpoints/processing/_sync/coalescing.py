@@ -110,13 +110,13 @@ class WriteBuffer(CheckpointWriter):
             self.finish(each, end - time.monotonic(), flushes=False)
 
     def claimed(self, proposed: Iterable[Any], won: Iterable[Any]) -> None:
-        """Drop what claims show as lost, if the store lets checkpoints go back."""
+        """Drop checkpoints of partitions whose claims were lost, if the store allows rewinds."""
         with self._guard:
             lost = self._held.claimed(proposed, won)
             self._drop([] if self.goes_forward_only else lost)
 
     def listed(self, rows: Iterable[Any]) -> None:
-        """Drop what a list of ownerships shows as lost, if the store lets checkpoints go back."""
+        """Drop checkpoints of partitions that others own, if the store allows rewinds."""
         with self._guard:
             lost = self._held.listed(rows)
             self._drop([] if self.goes_forward_only else lost)

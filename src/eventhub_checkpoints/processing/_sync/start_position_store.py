@@ -31,7 +31,7 @@ log = logging.getLogger("eventhub_checkpoints")
 AT_ONCE = 8
 """Partitions that the hub is queried about at the same time."""
 ENDING = 5.0
-"""Seconds that the hub has to answer once nobody waits for it any more."""
+"""Seconds until a request to the hub is abandoned after its caller stopped waiting."""
 AGAIN = 1.0
 """Seconds before a second query confirms that the hub lacks a position."""
 

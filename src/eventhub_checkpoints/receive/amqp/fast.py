@@ -167,7 +167,7 @@ class Opening:
         return self._link
 
     def abandon(self) -> None:
-        """Stop waiting; whatever is opened is closed, also if it is opened later."""
+        """Stop waiting; close the link, also if it is opened later."""
         self._is_wanted = False
         if not self._opened.done():
             self._link.interrupt()
@@ -236,7 +236,7 @@ class LinkFrames:
             raise UnreadableFrameError(text) from self._broken
 
     def _read(self, *_: Any, **__: Any) -> tuple[memoryview, int, memoryview]:
-        """Return head, channel and body of the client's next frame, in place of its own function.
+        """Return head, channel and body of the client's next frame; replaces the client's function.
 
         Raises:
             TimeoutError: there is none now; events may have arrived.
@@ -380,7 +380,7 @@ class FastStream(Stream):
         return columns
 
     def _failed(self, error: Exception, *, at_once: bool = False) -> None:
-        """Schedule the next attempt, at once if the link has delivered; or give up."""
+        """Schedule the next attempt, without delay if the link has delivered; or give up."""
         self._trouble = reason(error)
         # A receiver refused for one of these reasons would be refused again at once.
         is_refused = isinstance(error, EventHubError) and str(error.error).endswith(REFUSALS)

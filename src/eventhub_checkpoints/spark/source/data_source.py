@@ -1,8 +1,8 @@
 """`format("eventhubs")`: data source for batches and streams in pure Python, on Spark 4.
 
-Spark creates these objects in separate processes, one after another and only from string options.
-So constructors open nothing, the driver decides what is read (`partitions`), and a task contains
-the hub and its exact ranges.
+Spark creates these objects several times, in different processes, and from string options only.
+Therefore constructors open nothing, the driver decides what is read (`partitions`), and a task
+contains the hub and its exact ranges.
 """
 
 import logging
@@ -63,9 +63,8 @@ class EventHubSource(DataSource):
     ) -> EventHubStreamReader | RefusedStreamReader:
         """Return a reader of a stream.
 
-        It does not raise: Spark 4.3 would replace the error by an `UnboundLocalError`. A schema of
-        the user, or an ending position, which a stream does not have, is refused by the returned
-        reader.
+        It does not raise: Spark 4.3 would replace the error by an `UnboundLocalError`. Instead, the
+        returned reader refuses a user-defined schema and ending positions.
 
         Source: pyspark 4.3.0, `sql/streaming/python_streaming_source_runner.py`, `main`.
         """
@@ -93,10 +92,10 @@ class EventHubSource(DataSource):
 
 
 def check_columns(schema: "StructType") -> None:
-    """Refuse a schema of the user: the columns of events are fixed.
+    """Refuse a user-defined schema, because the columns of events are fixed.
 
     Raises:
-        ConfigurationError: it is not that of `column_types`.
+        ConfigurationError: the schema differs from `column_types`.
     """
     columns = column_types()
     if {field.name: field.dataType.simpleString() for field in schema.fields} != columns:

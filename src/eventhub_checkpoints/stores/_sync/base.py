@@ -41,13 +41,7 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
     """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
 
     Args:
-        operation_timeout: time limit of a list or a batch of claims, in seconds.
-        write_timeout: time limit of one checkpoint or one release, in seconds.
-        keep_unconfirmed: how long, in seconds since the server last confirmed it, an ownership is
-            kept while its renewal is unanswered. Must be below the client's
-            `partition_ownership_expiration_interval`.
-        max_concurrency: claims of one batch that run at once.
-        on_stale: `"log"` a checkpoint that would go back, or `"raise"` `StaleCheckpointError`.
+        **settings: see [`StoreSettings`][eventhub_checkpoints.base.StoreSettings].
 
     A closed store stays closed: every call except a release raises `StoreError`.
 

@@ -22,7 +22,7 @@ class Address:
         contact_points: hosts and ports of some nodes; the driver finds the others.
         keyspace: None if the URL does not name one.
         password: never shown.
-        datacenter: the one whose nodes are used; None: that of the contact points.
+        datacenter: its nodes are used; None: the datacenter of the contact points.
     """
 
     contact_points: tuple[tuple[str, int], ...]
@@ -96,7 +96,7 @@ def checked_credential(credential: Any) -> tuple[str, str]:
     """Return a user and a password.
 
     Raises:
-        ConfigurationError: it is not a pair of strings; it is not shown.
+        ConfigurationError: the credential is not a pair of strings; the message omits it.
     """
     if (
         isinstance(credential, tuple | list)

@@ -1,4 +1,4 @@
-"""Everything in which databases differ; a database is a subclass in a file of its own.
+"""Everything in which databases differ; a database is a subclass in a separate file.
 
 The defaults are those of PostgreSQL and SQLite, which have `ON CONFLICT`.
 """

@@ -217,12 +217,12 @@ def cut_off(operation: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         raise CutOffError("no time was left for this request")
     over = math.inf if math.isinf(left) else time.monotonic() + left - kept
     try:
-        wanted = next(operation)
+        events = next(operation)
         while True:
-            ready = yield wanted
+            ready = yield events
             if not ready and time.monotonic() >= over:
                 raise CutOffError("the server did not answer in time")
-            wanted = operation.send(ready)
+            events = operation.send(ready)
     except StopIteration as end:
         return end.value
 

@@ -54,25 +54,25 @@ def parsed(url: str | URL) -> URL:
             "that it was read from: strip it"
         )
     try:
-        found = make_url(url)
+        store_url = make_url(url)
     except ArgumentError:
         raise ConfigurationError(f"{UNREADABLE}{did_you_mean(str(url), OWN)}") from None
     except ValueError:
         # The error repeats the port, which is part of a password that contains an @.
         raise ConfigurationError(NO_PORT) from None
-    if found.port is not None and not 0 < found.port < 65536:
+    if store_url.port is not None and not 0 < store_url.port < 65536:
         raise ConfigurationError(NO_PORT)
-    if found.get_backend_name() != "sqlite" and "@" in f"{found.host}{found.database}":
+    if store_url.get_backend_name() != "sqlite" and "@" in f"{store_url.host}{store_url.database}":
         # A slash in the password ended the host; the rest of the password would be shown.
         raise ConfigurationError(UNREADABLE)
-    parts = (found.host, found.database, *found.query)
+    parts = (store_url.host, store_url.database, *store_url.query)
     if any(holds_secret(part) or OTHER_URL.search(part) for part in parts if part):
         raise ConfigurationError(f"a part of the store URL is a secret of something else; {FORMS}")
-    if found.get_backend_name() == "sqlite" and found.host:
+    if store_url.get_backend_name() == "sqlite" and store_url.host:
         raise ConfigurationError(
             f"a SQLite file has no host; expected sqlite:///FILE{did_you_mean(str(url), OWN)}"
         )
-    return found
+    return store_url
 
 
 def driver_url(url: URL, variant: str) -> tuple[URL, Dialect]:

@@ -81,8 +81,8 @@ class Maps(NamedTuple):
         values = as_texts(chain.from_iterable(row.values() for row in pairs))
         return cls([keys[begin:end] for begin, end in pairwise(ends)], values)
 
-    def beside(self, others: Maps) -> Maps:
-        """Return the pairs of both columns row by row, those of this column first."""
+    def merged(self, others: Maps) -> Maps:
+        """Merge two columns: each row has the pairs of this column, then those of the other."""
         both = Maps([], [])
         left, right = iter(self.values), iter(others.values)
         for keys, more in zip(self.keys, others.keys, strict=True):
@@ -170,7 +170,7 @@ class MatchedRows(Rows):
         if self._tails is None:
             return Maps.of_slots(self._template.systems, self._groups, self._count)
         others = Maps.of_slots(self._template.others, self._groups, self._count)
-        return Maps.of_pairs([tail.systems for tail in self._tails]).beside(others)
+        return Maps.of_pairs([tail.systems for tail in self._tails]).merged(others)
 
 
 class InterleavedRows(Rows):

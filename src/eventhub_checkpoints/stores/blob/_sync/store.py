@@ -56,7 +56,7 @@ class BlobRequests:
         self._blobs: dict[str, BlobClient] = {}
 
     def begin_anew(self) -> None:
-        """Use a new client."""
+        """Create a new client."""
         self._client.begin_anew()
         self._blobs = {}
 

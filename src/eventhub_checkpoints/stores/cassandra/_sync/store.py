@@ -215,7 +215,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
         replication: of a keyspace that is created: number of copies, or Cassandra's whole map.
         ssl_context: for a cluster that uses TLS.
         connect_timeout: seconds that one node may take to accept a connection.
-        **settings: see `BaseCheckpointStore`.
+        **settings: see `StoreSettings`.
 
     Raises:
         ConfigurationError: a setting or the keyspace's name is invalid.

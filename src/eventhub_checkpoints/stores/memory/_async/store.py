@@ -16,7 +16,7 @@ class MemoryCheckpointStore(FullCheckpointStore):
     Args:
         rows: rows that several stores share, sync or async, as several clients share a server; by
             default the store has its own.
-        **settings: see `BaseCheckpointStore`.
+        **settings: see `StoreSettings`.
     """
 
     for_one_process = True

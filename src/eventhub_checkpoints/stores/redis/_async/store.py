@@ -99,7 +99,7 @@ class RedisRequests:
         return self._client.now
 
     def begin_anew(self) -> None:
-        """Use a new client, unless the caller passed a ready one."""
+        """Create a new client, unless the caller passed a ready one."""
         self._client.begin_anew()
 
     async def close(self) -> None:
@@ -270,7 +270,7 @@ class RedisCheckpointStore(FullCheckpointStore):
         entra: use the default credential of azure-identity.
         allow_eviction: use a server that may evict keys when its memory is full: partitions then
             lose their owners, and checkpoints start over.
-        **settings: see `BaseCheckpointStore`.
+        **settings: see `StoreSettings`.
 
     Raises:
         ConfigurationError: a setting is invalid.

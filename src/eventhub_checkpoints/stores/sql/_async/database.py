@@ -231,8 +231,8 @@ class SqlDatabase:
                 raise
 
     async def _version(self, connection: Connection) -> int:
-        found = await connection.exec_driver_sql(self._dialect.has_versions(self.tables))
-        if found.first() is None:
+        versions = await connection.exec_driver_sql(self._dialect.has_versions(self.tables))
+        if versions.first() is None:
             return 0
         newest = await connection.exec_driver_sql(f"SELECT max(version) FROM {self.tables.version}")
         return int(newest.scalar() or 0)

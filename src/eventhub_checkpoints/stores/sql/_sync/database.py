@@ -228,8 +228,8 @@ class SqlDatabase:
                 raise
 
     def _version(self, connection: Connection) -> int:
-        found = connection.exec_driver_sql(self._dialect.has_versions(self.tables))
-        if found.first() is None:
+        versions = connection.exec_driver_sql(self._dialect.has_versions(self.tables))
+        if versions.first() is None:
             return 0
         newest = connection.exec_driver_sql(f"SELECT max(version) FROM {self.tables.version}")
         return int(newest.scalar() or 0)

@@ -43,7 +43,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
             azure-identity, whose token is the password.
         entra: use the default credential of azure-identity.
         create_tables: create or migrate the tables before the first use.
-        **settings: see `BaseCheckpointStore`.
+        **settings: see `StoreSettings`.
 
     Raises:
         ConfigurationError: a setting is invalid.
