@@ -64,6 +64,8 @@ def with_(base: dict[str, Any], table: str, **values: Any) -> dict[str, Any]:
         ),
         (SQL, "sqlite:///positions.db"),
         (with_(SQL, "sql", url="postgresql+psycopg://db/x"), "postgresql+psycopg://db/x"),
+        (with_(SQL, "sql", url="mysql://db/x"), "mysql://db/x"),
+        (with_(SQL, "sql", url="mariadb+aiomysql://db/x"), "mariadb+aiomysql://db/x"),
         (REDIS, "redis://localhost"),
     ],
 )

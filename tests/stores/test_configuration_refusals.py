@@ -48,7 +48,7 @@ def test_two_credentials_are_refused() -> None:
         (
             {**CUSTOM, "namespace": "a", "settings": {"namespace": "b"}},
             {},
-            "namespace is given twice: in settings and by a key of its own",
+            "namespace is given twice: in settings and also as a key",
         ),
     ],
 )
@@ -209,7 +209,7 @@ RW = "expected a duration such as '5s' or '5000ms', from 1s to 60s"
         (with_(MEMORY, "cassandra", cluster=["a", "b"]), "cassandra.cluster is of type list; "),
         (
             with_(MEMORY, "sql", url=f"redis://:{SECRET}@db"),
-            "sql.url cannot be used as it is; expected postgresql://... or sqlite:///...",
+            "sql.url cannot be used as it is; expected postgresql://..., mysql://... or sqlite:///...",
         ),
         (
             with_(MEMORY, "redis", url=f"postgresql://u:{SECRET}@db"),

@@ -41,8 +41,8 @@ def bounded_context(seconds: float) -> Context:
 def deadline(seconds: float) -> Iterator[None]:
     """Run the block with a deadline; an earlier one stays in force.
 
-    Only for code inside of a `bounded_context`: an exception from a signal handler could leave the
-    deadline behind in a context that lives on.
+    Only for code inside of a `bounded_context`: an exception from a signal handler could skip the
+    reset, and later calls in the same context would keep the deadline.
 
     Raises:
         TimeoutError: no time is left.

@@ -1,4 +1,4 @@
-"""Settings that all stores share, their validation, and suggestions for misspelt ones."""
+"""Settings that all stores share, their validation, and suggestions for misspelt ones and URLs."""
 
 import re
 from collections.abc import Iterable
@@ -79,7 +79,8 @@ class StoreSettings(TypedDict, total=False):
     """Settings that the constructor of every store accepts as keyword arguments.
 
     Attributes:
-        operation_timeout: time limit of a list or a batch of claims, in seconds. Default: 30.
+        operation_timeout: time limit of a list, or of one call of `claim_ownership` however many
+            claims it has, in seconds. Default: 30.
         write_timeout: time limit of one checkpoint or one release, in seconds. Default: 10.
         keep_unconfirmed: how long an ownership is kept if its renewals have no response, in seconds
             since the server last confirmed it. Must be less than the client's

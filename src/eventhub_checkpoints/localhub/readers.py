@@ -1,7 +1,7 @@
 """Readers of a partition in a consumer group: their admission, and where they start.
 
-Rule 1: a new reader with an epoch displaces every reader with none, a lower or the same one.
-Rule 2: a new reader is refused while one with a higher epoch is present; no epoch is lowest.
+Rule 1: a new reader with an epoch displaces all present ones, unless one has a higher epoch.
+Rule 2: then the new reader is refused. A reader without an epoch ranks below any epoch.
 Rule 3: without epochs, five readers share the partition and the sixth is refused.
 
 Source: Event Hubs documentation, "Features and terminology", on epochs; public traces; for start

@@ -36,12 +36,13 @@ class SaveSchedule(ABC):
     """Decides when a position of one partition is saved, and which one, during one session.
 
     Counts are events finished in order since the session began: the length of the finished prefix.
-    After `look`, both bounds lie ahead. While a position is due, they are when a newer one may
-    become due, so that events that finish during a write cost nothing.
+    After `look`, both bounds lie ahead. While a position is due, they are the bounds of a newer
+    position, so that events that finish during a write cost nothing.
 
     Attributes:
-        wake_count: nothing can become due before this many events are finished ...
-        wake_time: ... or before this time; infinity if time alone makes nothing due.
+        wake_count: number of finished events at which a position may become due, or ...
+        wake_time: ... the time at which one may, whichever comes first; infinity if time alone
+            makes nothing due.
 
     Units: `wake_time` and every `now` are seconds of one monotonic clock.
     """
@@ -59,7 +60,7 @@ class SaveSchedule(ABC):
             now: current time.
 
         Returns:
-            What is due, until it was saved, even if the position has moved on; or None.
+            The due position, or None; the same one again until `saved` is called.
         """
 
     @abstractmethod
@@ -163,8 +164,8 @@ class TrailingSchedule(SaveSchedule):
         self._began = now
         self._known = self._saved = 0
         self._unsaved: deque[Group] = deque()
-        # The newest group: when it began, after which event, and whether it begins only with its
-        # first event.
+        # The newest group: the time when it began, the number of events before it, and whether it
+        # is empty, and so begins only with its first event.
         self._first, self._start, self._is_waiting = now, 0, True
         self._set_bounds(now)
 

@@ -44,8 +44,8 @@ class WriteState:
         tally: counts the writes.
 
     Attributes:
-        wake_count: `due` returns None before this many events are finished ...
-        wake_time: ... or before this time.
+        wake_count: number of finished events from which `due` may return a position, or ...
+        wake_time: ... the time from which it may, whichever comes first.
         retry_at: a failed write is not due again before this time.
         saved_count: events, from the first, that the newest confirmed write stands for.
         saved_position: position that this write stored; None if there was none.
@@ -101,7 +101,7 @@ class WriteState:
         return self._begin(Due(count, position), now)
 
     def instead(self, due: Due, now: float) -> Due | None:
-        """Start a write of any position, in place of all that its count stands for.
+        """Start a write of a given position; once saved, its first `due.count` events are saved.
 
         Return None if another write is in progress.
         """

@@ -173,7 +173,7 @@ PARTITION = "partition"
 
 
 def column_types() -> dict[str, Type]:
-    """Return the type of each column by name; the order is that of the JVM connector."""
+    """Return the type of each column by name; the JVM connector's nine come first, in its order."""
     body, *others = ((declared.name, declared.type) for declared in COLUMNS.values())
     return dict([body, (PARTITION, "string"), *others])
 

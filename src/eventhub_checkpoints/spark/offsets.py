@@ -54,7 +54,7 @@ class StreamOffset:
         if stored_hub.lower() != hub.lower():
             raise ConfigurationError(
                 f"the query's checkpoint belongs to hub {quoted(stored_hub)}, and the options name "
-                f"{quoted(hub)}; give a query on another hub a checkpointLocation of its own"
+                f"{quoted(hub)}; give a query on another hub its own checkpointLocation"
             )
         numbers = {key: number for key, number in value.items() if not key.startswith("_")}
         if foreign := [key for key, number in numbers.items() if type(number) is not int]:

@@ -7,7 +7,7 @@ The base class, in `_async` (edited) and `_sync` (derived):
 - `ownership`: list, claim, renew, release. `checkpoints`: list, update. `base`: the two together,
   and what some stores can do besides.
 
-What it decides, without I/O:
+Decisions of the base class, without I/O:
 
 - `hook_results`: what hooks return. `record_format`: records as other libraries write them.
 - `partition_state`: what a store knows of each partition: the lease of its ownership, and the guard

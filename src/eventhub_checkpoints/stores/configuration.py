@@ -19,7 +19,7 @@ EMULATOR = "http://127.0.0.1:10000/devstoreaccount1"
 LEASE_NOTE = "azureblob.lease is ignored: writes are conditional here, leases are not needed"
 HOST = r"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?"
 HOSTS = "'host:9042', or several with commas between"
-SQL_URL = "postgresql://... or sqlite:///..."
+SQL_URL = "postgresql://..., mysql://... or sqlite:///..."
 REDIS_URL = "redis://... or rediss://..."
 
 AZUREBLOB: tables.Keys = {
@@ -40,7 +40,9 @@ CASSANDRA: tables.Keys = {
     "datacenter": tables.text,
 }
 SQL: tables.Keys = {
-    "url": tables.matching(re.compile(r"(?:postgresql|sqlite)(?:\+\w+)?:.+"), SQL_URL),
+    "url": tables.matching(
+        re.compile(r"(?:postgresql|mysql|mariadb|sqlite)(?:\+\w+)?:.+"), SQL_URL
+    ),
     "password": tables.text,
     "schema": tables.text,
     "entra": tables.flag,
@@ -190,7 +192,7 @@ def read_configuration(
     if credential is not None and opening.credential is not None:
         raise ConfigurationError("there are two credentials: in the mapping, and credential=")
     settings = united(
-        opening.settings, settings_of(table, backend), "in settings and by a key of its own"
+        opening.settings, settings_of(table, backend), "in settings and also as a key"
     )
     return replace(
         opening,

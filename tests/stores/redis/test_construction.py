@@ -185,7 +185,7 @@ def test_a_sync_client_that_would_wait_for_ever_is_warned_of(opener, server, cap
 def test_what_is_no_url_is_named_by_its_type(opener, url, given) -> None:
     with pytest.raises(
         ConfigurationError,
-        match=rf"^this is no URL of a Redis server, but {given}; .* is passed as client=$",
+        match=rf"^this is not the URL of a Redis server, but {given}; .* is passed as client=$",
     ):
         opener.store(url)
 

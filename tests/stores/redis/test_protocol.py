@@ -165,7 +165,7 @@ def test_an_address_may_be_ipv6() -> None:
     "url", ["", "redis:", "redis://h:port", "redis://h/name", "unix:///s", None, 7]
 )
 def test_what_is_no_url_is_refused(url) -> None:
-    with pytest.raises(ConfigurationError, match="no URL of a Redis server"):
+    with pytest.raises(ConfigurationError, match="not the URL of a Redis server"):
         RedisUrl.parse(url)
 
 

@@ -64,8 +64,8 @@ class SessionProgress(Generic[F]):
     Attributes:
         guard: held while `finished` or `progress` is read or changed, never while waiting.
         watchers: one signal for each caller that waits in `until`.
-        before: earlier session of the same partition that this one may have overlapped; its last
-            write comes first, and no position below that is written.
+        before: earlier session of the same partition that may still be writing. This one waits for
+            its last write, and writes nothing below that.
         behind_since: time when the first event was started after all before it were saved.
         flushing: time since which its last position is being written.
         is_over: whether the session has ended, so that nothing more is written.

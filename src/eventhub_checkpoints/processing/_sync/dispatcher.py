@@ -64,7 +64,7 @@ class PartitionProcessor:
         raise NotImplementedError(f"{type(self).__name__} has no process_events")
 
     def process_error(self, error: Exception) -> None:
-        """Handle an exception of another method, or an error that the client reports here.
+        """Handle an exception of another method, or an error of the client for this partition.
 
         An aio client may report an error while `process_events` runs. An exception raised here is
         passed to `on_error`.
@@ -343,7 +343,7 @@ class PartitionHandler:
         Raises:
             Exception: what creating or initializing the processor raised; the client then closes
                 the partition and claims it again.
-            CheckpointStoreError: too many events wait for one that was given up; likewise.
+            CheckpointStoreError: too many events wait behind one that has failed; likewise.
         """
         self.open()
         # Events of a stopped partition are left for the next owner.
@@ -376,7 +376,7 @@ class PartitionHandler:
         return not self._is_ending
 
     def _process(self, events: list[EventData]) -> BaseException | None:
-        """Call `process_events` until it returns; return the error if it never does."""
+        """Call `process_events` up to `attempts` times; return the last error if all fail."""
         error: BaseException | None = None
         attempts = self._run.options.attempts
         for attempt in range(attempts):
@@ -441,7 +441,7 @@ class PartitionHandler:
         self._run.fail(error)
 
     def process_error(self, error: Exception) -> None:
-        """Pass an error of the client to the processor, unless it was raised and passed here."""
+        """Pass an error of the client to the processor, unless it is its own failure."""
         if error is not self._failure:
             self._process_error(error)
 

@@ -91,8 +91,8 @@ class SourceOptions:
         checkpoint_group: consumer group of the checkpoints.
         missing: treatment of a partition without a checkpoint.
         limits: maximum size of a batch of a stream.
-        ranges_per_task: number of partitions that one task reads; None: as many as result in one
-            task per core.
+        ranges_per_task: number of partitions that one task reads; None for as many as give each
+            core one task.
         parallelism: number of tasks that run at once; None if not set. Spark does not expose it to
             the process that plans a source, so the default is the number of cores of the driver's
             machine, which is right for a local session only.

@@ -38,8 +38,8 @@ class CheckpointMethods(HookRunner):
     """Checkpoint half of the SDK's checkpoint store, over a backend's hooks.
 
     Attributes:
-        forward_only: whether a checkpoint below another writer's is refused; read before the last
-            checkpoint of a lost partition is saved.
+        forward_only: whether a checkpoint below another writer's is refused; if not, processing
+            does not save the last one of a lost partition.
     """
 
     forward_only: ClassVar[bool] = True

@@ -241,8 +241,8 @@ class HookRunner(Hooks):
 
         Args:
             hook: the hook; its arguments follow.
-            seconds: time limit of the operation, `operation_timeout` by default; one attempt may
-                take half of it.
+            seconds: time limit of all attempts together, `operation_timeout` by default; one
+                attempt gets half of it.
             retries: repeat the call while its outcome is unknown and time is left.
         """
         attempts = 0

@@ -170,6 +170,7 @@ class OwnershipMethods(HookRunner):
                 answers = self.try_claims(pending)
             else:
                 # The hook must end before the outer deadline, or its winners would not be known.
+                # `_call` gives one attempt half of `seconds`, so it gets twice the time.
                 limited = compat.bounded, 0.9 * left, self.try_claims, pending
                 answers = self._call(*limited, seconds=2 * left)
         except Exception as error:

@@ -83,7 +83,9 @@ class Address:
         }
         for name, value in own.items():
             if value is not None and arguments.setdefault(name, value) != value:
-                raise ConfigurationError(f"{name} is given in the URL and beside it, and differs")
+                raise ConfigurationError(
+                    f"{name} is in the URL and also an argument, with another value"
+                )
         return arguments
 
     def __repr__(self) -> str:

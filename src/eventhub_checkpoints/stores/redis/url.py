@@ -46,7 +46,7 @@ class RedisUrl(NamedTuple):
         if not isinstance(url, str):
             kind = "None" if url is None else f"of type {type(url).__qualname__}"
             raise ConfigurationError(
-                f"this is no URL of a Redis server, but {kind}; expected {EXPECTED}; a ready "
+                f"this is not the URL of a Redis server, but {kind}; expected {EXPECTED}; a ready "
                 "client is passed as client="
             )
         try:
@@ -102,7 +102,7 @@ def other_scheme(address: str, error: Exception) -> str:
 def wrong_url(url: object) -> ConfigurationError:
     """Return the error for an invalid Redis URL."""
     return ConfigurationError(
-        f"this is no URL of a Redis server; expected {EXPECTED}; "
+        f"this is not the URL of a Redis server; expected {EXPECTED}; "
         f"characters such as # / ? @ in a password are written as {quote('#/?@', safe='')}"
         + did_you_mean(url, ("redis",))
     )

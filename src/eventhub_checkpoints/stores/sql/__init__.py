@@ -3,8 +3,7 @@
 - `url`: the database, its driver, and the options in the URL's query.
 - `tables`: names of the tables, and the migrations that create them.
 - `statements`: all statements, their parameters, and rows as records.
-- `dialect`: everything in which databases differ; `postgresql`, `mysql`, `sqlite`: a file for
-  each of them.
+- `dialect`: differences between databases; `postgresql`, `mysql`, `sqlite`: one file for each.
 - `_async`, `_sync`: the `store`, its `database` with transactions, and SQLAlchemy's `engine`.
 """
 

@@ -1,4 +1,4 @@
-"""Everything in which databases differ; a database is a subclass in a separate file.
+"""Differences between the supported databases; each database is a subclass in its own file.
 
 The defaults are those of PostgreSQL and SQLite, which have `ON CONFLICT`.
 """
@@ -45,13 +45,14 @@ class Dialect(ABC):
             every statement is its own transaction.
         level: isolation level for transactions of several statements.
         quote: quotes an identifier.
-        text, time, key_types: types of columns; those of key columns that are not `text` by name.
+        text, time: types of columns.
+        key_types: types, by name, of the key columns that are not `text`.
         table_options: end of every CREATE TABLE.
         clock: seconds since the epoch on the database's clock.
         unless_exists: makes an INSERT leave an existing row as it is.
         row_lock: makes a SELECT lock its rows. They are locked in the order of their key, so that
             two transactions never deadlock.
-        current_row: makes a SELECT return the row as it is, even in an older snapshot.
+        current_row: makes a SELECT see the newest row, even if the transaction's snapshot is older.
         hold_off: blocks other writers until the transaction ends, and writes nothing, where rows
             cannot be locked; a format string.
         batch_savepoint: whether the statements of a batch need a common transaction.

@@ -48,7 +48,7 @@ CODES: dict[str, Meaning] = {
         StoreNotReadyError,
         "the file cannot be opened; does its folder exist, and may it be written?",
     ),
-    "SQLITE_NOTADB": (StoreError, "the file is no SQLite database"),
+    "SQLITE_NOTADB": (StoreError, "the file is not an SQLite database"),
     "SQLITE_CORRUPT": (StoreError, "the file is damaged; restore it, or begin with a new one"),
 }
 """By the result code, or the longest prefix of it. Source: SQLite, "Result and Error Codes"."""

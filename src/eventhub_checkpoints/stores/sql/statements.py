@@ -28,8 +28,8 @@ class Statements:
     """Statements for the tables of one store.
 
     Attributes:
-        renew: a single claim with an etag, which is compared with the stored one. If it is not
-            stored, there may be no row at all.
+        renew: a single claim with an etag, which is compared with the stored one. If no
+            row has this etag, there may be no row at all.
         create: a single claim where no row may exist; exclusive.
         renew_batch, create_batch: the same for the parameters of `Dialect.batch`.
         etags: query for the winners of a batch, if the statement itself does not return them.

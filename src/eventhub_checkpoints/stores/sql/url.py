@@ -36,7 +36,7 @@ UNREADABLE = f"the store URL cannot be read; {FORMS}"
 OTHER_URL = re.compile("://[^/]*:")
 """A URL with a password or port, inside a part of another URL."""
 NO_PORT = (
-    "the port in the store URL is no number from 1 to 65535; expected "
+    "the port in the store URL is not a number from 1 to 65535; expected "
     "postgresql://USER:PASSWORD@HOST:5432/DATABASE, special characters percent-encoded"
 )
 
@@ -126,7 +126,7 @@ def check_options(query: Mapping[str, Any], dialect: Dialect, driver: str) -> No
         )
     name, listed = unknown[0], ", ".join(nearest_first(unknown[0], known))
     raise ConfigurationError(
-        f"{name} in the store URL is no option of the store or of {driver}; known are {listed}"
+        f"{name} in the store URL is not an option of the store or of {driver}; known are {listed}"
     )
 
 

@@ -1,1 +1,1 @@
-"""PostgreSQL and SQLite, for asyncio (edited)."""
+"""The SQL store, for asyncio (edited)."""

@@ -1,1 +1,1 @@
-"""PostgreSQL and SQLite, for threads (derived)."""
+"""The SQL store, for threads (derived)."""
