@@ -93,7 +93,7 @@ def test_arguments_beside_the_url_complete_it_and_do_not_contradict_it() -> None
         "password": "secret",
         "write_timeout": 3,
     }
-    with pytest.raises(ConfigurationError, match="namespace is given in the URL and beside it"):
+    with pytest.raises(ConfigurationError, match="namespace is in the URL and also an argument"):
         found.settings(None, {"namespace": "other"})
     with pytest.raises(ConfigurationError, match="user and password"):
         Address.parse("cassandra://me:secret@a/ks").settings(("me", "secret"), {})

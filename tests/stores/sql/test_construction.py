@@ -70,7 +70,7 @@ def test_options_of_the_driver_may_stand_in_the_url(colour: Any, url: str) -> No
 def test_an_option_of_another_driver_is_refused_with_that_of_asyncpg() -> None:
     with pytest.raises(ConfigurationError, match="of asyncpg; known are ssl, namespace, schema, "):
         aio.open_store("postgresql+asyncpg://h/db?sslmode=require")
-    with pytest.raises(ConfigurationError, match="server_settings in the store URL is no option"):
+    with pytest.raises(ConfigurationError, match="server_settings in the store URL is not"):
         aio.open_store("postgresql+asyncpg://h/db?server_settings=x")
 
 
@@ -197,7 +197,7 @@ def test_a_file_that_is_missing_is_said_and_not_made(colour: Any, tmp_path: Any)
 
 def test_a_file_that_is_no_database_is_left_as_it_is(colour: Any, tmp_path: Any) -> None:
     (tmp_path / "f.db").write_text("minutes of the meeting\n" * 100)
-    with pytest.raises(StoreError, match="no SQLite database"):
+    with pytest.raises(StoreError, match="not an SQLite database"):
         colour.open(f"sqlite:///{tmp_path}/f.db", create_tables=True).list_ownership()
     assert (tmp_path / "f.db").read_text() == "minutes of the meeting\n" * 100
 
