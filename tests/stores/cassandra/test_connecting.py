@@ -116,12 +116,12 @@ def test_tls_with_a_node_that_speaks_none_is_told_at_once(client: Make, keyspace
         made.list_ownership()
 
 
-def test_copies_that_the_datacenter_has_no_nodes_for_are_told(
+def test_copies_that_the_datacenter_has_no_nodes_for_are_named(
     client: Make, server: Cassandra
 ) -> None:
     place = server.place()
     try:
-        made = client(place, create_keyspace=True, replication=9, operation_timeout=1.0)
+        made = client(place, create_keyspace=True, replication=9, operation_timeout=4.0)
         with pytest.raises(StoreUnavailableError, match="no more copies than the datacenter has"):
             made.list_ownership()
     finally:
