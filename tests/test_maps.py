@@ -9,6 +9,8 @@ import pytest
 import eventhub_checkpoints
 
 ROOT = Path(eventhub_checkpoints.__file__).parent
+REPOSITORY = Path(__file__).parent.parent
+PACKAGE = "src/eventhub_checkpoints"
 SAME_NAMES = {"aio", "_async", "_sync"}
 """Their modules are in the map of the package above."""
 OTHER_WORDS = {"all_of", "every", "trailing", "any_of"}
@@ -44,15 +46,14 @@ def test_a_list_of_modules_names_no_other(package: Path) -> None:
 
 
 def test_the_files_that_contributing_names_exist() -> None:
-    text = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
     table = text.partition("## Where do I change")[2].partition("\n## ")[0]
     named = re.findall(r"`([\w/]+/[\w.]*)`", table)
     assert len(named) > 25
-    repository = ROOT.parent.parent
     outside = ("docs/", "tests/", "tools/", "src/")
     missing = [
         name
         for name in named
-        if not ((repository if name.startswith(outside) else ROOT) / name).exists()
+        if not (REPOSITORY / ("" if name.startswith(outside) else PACKAGE) / name).exists()
     ]
     assert not missing

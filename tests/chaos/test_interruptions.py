@@ -83,7 +83,9 @@ def test_a_connection_that_keeps_its_lock_is_caught(
     servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_sqlite.LettingGo, "close", sqlite3.Connection.close)
-    with servers("sqlite").place() as place, pytest.raises(LeftBehindError, match="SQLITE_BUSY"):
+    # On a busy machine the time limit of the call may end before SQLite's busy timeout.
+    kept = "SQLITE_BUSY|no answer in time"
+    with servers("sqlite").place() as place, pytest.raises(LeftBehindError, match=kept):
         run_steps(place, "aio", cancelled, SEED)
 
 

@@ -35,6 +35,7 @@ class Fault:
 
     Attributes:
         seconds: delay before the hook is called.
+        until: ends the delay as soon as it returns true.
         hangs: whether the hook is not called, and no response comes.
         refused_by: returns the error that is raised instead of calling the hook.
         meanwhile: called after the hook has returned, before its caller gets the result.
@@ -43,6 +44,7 @@ class Fault:
     """
 
     seconds: float = 0.0
+    until: Callable[[], bool] | None = None
     hangs: bool = False
     refused_by: Callable[[], Exception] | None = None
     meanwhile: Callable[[], object] | None = None
@@ -145,7 +147,7 @@ class Faults:
             if in_a_batch.get():
                 return await hook(*args)
             with self._counted(name, args) as fault:
-                await self._sleep(fault.seconds)
+                await self._delay(fault)
                 if fault.hangs:
                     # A sync driver gets the remaining time as its timeout, and gives up by itself.
                     left = LONGEST_HANG if self._is_aio else min(seconds_left(), LONGEST_HANG)
@@ -160,6 +162,14 @@ class Faults:
                 return fault.answer(answer)
 
         return call
+
+    async def _delay(self, fault: Fault) -> None:
+        if fault.until is None:
+            await self._sleep(fault.seconds)
+            return
+        end = time.monotonic() + fault.seconds
+        while not fault.until() and time.monotonic() < end:
+            await self._sleep(0.01)
 
     def _singly(self, hook: Hook) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Wrap a batch hook so that each claim is made singly, with its own fault."""
