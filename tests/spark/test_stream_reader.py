@@ -206,9 +206,7 @@ def test_a_partition_that_tells_an_older_end_for_a_moment_is_asked_again(reader,
 
 def test_the_checkpoint_of_another_hub_is_refused(reader):
     one = reader()
-    with pytest.raises(
-        ConfigurationError, match="give a query on another hub its own"
-    ):
+    with pytest.raises(ConfigurationError, match="give a query on another hub its own"):
         one.latestOffset({"0": 5, "_hub": "clicks"}, ReadAllAvailable())
 
 

@@ -20,7 +20,7 @@ class ContainerError(CheckpointStoreError):
 
 
 class Container:
-    """Server of a published image, on a free port of this machine.
+    """Server that runs from a published image, on a free port of this machine.
 
     Args:
         image: its name with its version.
@@ -55,10 +55,14 @@ class Container:
             engine.close()
 
     def start(self, answers: Callable[[str], bool], seconds: float) -> str:
-        """Start it and return its `HOST:PORT` when it answers there.
+        """Start the server and return its `HOST:PORT` as soon as it answers there.
+
+        Args:
+            answers: returns whether the server answers at an address.
+            seconds: maximum time until then.
 
         Raises:
-            ContainerError: it does not answer in time; it is stopped then.
+            ContainerError: the server does not answer in time; the container is removed.
         """
         made = import_module("testcontainers.core.container").DockerContainer(self.image)
         self._container = made.with_exposed_ports(self._port)
@@ -84,7 +88,7 @@ class Container:
         return address
 
     def stop(self) -> None:
-        """Stop and remove it."""
+        """Stop and remove the container."""
         if self._container is not None:
             self._container.stop()
             self._container = None
@@ -96,9 +100,9 @@ def containers_run() -> bool:
 
 
 def _engine_answers() -> bool:
-    """Return whether a Docker engine answers; the command on the PATH is not sufficient."""
+    """Return whether a Docker engine answers; a `docker` command on the PATH proves nothing."""
     scheme, _, path = os.environ.get("DOCKER_HOST", DEFAULT_ENGINE).partition("://")
-    if scheme == "unix":  # probed first, because docker leaks its socket if nothing listens
+    if scheme == "unix":  # the docker package leaks its socket if nothing listens
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(ENGINE_SECONDS)
             if probe.connect_ex(path) != 0:

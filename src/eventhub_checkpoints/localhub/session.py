@@ -81,7 +81,7 @@ class Session:
         delivery_count: int | None = None,
         credit: int | None = None,
     ) -> None:
-        """Send the session's windows, and a link's credit with them."""
+        """Send the session's windows; with a handle, also that link's credit."""
         self.send(
             amqp.Flow(
                 next_incoming_id=self._next_incoming_id,
@@ -103,7 +103,7 @@ class Session:
         )
 
     def send_frames(self, frames: bytes, count: int) -> None:
-        """Send transfers that fit into the window, one delivery each."""
+        """Send encoded transfers, one delivery each; the caller keeps within the window."""
         self.next_delivery_id = (self.next_delivery_id + count) & 0xFFFF_FFFF
         self._count(count)
         self.connection.write(frames)
@@ -278,7 +278,7 @@ class Session:
         link.listen(start)
 
     def _confirm(self, link: links.Link, request: amqp.Attach) -> None:
-        """Confirm with the fields that the peer sent, and the hub's own for missing ones."""
+        """Confirm an attach with the peer's fields, and the hub's own where they are missing."""
         self.links[request.handle] = link
         role = not request.role
         self.send(

@@ -4,10 +4,12 @@
 is written, and `ForwardWriter` writes it unless the store is ahead.
 
 A `CoalescingCheckpointStore` keeps the latest position of each partition as well, but cannot take
-the place of the background writer: it trusts each position to be the latest, where a replayed or
-caught-up query reports lower ones; it writes partitions concurrently, where a store of another
-maker may belong to one thread; it gives up each write after a time limit and logs each attempt; and
-its flush reports neither the error nor the partitions that a caller here needs.
+the place of the background writer:
+
+- It assumes that each position is the latest, but a replayed or caught-up query reports lower ones.
+- It writes partitions concurrently, but another maker's store may be limited to one thread.
+- It gives up each write after a time limit, and logs each attempt.
+- Its flush reports neither the error nor the partitions, which a caller here needs.
 """
 
 import logging
@@ -54,8 +56,9 @@ class PublisherStats:
         with_offset: those of them that have an offset.
         stale: positions not written because the store was ahead.
         failures: attempts that the store rejected or did not answer; they are retried.
-        waiting: last committed events that are not in the store yet, by partition id.
-        stored: last events that the store is known to hold, by partition id.
+        waiting: sequence numbers of the last committed events that are not in the store yet, by
+            partition id.
+        stored: sequence numbers that the store is known to hold, by partition id.
     """
 
     published: int
@@ -134,8 +137,8 @@ class ForwardWriter:
 class BackgroundWriter:
     """Background thread that writes the last position of each partition.
 
-    Of the positions that wait for a partition only the highest is written. A failed position goes
-    to the end of the queue, and is retried with increasing delays.
+    If several positions of a partition wait, only the highest is written. A position whose write
+    failed goes to the end of the queue, and is retried with increasing delays.
 
     Args:
         write: called with a partition id and its last event, by one thread.
@@ -166,7 +169,7 @@ class BackgroundWriter:
         """Enqueue positions and return at once."""
         with self._changed:
             for partition, event in events.items():
-                # Progress has every partition, including those without new events.
+                # Spark reports the progress of every partition, even of those without new events.
                 if event != self._written.get(partition):
                     self._waiting[partition] = max(event, self._waiting.get(partition, event))
             if self._waiting and self._thread is None and not self._is_closed:
@@ -254,8 +257,8 @@ class CheckpointPublisher:
 
     Whatever source reads the hub (this package's, Kafka's, the JVM connector), a consumer with
     the same store then resumes after the last event that Spark has committed, and tools that
-    compute the lag see it. A background thread writes to the store; its errors never stop a
-    query, and are raised by `flush`.
+    compute the lag take it into account. A background thread writes to the store; its errors never
+    stop a query, and are raised by `flush`.
 
         with CheckpointPublisher("sqlite:///positions.db", scope) as publisher:
             publisher.catch_up(location)
@@ -273,8 +276,8 @@ class CheckpointPublisher:
         store_or_url: a synchronous store that nothing else uses; or the URL of one, which is
             opened here and closed by `close`.
         scope: scope of the checkpoints; `eventhub_name` selects the source of the query.
-        query_name: name or id of the query, if several of a session read this hub.
-        source: index of the query's source, from 0, if several read this hub.
+        query_name: name or id of the query, if several queries of the session read this hub.
+        source: index of the source, from 0, if several sources of the query read this hub.
 
     Raises:
         ConfigurationError: an argument is unusable, or the store is asynchronous.
@@ -324,8 +327,8 @@ class CheckpointPublisher:
         """Return the same rows, with an observation of the newest offset of each partition.
 
         A checkpoint without an offset is complete for every consumer that uses this package's
-        stores. With it, older tools can read the checkpoint too, and the service finds the position
-        faster.
+        stores. With an offset, older tools can read the checkpoint too, and the service finds the
+        position faster.
 
         Args:
             frame: the output of the source, before any filter. Its rows have the columns of the
@@ -341,11 +344,11 @@ class CheckpointPublisher:
     def catch_up(
         self, checkpoint_location: str | Path, spark: "SparkSession | None" = None
     ) -> Mapping[str, int]:
-        """Publish what a query has committed before it was stopped or killed.
+        """Publish what a query had committed before it was stopped or killed.
 
         Args:
-            checkpoint_location: of the query. An empty or missing folder is that of a query that
-                has committed nothing.
+            checkpoint_location: of the query. If the folder is empty or missing, the query has
+                committed nothing.
             spark: a classic session, if Spark's Hadoop client has to read the folder.
 
         Returns:
@@ -371,7 +374,7 @@ class CheckpointPublisher:
         resumes from Spark's checkpoint or, if that is lost, from the store.
 
         Raises:
-            ConfigurationError: the progress was ambiguous, and nothing was published since.
+            ConfigurationError: the progress was ambiguous, and nothing has been published since.
             StoreUnavailableError: not everything is stored after `timeout` (s).
             StoreError: the store refuses a checkpoint.
         """

@@ -1,8 +1,9 @@
-"""`python -m eventhub_checkpoints.cli.demo.consumer`: a user's consumer with this store.
+"""`python -m eventhub_checkpoints.cli.demo.consumer`: an example consumer with a store.
 
-It reads hub and store from EVENTHUB_CONNECTION_STRING and CHECKPOINT_STORE, logs the processed
-events, and saves a checkpoint every few events. SIGTERM or Ctrl-C shuts it down cleanly: the
-processed events are saved and its partitions are released.
+The environment variables EVENTHUB_CONNECTION_STRING and CHECKPOINT_STORE name the hub and the
+store. The consumer writes the processed events to a journal, and saves a checkpoint every few
+events. SIGTERM or Ctrl-C shuts it down cleanly: it saves a checkpoint of the processed events and
+releases its partitions.
 """
 
 import argparse
@@ -33,7 +34,7 @@ BALANCING: dict[str, Any] = {
 times in whole seconds."""
 
 KEEP_UNCONFIRMED = 2.0
-"""Seconds; must be below the expiry above."""
+"""Seconds; must be less than `partition_ownership_expiration_interval` above."""
 
 SOCKET_TIMEOUT = 0.05
 """Seconds. The sync client waits this long on every idle partition in turn."""
@@ -75,7 +76,7 @@ class Progress:
         self._journal.left(partition)
         # Not the last received event: its processing may have been cancelled.
         unsaved = self._unsaved.pop(partition, None)
-        # The new owner of a lost partition saves its checkpoints.
+        # If the partition was lost, its new owner saves the checkpoints.
         return unsaved[-1] if unsaved and reason is CloseReason.SHUTDOWN else None
 
 
@@ -119,7 +120,7 @@ async def consume_aio(addresses: programs.Addresses, progress: Progress) -> None
             await asyncio.wait([receiving, stopping], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
             await client.close()
-            # After `close` it only sleeps until its next load balancing.
+            # After `close`, `receive_batch` only sleeps until its next load balancing.
             receiving.cancel()
             with suppress(asyncio.CancelledError):
                 await receiving

@@ -1,8 +1,8 @@
 """`python -m eventhub_checkpoints.cli.demo.spark_job`: resume from checkpoints with PySpark.
 
-It reads hub and store from EVENTHUB_CONNECTION_STRING and CHECKPOINT_STORE, reads everything from
-the stored checkpoints to the current end of the hub, logs each event, and writes its progress
-back to the store.
+The environment variables EVENTHUB_CONNECTION_STRING and CHECKPOINT_STORE name the hub and the
+store. The job reads everything from the stored checkpoints to the current end of the hub, writes
+each event to a journal, and saves its progress in the store.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from eventhub_checkpoints.spark import CheckpointPublisher
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the rest of the hub."""
+    """Read the hub from the stored checkpoints to its current end."""
     parser = argparse.ArgumentParser(description="Read what follows the checkpoints, with Spark.")
     parser.add_argument("--journal", type=Path, help="file for what is read; default: the screen")
     journal = programs.JournalWriter(parser.parse_args(arguments).journal)

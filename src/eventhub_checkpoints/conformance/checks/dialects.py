@@ -75,7 +75,7 @@ def an_etag_is_never_used_again(s: Subject) -> None:
 
 
 def resumes_by_number(s: Subject, fields: Fields, number: int) -> None:
-    """Check that a row is listed so that the client resumes after this sequence number."""
+    """Check that, from the listed row, the client resumes after this sequence number."""
     s.put_raw("checkpoint", "0", fields)
     row = s.client.saved("0")
     assert row is not None, f"a row with {fields} is not listed"
@@ -173,7 +173,7 @@ def a_checkpoint_that_is_none_harms_nobody(s: Subject) -> None:
 
 @check("G3", "G5", needs=RAW)
 def a_strangers_row_is_written_over(s: Subject) -> None:
-    """The owner's checkpoint replaces any listed row, also one without a position."""
+    """The owner's checkpoint replaces any listed row, even one without a position."""
     rows: list[Fields] = [{"sequencenumber": "41"}, {"offset": "None"}, {"offset": "1:AAA:7"}]
     for number, fields in enumerate(rows):
         s.put_raw("checkpoint", str(number), fields)

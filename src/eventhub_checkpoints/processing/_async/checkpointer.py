@@ -1,8 +1,8 @@
 """Checkpoints for event handlers that process events concurrently, in any order.
 
-An event is tracked when it arrives and finished when it was processed. The saved position is the
-last one up to which all events are finished. It is written in the background, when the policy asks
-for it.
+An event is tracked when it arrives, and finished when it has been processed. The saved position is
+the last one up to which all events are finished. It is written in the background, when the policy
+requires it.
 """
 
 import time
@@ -68,14 +68,15 @@ class Checkpointer(ClosingContext):
             limit.
         drain_timeout: seconds that started events have to finish when the client stops.
         write_timeout: seconds that one write may take.
-        on_error: called with the partition id and the error of a write that failed, and is retried,
-            or that was refused as stale. A plain function, called concurrently with handlers.
+        on_error: called with the partition id and the error when a write has failed, which is then
+            retried, or was refused as stale. It must be a plain function, and is called
+            concurrently with handlers.
         unhealthy_after: seconds for which writes may fail while `healthy` still returns True.
 
     Without `handlers`, the last position of each session is not saved when the session ends. A
-    warning is logged once: for an aio client, with the first event. A sync client may deliver an
-    event before it announces the partition, so for it the warning is logged with an event that
-    arrives a second later, or on `close`.
+    warning is logged once: for an aio client, at the first event. A sync client may deliver an
+    event before it announces the partition, so there the warning is logged at an event that
+    arrives at least a second later, or by `close`.
 
     Raises:
         ConfigurationError: a setting is invalid.
@@ -99,7 +100,7 @@ class Checkpointer(ClosingContext):
         require("max_pending", max_pending, is_count(max_pending), "a whole number, 1 or more")
         if max_unsaved is not None:
             require("max_unsaved", max_unsaved, is_count(max_unsaved), "None, or 1 or more")
-            # Otherwise an event might wait for a save that becomes due only after it has arrived.
+            # Otherwise an event could wait for a save that is due only once that event is started.
             policy = any_of(policy, every(events=-(-max_unsaved // 2)))
         self._drain_timeout = drain_timeout
         self._write_timeout = write_timeout
@@ -131,8 +132,8 @@ class Checkpointer(ClosingContext):
         """Save the last position of a session, and end it; pass it as `on_partition_close`.
 
         When the client stops, started events may finish within `drain_timeout`. When the partition
-        is lost, what is finished is saved only if the store refuses to go back; the client reports
-        a loss after an error as well, when it still owns the partition.
+        is lost, the last position is saved only if the store refuses stale checkpoints. (After an
+        error the client also reports a loss, although it still owns the partition.)
         """
         session = self._sessions.open.get(key_of(partition_context))
         if session is None:
@@ -156,18 +157,18 @@ class Checkpointer(ClosingContext):
             await self._sessions.finish(session, flushes=flushes, stops=stops)
 
     def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
-        """Start an event; call it in the order of arrival, before any concurrent processing.
+        """Track an event; call this in the order of arrival, before any concurrent processing.
 
         `async with checkpointer.track(partition_context, event):` finishes the event at the end of
-        the block, or gives it up if an exception leaves the block.
+        the block, or marks it as failed if an exception leaves the block.
         `ticket = await checkpointer.track(...)` is finished by `ticket.done()`, or by
         `checkpointer.done(event)`. Both wait while `max_pending` or `max_unsaved` is reached.
 
         Raises:
             InvalidRecordError: the arguments are not a partition context and an event. (With
                 `max_wait_time` the client also calls its handler with None.)
-            CheckpointStoreError: the next event that the position has to pass was given up, so
-                nothing behind it can be saved; or the client was closed while the event waited.
+            CheckpointStoreError: the next event that the position has to pass has failed, so
+                nothing after it can be saved; or the client was closed while the event waited.
                 Let the exception leave the handler: the client then closes the partition, and the
                 event is read again.
         """
@@ -204,9 +205,9 @@ class Checkpointer(ClosingContext):
             )
 
     def done(self, event: EventData) -> None:
-        """Finish an event that was tracked; may be called in any thread.
+        """Finish an event that was tracked; may be called from any thread.
 
-        It has no effect if the session of the event has ended: the event is read again.
+        This has no effect if the session of the event has ended: the event is read again.
         """
         for session in self._sessions.open.values():
             if ticket := session.begun.get(id(event)):
@@ -221,8 +222,8 @@ class Checkpointer(ClosingContext):
     async def close(self) -> None:
         """Save what is finished, and end all sessions for good; the store stays open.
 
-        Waits for a partition that is being closed: its events have `drain_timeout`, and then it is
-        released. (An aio client's `close` does not always wait for that.)
+        Waits for a partition that is being closed: its events may finish within `drain_timeout`,
+        and then the client releases it. (An aio client's `close` does not always wait for that.)
         """
         if not all(session.is_announced for session in self._sessions.open.values()):
             self._warn(NOT_ANNOUNCED)

@@ -1,4 +1,4 @@
-"""Task in which a client receives, and tasks of the user's handlers."""
+"""Task in which a client receives, and tasks that run the user's handlers."""
 
 import asyncio
 import inspect
@@ -27,7 +27,8 @@ async def to_the_end(
     Args:
         function: the function.
         *args: its arguments.
-        seconds: after this time the function is cancelled, too; None: no limit.
+        seconds: maximum wait after the caller was cancelled; then the function is cancelled too.
+            None: no limit.
     """
     task = asyncio.ensure_future(function(*args))
     try:
@@ -40,12 +41,14 @@ async def to_the_end(
 
 
 HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)
-"""Task that runs a user's function; inherited by the tasks that it starts."""
+"""Task that runs a user's function. Tasks that it starts inherit the value, so `is_handler`
+compares it with the current task.
+"""
 
 
 @contextmanager
 def as_handler() -> Iterator[None]:
-    """Mark the calls in this block as a user's function that the processor waits for."""
+    """Mark the block as the call of a user's function that the processor waits for."""
     token = HANDLER.set(asyncio.current_task())
     try:
         yield
@@ -54,7 +57,7 @@ def as_handler() -> Iterator[None]:
 
 
 def is_handler() -> bool:
-    """Return whether the caller is a function that the processor waits for."""
+    """Return whether the current task runs a user's function that the processor waits for."""
     task = asyncio.current_task()
     return task is not None and HANDLER.get() is task
 
@@ -72,8 +75,8 @@ def is_closing(task: asyncio.Task[None]) -> bool:
 class HandlerTask:
     """Runs the handlers of one session in separate tasks.
 
-    The client cancels a running handler when it stops, and abandons it when receiving fails; here
-    it runs on in both cases, and closing the partition waits for it.
+    The client cancels a running handler when it stops, and abandons it when receiving fails. Here
+    the handler continues in both cases, and closing the partition waits for it.
     """
 
     def __init__(self) -> None:
@@ -82,7 +85,7 @@ class HandlerTask:
         self._cut_off: asyncio.Task[None] | None = None
 
     async def begin(self, function: Callable[..., Awaitable[None]], *args: Any) -> None:
-        """Call a function without waiting for it: `end` waits."""
+        """Start the call of a function; `end` waits for it."""
 
         async def work() -> None:
             await function(*args)
@@ -97,7 +100,10 @@ class HandlerTask:
         await asyncio.shield(self._task)
 
     async def try_call(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
-        """Call a user's function and return its exception, also if it cancelled itself."""
+        """Call a user's function; return its exception, or None.
+
+        A function that ends with a cancellation of its own counts as failed.
+        """
         try:
             with as_handler():
                 await called(function, *args)
@@ -143,7 +149,8 @@ class HandlerTask:
             task.cancel()
             await asyncio.wait([task], timeout=CANCELLING)
         if task.done() and not task.cancelled():
-            # The client has seen the exception, unless its own task had been cancelled.
+            # If the client's task was cancelled, nobody has retrieved the exception, and asyncio
+            # would log that.
             task.exception()
         return task is not self._cut_off
 
@@ -162,7 +169,7 @@ class ReceiveLoop:
 
     @property
     def is_running(self) -> bool:
-        """Return whether it was started and `end` was not called."""
+        """Return whether `start` was called, and `end` has not been called since."""
         return self._task is not None
 
     def begin(self) -> bool:
@@ -170,12 +177,12 @@ class ReceiveLoop:
         if self._is_begun:
             return False
         self._is_begun = True
-        # An event belongs to the loop that first waited for it; the current one may be different.
+        # An `asyncio.Event` belongs to the loop that first waited for it, which may have ended.
         self._over = asyncio.Event()
         return True
 
     def start(self, receive: Callable[[], Awaitable[None]]) -> None:
-        """Start receiving; the function does not raise."""
+        """Start a task that receives; `receive` must not raise."""
 
         async def received() -> None:
             try:
@@ -198,7 +205,7 @@ class ReceiveLoop:
         """Start to stop receiving; do not wait for the end.
 
         Args:
-            close: stops a client that cannot be cancelled.
+            close: stops a sync client; not used here, where the task is cancelled instead.
         """
         # A task that is cancelled before it has started does not signal its end.
         self.signal_end()

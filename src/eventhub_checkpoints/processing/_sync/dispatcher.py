@@ -1,9 +1,10 @@
 # Derived from _async/dispatcher.py by tools/unasync.py; edit that file.
 """Dispatcher that calls a user's processor with the events of a partition.
 
-`PartitionProcessor` is the base of the user's class, and `CheckpointManager` what it is passed.
-`DeliveryTracker` has the delivered events of one session until they are finished, and
-`PartitionHandler` opens the processor of a session, calls it, retries, and closes it.
+`PartitionProcessor` is the base of the user's class, which saves checkpoints through the
+`CheckpointManager` that it is passed. `DeliveryTracker` keeps the delivered events of one session
+until they are finished, and `PartitionHandler` opens the processor of a session, calls it, retries,
+and closes it.
 """
 
 import logging
@@ -46,7 +47,7 @@ class PartitionProcessor:
         self.checkpoints = checkpoints
 
     def initialize(self) -> None:
-        """Prepare for the first events; called once, and finished before they are processed.
+        """Prepare for the first events; called once, and finished before any is processed.
 
         If it raises, nothing is processed: the partition is closed when its next events arrive,
         and claimed again.
@@ -87,7 +88,10 @@ def position_of(event: EventData) -> Position:
 
 
 def rows_of(events: list[EventData]) -> list[Row]:
-    """Return the rows of a batch: after a link was reopened, its numbers may decrease once."""
+    """Split a batch into rows of ascending sequence numbers.
+
+    There is more than one row if numbers decrease, which happens after a link was reopened.
+    """
     first, last = position_of(events[0]), position_of(events[-1])
     numbers = range(first.sequence_number, last.sequence_number + 1)
     if len(numbers) == len(events):
@@ -107,7 +111,8 @@ class DeliveryTracker:
     """Events delivered to a processor in one session, and how many of them are finished.
 
     Args:
-        session: what is finished and saved; its `begun` has the events that were taken out.
+        session: what is finished and saved; its `begun` has the events that are finished
+            separately.
         options: whether positions are saved, and how long an immediate save may take.
 
     Attributes:
@@ -181,7 +186,8 @@ class DeliveryTracker:
         """Finish the events up to a position and save it; return whether it is stored.
 
         Raises:
-            InvalidRecordError: the processor was not called with such an event.
+            InvalidRecordError: the position is after every event that the processor was called
+                with.
         """
         number = position.sequence_number
         if number > self.newest:
@@ -225,8 +231,8 @@ class CheckpointManager:
             the write is retried in the background; or the session is over, or saving is disabled.
 
         Raises:
-            InvalidRecordError: the sequence number is invalid, or that of an event with which
-                `process_events` was not called.
+            InvalidRecordError: the sequence number is invalid, or higher than that of every event
+                that was passed to `process_events`.
         """
         if event is None and sequence_number is None:
             raise InvalidRecordError("event", None, "an event, or an offset and a sequence number")
@@ -257,8 +263,8 @@ class ProcessorRun:
         make: creates the processor of a session.
         options: options of the `EventProcessor`.
         report: called with an error and its partition.
-        fail: called with the error for which the whole processor has to stop.
-        is_stopping: whether nothing more is started.
+        fail: called with an error that must stop the whole processor.
+        is_stopping: whether the processor is stopping, so that no more events are processed.
         stopped: partitions whose processing has stopped, and the reason.
     """
 
@@ -271,7 +277,7 @@ class ProcessorRun:
 
 
 class PartitionHandler:
-    """Events of one session, from the client to the user's processor and to the checkpoint.
+    """Passes the events of one session to the user's processor, and finishes them.
 
     Attributes:
         context: the client's context of the partition.
@@ -307,13 +313,13 @@ class PartitionHandler:
 
     @property
     def _is_ending(self) -> bool:
-        """Return whether no more events are started."""
+        """Return whether no more events may be processed."""
         return self._is_over or self._run.is_stopping
 
     def open(self) -> None:
-        """Create the processor, once; events wait for that.
+        """Create the processor unless it exists; if another call is creating it, wait for that.
 
-        A sync client delivers events in a different thread than the one that opens the partition.
+        A sync client delivers events in another thread than the one that opens the partition.
         """
         with self._opening:
             if not (self._is_open or self._is_stopped):
@@ -419,7 +425,7 @@ class PartitionHandler:
         elif on_poison == "skip":
             log.warning("event %d of partition %s is skipped", number, self._partition_id)
             return True
-        # A failure while the partition is being closed must not stop it for its next session.
+        # A failure while the partition is being closed must not affect the next session.
         if not self._is_ending:
             poison = PoisonError(self._partition_id, number)
             poison.__cause__ = error
@@ -429,7 +435,7 @@ class PartitionHandler:
         return False
 
     def _try(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
-        """Call a user's function, return its error; stop all if it is not an `Exception`."""
+        """Call a user's function; return its error, and stop all if that is no `Exception`."""
         error = self._task.try_call(function, *args)
         if error is not None and not isinstance(error, Exception):
             self._fail(error)
@@ -441,12 +447,15 @@ class PartitionHandler:
         self._run.fail(error)
 
     def process_error(self, error: Exception) -> None:
-        """Pass an error of the client to the processor, unless it is its own failure."""
+        """Pass an error of the client to the processor, unless creating the processor raised it."""
         if error is not self._failure:
             self._process_error(error)
 
     def _process_error(self, error: BaseException) -> None:
-        """Pass an error to the processor's `process_error`; report what that raises."""
+        """Pass an error to the processor's `process_error`; report what that raises.
+
+        Without that method, report the error itself.
+        """
         hook = getattr(self._processor, "process_error", None)
         again: BaseException | None = error
         if hook is not None and isinstance(error, Exception):

@@ -30,7 +30,7 @@ T = TypeVar("T", bound=str)
 PREFIX = "eventhubs."
 FROM_ENVIRONMENT = "env:"
 KAFKA = "kafka."
-"""Prefix of the options that are librdkafka's settings."""
+"""Prefix of the options that are passed on to librdkafka as its settings."""
 
 ENDINGS = ("endingPosition", "endingPositions")
 LIMITS = ("maxEventsPerTrigger", "maxRatePerPartition", "maxRatesPerPartition")
@@ -67,9 +67,9 @@ class Limits:
     Units: events per batch; None: no limit.
 
     Attributes:
-        total: of all partitions together.
-        rate: of each partition that `rates` does not name.
-        rates: of single partitions, by id.
+        total: limit for all partitions together.
+        rate: limit for each partition that `rates` does not name.
+        rates: limits for single partitions, by id.
     """
 
     total: int | None = None
@@ -85,18 +85,19 @@ class SourceOptions:
     """Options of a job, checked as far as possible without the hub.
 
     Attributes:
-        starting_position: of a partition that `starting_positions` does not name.
+        starting_position: for each partition that `starting_positions` does not name.
         ending_position: likewise; the first event that is *not* read.
-        checkpoint_store: URL of the store whose checkpoints take precedence; "" for none.
+        checkpoint_store: URL of the store whose checkpoints take precedence over the starting
+            positions; "" for none.
         checkpoint_group: consumer group of the checkpoints.
         missing: treatment of a partition without a checkpoint.
         limits: maximum size of a batch of a stream.
-        ranges_per_task: number of partitions that one task reads; None for as many as give each
-            core one task.
-        parallelism: number of tasks that run at once; None if not set. Spark does not expose it to
-            the process that plans a source, so the default is the number of cores of the driver's
-            machine, which is right for a local session only.
-        names: the options that are set.
+        ranges_per_task: number of partitions that one task reads; None for the number with which
+            each core has one task.
+        parallelism: number of tasks that run at once; None if not set. Spark does not expose the
+            actual number to the process that plans a source, so the default is the number of cores
+            of the driver's machine, which is correct only for a local session.
+        names: names of the options that are set.
     """
 
     address: Address
@@ -146,10 +147,11 @@ class SourceOptions:
 
 
 def known_options(options: Options) -> dict[str, str]:
-    """Return the options under the names of `NAMES`, and `kafka.*` in lower case.
+    """Return the options by their names as in `NAMES`; names with `kafka.` in lower case.
 
     Raises:
-        ConfigurationError: a name is unknown; the message has the nearest one, never a value.
+        ConfigurationError: a name is unknown, belongs to `writeStream`, or is set twice with
+            different values. The message suggests the nearest name, and never shows a value.
     """
     spelled = {name.lower(): name for name in NAMES}
     known: dict[str, str] = {}
@@ -186,7 +188,7 @@ def read_address(options: Options) -> Address:
 
 
 def read_hub(options: Options) -> HubAddress:
-    """Return the hub: from a connection string, or from its names and a credential.
+    """Return the hub's address, from a connection string, or from its names and a credential.
 
     Raises:
         ConfigurationError: neither or both are set, or one is malformed.
@@ -222,7 +224,7 @@ def read_hub(options: Options) -> HubAddress:
 
 
 def read_kafka_address(options: Options) -> Address:
-    """Return the hub if there is a connection string or a credential, else the topic.
+    """Return the hub's address if a connection string or credential is set, else the topic's.
 
     Raises:
         ConfigurationError: the options name neither, or one is malformed or reserved.
@@ -291,10 +293,12 @@ CLIENT_NAMES = {"-1": "earliest", "@latest": "latest"}
 
 
 def from_environment(name: str, value: str) -> str:
-    """Return the value, or that of the variable in `env:NAME`, which keeps secrets out of a job.
+    """Return the value, or for `env:NAME` the value of that environment variable.
+
+    With `env:`, a job does not contain the secret itself.
 
     Raises:
-        ConfigurationError: the driver has no such variable.
+        ConfigurationError: Spark's driver has no such environment variable, or it is empty.
     """
     if not value.startswith(FROM_ENVIRONMENT):
         return value
@@ -385,7 +389,7 @@ def read_limits(options: Options, name: str, hub: str) -> dict[str, int]:
 
 
 def read_choice(options: Options, name: str, default: T, choices: tuple[T, ...]) -> T:
-    """Return one of several words, which may be in any case."""
+    """Return an option that must be one of `choices`, in upper or lower case."""
     text = options.get(name, default).strip().lower()
     for choice in choices:
         if text == choice:

@@ -35,11 +35,11 @@ RECIPE = "to rewind: stop the consumer group, rewind, and start it"
 
 
 class CheckpointMethods(HookRunner):
-    """Checkpoint half of the SDK's checkpoint store, over a backend's hooks.
+    """Checkpoint methods of the SDK's `CheckpointStore`, implemented with a backend's hooks.
 
     Attributes:
-        forward_only: whether a checkpoint below another writer's is refused; if not, processing
-            does not save the last one of a lost partition.
+        forward_only: whether a checkpoint below another writer's is refused; if not,
+            `processing` does not save the last checkpoint of a lost partition.
     """
 
     forward_only: ClassVar[bool] = True
@@ -94,9 +94,9 @@ class CheckpointMethods(HookRunner):
         are compared, never offsets; an equal one is success.
 
         Args:
-            checkpoint: as the SDK builds it; neither kept nor modified. An unknown `offset` is
-                None, or the sequence number as an int, as `list_checkpoints` returns it; any
-                other int is refused, because it may be an offset, which is a string.
+            checkpoint: as the SDK builds it; neither kept nor modified. If the offset is unknown,
+                `offset` is None, or the sequence number as an int, as `list_checkpoints` returns
+                it. Any other int is refused, because it may be an offset, which must be a string.
             force: overwrite whatever is stored, to go back on purpose. If the ownership of another
                 client was renewed within the last minute, a warning names that owner: its next
                 checkpoint undoes the rewind, so stop the group first.

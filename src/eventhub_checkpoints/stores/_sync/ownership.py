@@ -17,7 +17,7 @@ from eventhub_checkpoints.stores.hook_results import Lost, Won, on_local_clock
 
 
 class OwnershipMethods(HookRunner):
-    """Ownership half of the SDK's checkpoint store, over a backend's hooks."""
+    """Ownership methods of the SDK's `CheckpointStore`, implemented with a backend's hooks."""
 
     @own_client_only
     def list_ownership(
@@ -52,10 +52,11 @@ class OwnershipMethods(HookRunner):
     ) -> list[dict[str, Any]]:
         """Try to claim, renew or release each proposed partition; return those that were won.
 
-        A proposal wins when its etag is the stored one, or when nothing is stored. A lost one is
-        left out; losing is not an error. An empty `owner_id` releases, which never raises. A
-        renewal whose outcome stays unknown is returned unchanged for `keep_unconfirmed` seconds
-        after the server last confirmed the row; any other unknown outcome is left out.
+        A proposal wins when its etag is the stored one, or when nothing is stored. A proposal that
+        loses is left out; losing is not an error. A proposal with an empty `owner_id` is a release,
+        and never raises. A renewal whose outcome stays unknown is returned unchanged for
+        `keep_unconfirmed` seconds after the server last confirmed the row; any other proposal whose
+        outcome stays unknown is left out.
 
         Args:
             ownership_list: proposals as the SDK builds them; neither kept nor modified.
@@ -170,7 +171,7 @@ class OwnershipMethods(HookRunner):
                 answers = self.try_claims(pending)
             else:
                 # The hook must end before the outer deadline, or its winners would not be known.
-                # `_call` gives one attempt half of `seconds`, so it gets twice the time.
+                # `_call` gives one attempt half of `seconds`, so pass it twice the time left.
                 limited = compat.bounded, 0.9 * left, self.try_claims, pending
                 answers = self._call(*limited, seconds=2 * left)
         except Exception as error:
@@ -232,7 +233,8 @@ class OwnershipMethods(HookRunner):
         """Release a partition; on any failure, its ownership expires by itself.
 
         Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
-        `release_ownership`: an error here would escape `receive()` and keep other partitions.
+        `release_ownership`: an error here would leave `receive()`, and the client's other
+        partitions would not be released.
         """
         seconds = min(self.settings.write_timeout, self.settings.operation_timeout)
         try:
@@ -244,7 +246,7 @@ class OwnershipMethods(HookRunner):
     def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
         self._ready(is_release=True)
         known = self._known(proposal)
-        # A checkpoint that is being written belongs to the owner that is leaving.
+        # A checkpoint that is being written belongs to the owner that releases: wait for it.
         with compat.holding(self._write_lock(known), seconds_left()):
             answer = (self._settle([proposal]))[proposal]
             newer = known.lease.newer_etag(proposal.etag)
@@ -259,7 +261,7 @@ class OwnershipMethods(HookRunner):
 def proposed(
     ownership_list: Iterable[Mapping[str, Any]], failures: list[Exception]
 ) -> Iterator[Proposal]:
-    """Yield the proposals; an invalid one fails alone, and a release does not fail."""
+    """Yield the valid proposals; add the errors of others to `failures`, but log a release's."""
     for row in checked_rows(ownership_list):
         try:
             yield Proposal.from_dict(row, fresh_etag())

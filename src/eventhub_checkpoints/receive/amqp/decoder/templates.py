@@ -1,8 +1,9 @@
 """Frame template: the bytes that frames of one producer share, and the slots between them.
 
-Constructors, keys, counts and the transfer's flags are literals; values are groups. The template
-has two halves, as the head is often known where the tail is not: the head extends to the end of the
-message annotations, which the service writes; the producer writes the tail.
+A template becomes a regular expression (see `patterns`): constructors, keys, counts and the
+transfer's flags are literals, and values are groups. It has two halves. The head extends to the end
+of the message annotations, which the service writes; the producer writes the tail. They are
+separate because the head of a frame is often known where the tail is not.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ TEXTS = frozenset({*BINARY, 0xA1, 0xA3, 0xB1, 0xB3})
 """Constructors of binary, string and symbol values, which may be UTF-8."""
 
 UNREADABLE = frozenset({0x00, 0x73, *range(0xC0, 0x100)})
-"""Constructors whose bytes may be invalid: described values, characters, compounds. They are read
-when the frame arrives, because an error would be too late when the row is taken.
+"""Constructors of values whose bytes may be invalid: described values, characters, compounds. Such
+values are decoded when the frame arrives: an error when the row is taken would be too late.
 """
 
 TRUTHS = {b"\x41": "true", b"\x42": "false"}
@@ -106,7 +107,8 @@ class Slot:
 
 
 def _utf8(contents: list[bytes]) -> list[Text]:
-    # A zero byte is never part of another character: as separator it keeps values apart.
+    # Joined, all values are checked at once. The separator keeps them apart: in UTF-8 a zero byte
+    # is never part of another character.
     joined = b"\x00".join(contents)
     if not joined.isascii():
         try:
@@ -124,7 +126,7 @@ class FrameTemplate:
     """Template of the frames of one producer, and the slots of its values.
 
     Attributes:
-        head, tail: the two halves; groups are numbered through both.
+        head, tail: the two halves; their groups are numbered consecutively.
         delivery_id: slot of the transfer's delivery id.
         settled: whether the peer sends these deliveries settled.
         annotations: slots of message annotations, by key.
@@ -149,12 +151,12 @@ class FrameTemplate:
 
     @property
     def has_useful_head(self) -> bool:
-        """Return whether the head fits any tail, that is, no annotation has the name of a field."""
+        """Return whether the head fits any tail: no annotation is named like a property field."""
         return _FIELD_NAMES.isdisjoint(name for name, _ in self.others)
 
 
 def template_of(raw: bytes) -> FrameTemplate:
-    """Find the template of a frame that was read as one event.
+    """Return the template of a frame that has been decoded as one event.
 
     Raises:
         NotRegularError: the frame has none.
@@ -278,7 +280,7 @@ def _add_map(pattern: Pattern, raw: bytes, at: int) -> dict[Value, Slot]:
 
 def _add_pair_value(pattern: Pattern, raw: bytes, at: int, key: Value) -> Slot:
     if key == ENQUEUED_TIME:
-        # Later times, and those before 1970, are read and checked without a template.
+        # Times before 1970, or beyond this pattern, are decoded and checked without a template.
         if raw[at] != 0x83:
             raise NotRegularError
         pattern.literal(b"\x83")
@@ -323,5 +325,5 @@ def _open_compound(pattern: Pattern, raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _width_of(code: int) -> int:
-    """Return the width in bytes of a constructor's value, or of its size from 0xa0 on."""
+    """Return the bytes of a constructor's value; from 0xa0 on, those of the value's size."""
     return WIDTHS[code >> 4] if code < 0xA0 else 4 if code & 0x10 else 1

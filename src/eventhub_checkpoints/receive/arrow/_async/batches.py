@@ -43,32 +43,32 @@ def read_batches(
 ) -> "Batches":
     """Read a hub from its checkpoints, or `start`, up to its current end.
 
-    Nothing is requested or received before the first batch is requested. The ranges are fixed at
-    that moment: reading ends there, even if more events arrive meanwhile. To read those, call it
-    again; with a store it continues after the committed positions.
+    Store and hub are not contacted before the first batch is requested. The ranges are fixed at
+    that moment: events that arrive later are not read. To read those, call `read_batches` again;
+    with a store it continues after the committed positions.
 
     Args:
         hub: a connection string, or a `HubAddress` for anything else that the official client
             accepts, such as a credential of azure-identity.
-        scope: the scope of the checkpoints. With a connection string also the consumer group,
-            and the hub if the string names none. Default: the hub's own names, and `$Default`.
-        store: where the checkpoints are: a store of the same kind, sync or async, whose tables
-            exist, or what `open_store` accepts, which is then closed with the batches. Default:
-            none.
+        scope: the scope of the checkpoints. With a connection string, it also supplies the
+            consumer group, and the hub if the string names none. Default: the hub's own names, and
+            `$Default`.
+        store: the store of the checkpoints, of the same kind (sync or async), whose tables exist;
+            or what `open_store` accepts: then the store is closed with the batches. Default: none.
         partition_ids: default: all partitions of the hub.
         start: where a partition without a checkpoint begins: `"earliest"`, `"latest"`, a datetime
             with a zone, the sequence number of the first event to read, an `EventPosition`, or a
-            dict of these by partition id. From `"latest"` nothing is read, and a commit saves
-            that end.
+            dict of these by partition id. With `"latest"` nothing is read from such a partition,
+            and a commit saves its current end.
         until: the first event of each partition that is *not* read, in the same forms.
         partitions_at_once: how many partitions are read concurrently, each over a separate
-            connection. Memory use is that of as many tasks, see `ReadSettings.prefetch`, plus
-            one batch for each.
-        settings: how each partition is read. `fail_on_data_loss=False` continues after a warning
-            where events have expired.
-        missing: `"error"` refuses a partition that has had events and has no checkpoint, which may
-            be a misspelt `scope`. By default it begins at `start`; where the store has no
-            checkpoint of the scope at all, a warning is logged.
+            connection. Each needs the memory of one task (see `ReadSettings.prefetch`), plus one
+            batch.
+        settings: how each partition is read. With `fail_on_data_loss=False`, expired events cause
+            a warning instead of an error.
+        missing: `"error"` refuses a partition that has had events and has no checkpoint; the cause
+            may be a misspelt `scope`. By default such a partition begins at `start`; if the store
+            has no checkpoint of the scope at all, a warning is logged.
 
     Raises:
         ConfigurationError: an argument is unusable. No message shows a connection string.
@@ -115,7 +115,7 @@ class Batches(ArrowExport, IterationGuard, ClosingContext):
             ConfigurationError: there is no such hub, consumer group or partition, access is
                 refused, or a range ends before it begins.
             DataLossError: events of the ranges are not in the hub.
-            HubUnavailableError: the hub did not answer, did not deliver the events it holds, or
+            HubUnavailableError: the hub did not answer, or did not deliver the events it holds; or
                 another receiver holds a partition by its owner level.
             StoreError: the checkpoints could not be read.
         """
@@ -134,13 +134,13 @@ class Batches(ArrowExport, IterationGuard, ClosingContext):
         covered. Positions already saved cost nothing.
 
         Returns:
-            The sequence numbers saved by this call, by partition id. A partition is missing where
-            another writer has saved a later position: the store logs that, and keeps it.
+            The sequence numbers saved by this call, by partition id. A partition is left out if
+            another writer has saved a later position: the store keeps that position, and logs it.
 
         Raises:
             ConfigurationError: there is no store.
-            StaleCheckpointError: the same, where the store has `on_stale="raise"`; all other
-                partitions are saved.
+            StaleCheckpointError: another writer has saved a later position, and the store has
+                `on_stale="raise"`; all other partitions are saved.
             StoreError: the store could not be written. The next commit tries again what was not
                 saved.
         """

@@ -39,7 +39,10 @@ Hook = Callable[[Any], Any]
 
 CONNECT_SECONDS = 10.0
 OTHERS_POOL = 10
-"""Connections that a client created elsewhere keeps. Source: requests, `DEFAULT_POOLSIZE`."""
+"""Connections in the pool of a client that the caller created.
+
+Source: requests, `DEFAULT_POOLSIZE`.
+"""
 
 
 class BlobRequests:
@@ -47,7 +50,7 @@ class BlobRequests:
 
     Args:
         connect: creates the client; see `PerProcessClient`.
-        hook: the caller's own `raw_response_hook`, called before this one.
+        hook: the caller's `raw_response_hook`; for lists, this class sets its own, which calls it.
     """
 
     def __init__(self, connect: Callable[[], ContainerClient], hook: Hook | None = None) -> None:
@@ -89,7 +92,7 @@ class BlobRequests:
         return protocol.new_etag(answer)
 
     def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Verdict:
-        """Send Set Blob Metadata, for this etag or any; return the new etag, or why it failed."""
+        """Send Set Blob Metadata, if the etag matches or is None; return as `create`."""
         condition: dict[str, Any] = {}
         if etag is not None:
             condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
@@ -108,7 +111,7 @@ class BlobRequests:
         try:
             return self._blob(name).get_blob_properties(**self.bounds())
         except HttpResponseError as error:
-            # A response without a body has no error code; for a missing container there is one.
+            # A response without a body may have no error code; for a missing container it has one.
             if error.status_code == 404 and protocol.error_code(error) in {"BlobNotFound", ""}:
                 return None
             raise
@@ -176,7 +179,7 @@ class BlobRequests:
         left = bound()
         return {
             "retry_total": 0,
-            # A redirected request would carry the credential, and the driver's own retries.
+            # A redirect would send the credential to another address, and the driver would retry.
             "permit_redirects": False,
             "connection_timeout": min(left, CONNECT_SECONDS),
             "read_timeout": left,

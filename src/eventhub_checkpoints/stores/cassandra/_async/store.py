@@ -43,7 +43,7 @@ from eventhub_checkpoints.stores.hook_results import (
 
 
 class CassandraRequests:
-    """Requests about one keyspace, through a cluster of the store or the caller's session.
+    """Requests to one keyspace, through the store's own session or the caller's.
 
     Args:
         login: how to connect, or the caller's session, which is never closed.
@@ -81,7 +81,7 @@ class CassandraRequests:
             self._process_id = os.getpid()
 
     async def connect(self) -> None:
-        """Connect, unless connected."""
+        """Connect, unless there is a connection already."""
         if self._session is not None:
             return
         if isinstance(self._login, Login):
@@ -112,7 +112,7 @@ class CassandraRequests:
             await apart(partial(refresh, self._keyspace, bound()))
 
     async def read(self, text: str, values: Sequence[object]) -> list[driver.Row]:
-        """Return the rows of one scope, as of one moment."""
+        """Return the rows of one scope as they all were at the same moment."""
         return driver.rows_of(await self._send(driver.read_of(await self._prepared(text), values)))
 
     async def scan(self, text: str) -> list[driver.Row]:
@@ -144,7 +144,7 @@ class CassandraRequests:
     def map_error(self, error: Exception) -> CheckpointStoreError:
         """Convert a driver's error to an error of this package."""
         if is_absent(error):
-            # Tables that are created again have other ids.
+            # Tables that are created again have new ids, so the statements must be prepared again.
             self._statements.clear()
         return mapped(error, self.where)
 
@@ -157,7 +157,8 @@ class CassandraRequests:
     async def _prepared(self, text: str) -> driver.PreparedStatement:
         statement = self._statements.get(text)
         if statement is None:
-            # The driver logs a traceback if preparing fails, but not for an unprepared query.
+            # If the tables are missing, preparing would fail too, but the driver would log a
+            # traceback; for an unprepared query it does not.
             await self.look(self._probe)
             statement = await apart(partial(self._open_session.prepare, text))
             self._statements[text] = statement
@@ -174,14 +175,14 @@ class CassandraRequests:
 async def create_missing(
     requests: CassandraRequests, keyspace: str, keyspace_definition: str, writer: str
 ) -> None:
-    """Migrate the tables to the newest version; need no permission if nothing is missing."""
+    """Migrate the tables to the newest version; if they have it, no permission is needed."""
     statements = protocol.Statements(keyspace)
     applied = await applied_version(requests, statements)
     if applied >= len(protocol.MIGRATIONS):
         return
     if not await requests.look(statements.keyspace_exists):
         await requests.define(keyspace_definition)
-    # Another process may just have created it, through another node.
+    # Another process may just have created the keyspace, through another node.
     await requests.learn_replicas()
     for text in protocol.definitions(keyspace, applied):
         await requests.define(text)
@@ -204,10 +205,11 @@ async def applied_version(requests: CassandraRequests, statements: protocol.Stat
 class CassandraCheckpointStore(FullCheckpointStore):
     """Stores ownerships and checkpoints in two tables of one keyspace.
 
-    All clients of a consumer group use one datacenter: claims are serialised among its nodes.
+    All clients of a consumer group must use the same datacenter, because claims are serialised
+    only among the nodes of one.
 
     Args:
-        contact_points: some nodes, as `host`, `host:port` or pairs of both.
+        contact_points: some nodes, each as `host`, `host:port` or a pair of host and port.
         port: port of the contact points that do not name one.
         namespace: the keyspace.
         username: with `password`, for a cluster that requires authentication.
@@ -215,7 +217,8 @@ class CassandraCheckpointStore(FullCheckpointStore):
         session: a ready session instead of all of the above. It is not closed, its keyspace is
             not changed, and it must not be used in a forked process.
         create_keyspace: create the keyspace and its tables before the first use, if missing.
-        replication: of a keyspace that is created: number of copies, or Cassandra's whole map.
+        replication: of a keyspace that is created here: the number of copies, or Cassandra's
+            complete `replication` map.
         ssl_context: for a cluster that uses TLS.
         connect_timeout: seconds that one node may take to accept a connection.
         **settings: see `StoreSettings`.
@@ -313,7 +316,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
         key = (*scope_key(scope), checkpoint.partition_id)
         row = (checkpoint.offset, checkpoint.sequence_number, checkpoint.version, self.writer)
         if isinstance(seen, str):
-            # A row that was created elsewhere without a version is listed with "".
+            # A row that another program stored without a version is listed with version "".
             values = (*row, *key, seen or None)
             if await self._is_applied(known.update_checkpoint, values):
                 return Written(checkpoint.version)
@@ -355,7 +358,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
     async def _claim_batch(
         self, batch: Sequence[Proposal], answers: dict[Proposal, Answer]
     ) -> None:
-        """Claim all that can be won in one transaction; each failed one shows which are lost."""
+        """Claim what can be won in one transaction; each refused one shows what is lost."""
         proposed = {proposal.partition_id: proposal for proposal in batch}
         remaining = dict(proposed)
         while remaining:

@@ -132,7 +132,8 @@ class SqlDatabase:
     ) -> T:
         """Run a function on a connection from the pool; roll back on an error."""
         if not (self._dialect.is_server or self._is_own):
-            # Closed in mid-statement, a connection of the caller's engine would keep the lock.
+            # SQLite: a connection of the caller's engine that is closed in mid-statement keeps its
+            # lock, so a cancelled call is completed first.
             return await completed(self._transact, work, *args, isolation_level=isolation_level)
         return await self._transact(work, *args, isolation_level=isolation_level)
 
@@ -167,7 +168,7 @@ class SqlDatabase:
     async def write(
         self, connection: Connection, attempts: statements.Attempts, values: Mapping[str, Any]
     ) -> bool:
-        """Execute the statements of a conditional write until one writes a row."""
+        """Execute the statements of a conditional write in turn; return whether one wrote a row."""
         for statement in attempts:
             try:
                 if (await connection.execute(statement, values)).rowcount:
@@ -182,7 +183,7 @@ class SqlDatabase:
     ) -> set[str]:
         """Execute a statement for a batch of claims; return the etags of those that won."""
         say = self.statements
-        # Inside a transaction that the caller's engine began, BEGIN would fail.
+        # Not BEGIN, which fails inside a transaction that the caller's engine has begun.
         if self._dialect.batch_savepoint:
             await connection.exec_driver_sql("SAVEPOINT claims")
         result = await connection.execute(statement, self._dialect.batch(rows))
@@ -256,7 +257,7 @@ class SqlDatabase:
             return StoreUnavailableError(f"{self.shown}: no answer in time")
         if isinstance(error, DBAPIError):
             return self._dialect.error(error, error.orig or error, self.shown)
-        # asyncpg passes network errors through, and its own at connect.
+        # SQLAlchemy does not wrap asyncpg's network errors, nor asyncpg's own errors at connect.
         of_files = isinstance(error, PermissionError | FileNotFoundError)
         of_network = isinstance(error, OSError) and not of_files and self._dialect.is_server
         if of_network or type(error).__module__.startswith("asyncpg."):
@@ -265,10 +266,11 @@ class SqlDatabase:
 
 
 class SqlTransactions(HookRunner, WritesInTransaction):
-    """Reads and writes on a connection that the caller owns, and commits or rolls back.
+    """Reads and writes on the caller's connection, which the caller commits or rolls back.
 
-    These writes are not checked against the store's state of a partition (its base and floor): the
-    database compares the expected number. The caller also sets the time limits.
+    These writes do not depend on what the store knows of a partition (see `CheckpointGuard`): the
+    database compares the stored sequence number with the expected one. The caller also sets the
+    time limits.
     """
 
     @property

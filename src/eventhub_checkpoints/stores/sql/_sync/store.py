@@ -34,11 +34,12 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
     """Stores ownerships and checkpoints in two tables.
 
     Args:
-        url_or_engine: `sqlite:///FILE`, `postgresql://USER:PASSWORD@HOST/DATABASE`, `mysql://..`
-            likewise, or a ready engine of SQLAlchemy, which is not closed, and must not be used in
-            a forked process.
+        url_or_engine: `sqlite:///FILE`, `postgresql://USER:PASSWORD@HOST/DATABASE`, the same with
+            `mysql://`, or an existing engine of SQLAlchemy. Such an engine is not closed, and must
+            not be used in a forked process.
         namespace: prefix of the tables' names, by which several hubs can be kept apart.
-        schema: of PostgreSQL; by default the first one of the connection's search path.
+        schema: PostgreSQL's schema of the tables; by default the first one of the connection's
+            search path.
         credential: the password, a callable that returns it at each connect, or a credential of
             azure-identity, whose token is the password.
         entra: use the default credential of azure-identity.
@@ -116,7 +117,8 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
         renewals = [proposal for proposal in proposals if proposal.etag is not None]
         answers = self._claim_batch(self._say.renew_batch, renewals)
-        # A renewal that lost may have found no row at all; creating it is exclusive.
+        # A renewal also loses if its row was deleted: then creating the row wins. If it exists,
+        # the creation changes nothing.
         others = [each for each in proposals if isinstance(answers.get(each, LOST), Lost)]
         answers |= self._claim_batch(self._say.create_batch, others)
         return [answers[proposal] for proposal in proposals]
