@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.spark import EventPosition, StartingPositions
-from eventhub_checkpoints.spark.position_formats import compact, read_positions
+from eventhub_checkpoints.spark.position_formats import compact, parse_positions
 
 MOMENT = datetime(2026, 11, 21, 10, 0, 0, 123_000, UTC)
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -71,7 +71,7 @@ def test_any_positions_survive_its_parser_and_its_writer(connector, positions):
     assert connector.positions(text) == {
         ("Orders", partition): fields(position) for partition, position in positions.items()
     }
-    assert read_positions(connector.rewritten(text), "Orders", "its own text") == wanted
+    assert parse_positions(connector.rewritten(text), "Orders", "its own text") == wanted
 
 
 def entry(key=KEY, **changed):
@@ -106,7 +106,7 @@ def refuses(connector, text):
 def test_what_it_refuses_is_refused_here_too(connector, text):
     assert refuses(connector, text)
     with pytest.raises(ConfigurationError):
-        read_positions(text, "Orders", "startingPositions")
+        parse_positions(text, "Orders", "startingPositions")
 
 
 @pytest.mark.parametrize("time", ["2026-11-21T10:00:00Z", "2026-11-21T10:00:00.123+00:00"])
@@ -125,4 +125,4 @@ def test_a_hub_in_another_case_is_refused_here_for_the_connector_reads_it_as_not
     text = StartingPositions("orders", {"0": EventPosition.from_sequence_number(1)}).to_connector()
     assert list(connector.positions(text)) == [("orders", 0)]
     with pytest.raises(ConfigurationError, match="case included"):
-        read_positions(text, "Orders", "startingPositions")
+        parse_positions(text, "Orders", "startingPositions")

@@ -304,5 +304,5 @@ def test_close_saves_what_is_finished_while_handlers_run(
     wait(lambda: consumer.has("0", 6))
     stage.close(consumer)
     assert store.saved["0"] == [2], "it is closed"
-    assert caplog.text.count("after its claim had ended") == 1
+    assert caplog.text.count("after its session has ended") == 1
     assert checkpointer.healthy()

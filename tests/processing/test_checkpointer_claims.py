@@ -146,7 +146,7 @@ def test_a_handler_of_an_ended_claim_is_known_by_its_task(
         assert checkpointer.stats()["0"].position.sequence_number == 0
 
     stage.finished(run())
-    assert "after its claim had ended" in caplog.text
+    assert "after its session has ended" in caplog.text
     wait(lambda: store.saved["0"] == [0])
 
 

@@ -11,8 +11,8 @@ from eventhub_checkpoints.spark.position_formats import (
     connector_fields,
     connector_positions,
     kafka_offsets,
-    read_position,
-    read_positions,
+    parse_position,
+    parse_positions,
 )
 
 TIME = datetime(2026, 11, 21, 10, 0, 0, 123000, tzinfo=UTC)
@@ -103,7 +103,7 @@ def test_kafka_is_refused_what_is_no_sequence_number(position):
 
 @given(st.dictionaries(st.integers(0, 2000).map(str), POSITIONS), st.text(min_size=1))
 def test_positions_survive_the_way_through_the_connectors_text(positions, hub):
-    assert read_positions(connector_positions(hub, positions), hub, "here") == positions
+    assert parse_positions(connector_positions(hub, positions), hub, "here") == positions
 
 
 def test_after_n_is_the_same_place_as_n_plus_1_inclusive():
@@ -171,12 +171,12 @@ def test_a_time_is_utc_and_cut_to_milliseconds():
 )
 def test_what_the_connector_would_refuse_is_refused_with_a_reason(text, complaint):
     with pytest.raises(ConfigurationError, match=complaint):
-        read_position(text, "startingPosition")
+        parse_position(text, "startingPosition")
 
 
 def test_a_sequence_number_wins_over_the_other_fields():
     text = '{"offset":"5","seqNo":100,"enqueuedTime":null,"isInclusive":false}'
-    assert read_position(text, "x") == EventPosition.from_sequence_number(100, inclusive=True)
+    assert parse_position(text, "x") == EventPosition.from_sequence_number(100, inclusive=True)
 
 
 @pytest.mark.parametrize(
@@ -190,4 +190,4 @@ def test_a_sequence_number_wins_over_the_other_fields():
 def test_an_entry_that_the_connector_would_ignore_is_an_error(key, complaint):
     position = compact(connector_fields(EventPosition.from_start_of_stream()))
     with pytest.raises(ConfigurationError, match=complaint):
-        read_positions(f'{{"{key}":{position}}}', "hub", "startingPositions")
+        parse_positions(f'{{"{key}":{position}}}', "hub", "startingPositions")

@@ -21,7 +21,7 @@ from eventhub_checkpoints.spark.position_formats import (
     connector_fields,
     kafka_number,
     kafka_position,
-    read_position,
+    parse_position,
 )
 from eventhub_checkpoints.spark.source.options import SourceOptions
 
@@ -51,7 +51,7 @@ def by_partition(positions):
 
 @given(st.one_of(AT_NUMBERS, AT_ENDS, AT_TIMES, AT_OFFSETS))
 def test_one_position_comes_back_from_the_connectors_text(position):
-    assert read_position(compact(connector_fields(position)), "here") == position
+    assert parse_position(compact(connector_fields(position)), "here") == position
 
 
 @given(st.one_of(AT_NUMBERS, AT_ENDS))

@@ -49,7 +49,7 @@ def connector_positions(hub: str, positions: Mapping[str, EventPosition]) -> str
     )
 
 
-def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
+def parse_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
     """Parse the connector's JSON of one position.
 
     As in the connector, a sequence number of 0 or more takes precedence over the other fields and
@@ -60,7 +60,7 @@ def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
         ConfigurationError: a field is missing or has another type than the connector needs; `what`
             names the option and partition.
     """
-    fields = read_object(text, what) if isinstance(text, str) else text
+    fields = parse_object(text, what) if isinstance(text, str) else text
     missing = [name for name in FIELDS if not isinstance(fields, Mapping) or name not in fields]
     if missing:
         raise ConfigurationError(
@@ -74,10 +74,10 @@ def read_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
         return EventPosition.from_sequence_number(number, inclusive=True)
     if offset is not None:
         return EventPosition.from_offset(offset, inclusive=inclusive)
-    return read_time(time, what, MILLISECOND)
+    return parse_time(time, what, MILLISECOND)
 
 
-def read_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPosition:
+def parse_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPosition:
     """Parse an ISO 8601 time with a time zone, and add `after`.
 
     Raises:
@@ -91,7 +91,7 @@ def read_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPos
         ) from None  # Python's own message shows the whole string
 
 
-def read_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
+def parse_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
     """Parse the connector's JSON of positions by partition.
 
     Raises:
@@ -99,14 +99,14 @@ def read_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
             silently ignore that entry.
     """
     return {
-        read_key(key, hub, what): read_position(fields, f"{what}, entry {quoted(key)}")
-        for key, fields in read_object(text, what).items()
+        parse_key(key, hub, what): parse_position(fields, f"{what}, entry {quoted(key)}")
+        for key, fields in parse_object(text, what).items()
     }
 
 
-def read_key(key: str, hub: str, what: str) -> str:
+def parse_key(key: str, hub: str, what: str) -> str:
     """Parse the partition id in a key such as `{"ehName":"hub","partitionId":0}`."""
-    named = read_object(key, f"{what}, key {quoted(key)}")
+    named = parse_object(key, f"{what}, key {quoted(key)}")
     partition = named.get("partitionId")
     if type(partition) is not int:
         raise ConfigurationError(f"{what}, key {quoted(key)}: partitionId must be a number")
@@ -117,7 +117,7 @@ def read_key(key: str, hub: str, what: str) -> str:
     return str(partition)
 
 
-def read_object(text: str, what: str) -> dict[str, Any]:
+def parse_object(text: str, what: str) -> dict[str, Any]:
     """Parse a JSON object; the error names the option."""
     try:
         value = json.loads(text)
@@ -181,7 +181,7 @@ def kafka_positions(text: str, topic: str, what: str) -> dict[str, EventPosition
         ConfigurationError: it is malformed, or does not name the topic, case included; `what` names
             the option.
     """
-    topics = read_object(text, what)
+    topics = parse_object(text, what)
     numbers = topics.get(topic)
     if not isinstance(numbers, dict):
         raise ConfigurationError(

@@ -50,7 +50,7 @@ class HubPositions:
         Raises:
             ConfigurationError: it is malformed, or names another hub.
         """
-        return cls(eventhub_name, formats.read_positions(text, eventhub_name, cls.OPTION))
+        return cls(eventhub_name, formats.parse_positions(text, eventhub_name, cls.OPTION))
 
     @classmethod
     def from_kafka(cls, text: str, topic: str) -> Self:

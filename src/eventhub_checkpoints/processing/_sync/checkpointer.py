@@ -180,7 +180,7 @@ class Checkpointer(ClosingContext):
             self._warn(NOT_ANNOUNCED)
         if session.is_over:
             self._warn(
-                "track() was called with an event after its claim had ended: it is not saved"
+                "track() was called with an event after its session has ended: it is not saved"
             )
         try:
             return Ticket(session, event)
@@ -213,7 +213,9 @@ class Checkpointer(ClosingContext):
             if ticket := session.begun.get(id(event)):
                 ticket.done()
                 return
-        self._warn("done() was called with an event that is not tracked, or whose claim had ended")
+        self._warn(
+            "done() was called with an event that is not tracked, or whose session has ended"
+        )
 
     def flush(self, partition_id: str | None = None) -> bool:
         """Save what is finished, of one or all partitions; return whether all of it is saved."""

@@ -27,7 +27,9 @@ DEFAULT_SETTINGS = ReadSettings(rows_per_batch=10_000)
 
 NO_STORE = "there is no store to commit to; give read_batches store="
 
-NO_STORE_FOR_MISSING = "missing='error' is about checkpoints; give read_batches store= too"
+NO_STORE_FOR_MISSING = (
+    "missing='error' concerns partitions without a checkpoint; pass store= to read_batches, too"
+)
 
 ONE_TABLE = (
     "the batches were read into a table already, and a second one would be empty: keep the first, "

@@ -122,26 +122,28 @@ class SourceOptions:
             ConfigurationError: an option is unknown, malformed, set twice or missing.
         """
         options = known_options(options)
-        address = read_address(options)
+        address = parse_address(options)
         hub = address.eventhub_name
         store = options.get("checkpointStore", "")
         return cls(
             address=address,
-            starting_position=read_one_position(options, "startingPosition", "earliest"),
-            starting_positions=read_by_partition(options, "startingPositions", hub),
-            ending_position=read_one_position(options, "endingPosition", "latest"),
-            ending_positions=read_by_partition(options, "endingPositions", hub),
+            starting_position=parse_one_position(options, "startingPosition", "earliest"),
+            starting_positions=parse_by_partition(options, "startingPositions", hub),
+            ending_position=parse_one_position(options, "endingPosition", "latest"),
+            ending_positions=parse_by_partition(options, "endingPositions", hub),
             checkpoint_store=from_environment("checkpointStore", store),
-            checkpoint_group=read_group(options, "checkpointConsumerGroup", address.consumer_group),
-            missing=read_missing(options),
-            limits=Limits(
-                read_limit(options, "maxEventsPerTrigger"),
-                read_limit(options, "maxRatePerPartition"),
-                read_limits(options, "maxRatesPerPartition", hub),
+            checkpoint_group=parse_group(
+                options, "checkpointConsumerGroup", address.consumer_group
             ),
-            ranges_per_task=read_ranges_per_task(options),
-            parallelism=read_limit(options, "parallelism"),
-            reading=read_settings(options),
+            missing=parse_missing(options),
+            limits=Limits(
+                parse_limit(options, "maxEventsPerTrigger"),
+                parse_limit(options, "maxRatePerPartition"),
+                parse_limits(options, "maxRatesPerPartition", hub),
+            ),
+            ranges_per_task=parse_ranges_per_task(options),
+            parallelism=parse_limit(options, "parallelism"),
+            reading=parse_settings(options),
             names=frozenset(options),
         )
 
@@ -174,26 +176,26 @@ def known_options(options: Options) -> dict[str, str]:
     return known
 
 
-def read_address(options: Options) -> Address:
+def parse_address(options: Options) -> Address:
     """Return the address to read from, for the configured transport.
 
     Raises:
         ConfigurationError: the options name none, or more than one, or one is malformed.
     """
-    if read_choice(options, "transport", "amqp", ("amqp", "kafka")) == "kafka":
-        return read_kafka_address(options)
+    if parse_choice(options, "transport", "amqp", ("amqp", "kafka")) == "kafka":
+        return parse_kafka_address(options)
     if unused := [name for name in options if name.lower().startswith("kafka")]:
         raise ConfigurationError(f"the option {unused[0]} needs transport=kafka")
-    return read_hub(options)
+    return parse_hub(options)
 
 
-def read_hub(options: Options) -> HubAddress:
+def parse_hub(options: Options) -> HubAddress:
     """Return the hub's address, from a connection string, or from its names and a credential.
 
     Raises:
         ConfigurationError: neither or both are set, or one is malformed.
     """
-    group = read_group(options, "consumerGroup", DEFAULT_CONSUMER_GROUP)
+    group = parse_group(options, "consumerGroup", DEFAULT_CONSUMER_GROUP)
     for option, expected in (("fullyQualifiedNamespace", NAMESPACE), ("eventHubName", HUB_NAME)):
         if options.get(option):
             checked_name(option, options[option], expected)
@@ -223,7 +225,7 @@ def read_hub(options: Options) -> HubAddress:
     return HubAddress.from_credential(namespace, hub, secret, group)
 
 
-def read_kafka_address(options: Options) -> Address:
+def parse_kafka_address(options: Options) -> Address:
     """Return the hub's address if a connection string or credential is set, else the topic's.
 
     Raises:
@@ -240,18 +242,18 @@ def read_kafka_address(options: Options) -> Address:
     }
     forms: tuple[HeaderForm, ...] = get_args(HeaderForm)
     if "bootstrap.servers" not in settings or options.keys() & {"connectionString", "credential"}:
-        headers = read_choice(options, "kafkaHeaders", "auto", forms)
-        return KafkaAddress.of_hub(read_hub(options), settings, headers)
+        headers = parse_choice(options, "kafkaHeaders", "auto", forms)
+        return KafkaAddress.of_hub(parse_hub(options), settings, headers)
     return KafkaAddress.of_topic(
         options.get("eventHubName", ""),
         settings,
-        read_group(options, "consumerGroup", DEFAULT_CONSUMER_GROUP),
+        parse_group(options, "consumerGroup", DEFAULT_CONSUMER_GROUP),
         namespace=options.get("fullyQualifiedNamespace", ""),
-        headers=read_choice(options, "kafkaHeaders", "text", forms),
+        headers=parse_choice(options, "kafkaHeaders", "text", forms),
     )
 
 
-def read_missing(options: Options) -> Missing:
+def parse_missing(options: Options) -> Missing:
     """Return the treatment of a partition without a checkpoint: `start` or `error`.
 
     Raises:
@@ -259,30 +261,32 @@ def read_missing(options: Options) -> Missing:
     """
     missing = checked_missing("missing", options.get("missing", "start").strip().lower())
     if missing == "error" and not options.get("checkpointStore"):
-        raise ConfigurationError("missing=error is about checkpoints; set checkpointStore too")
+        raise ConfigurationError(
+            "missing=error concerns partitions without a checkpoint; set checkpointStore, too"
+        )
     return missing
 
 
-def read_ranges_per_task(options: Options) -> int | None:
+def parse_ranges_per_task(options: Options) -> int | None:
     """Parse the number of partitions that one task reads; None for `auto`."""
     if options.get("partitionsPerTask", "").strip().lower() == "auto":
         return None
     try:
-        return read_count(options, "partitionsPerTask", 1)
+        return parse_count(options, "partitionsPerTask", 1)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}, or auto") from error
 
 
-def read_settings(options: Options) -> ranges.ReadSettings:
+def parse_settings(options: Options) -> ranges.ReadSettings:
     """Return the settings for reading ranges."""
     paths: tuple[ranges.ReceivePath, ...] = get_args(ranges.ReceivePath)
-    fail_on_data_loss = read_choice(options, "failOnDataLoss", "true", ("true", "false"))
+    fail_on_data_loss = parse_choice(options, "failOnDataLoss", "true", ("true", "false"))
     return ranges.ReadSettings(
-        prefetch=read_count(options, "prefetchCount", ranges.PREFETCH),
-        receiver_timeout=read_seconds(options, "receiverTimeout", ranges.RECEIVER_TIMEOUT),
-        operation_timeout=read_seconds(options, "operationTimeout", ranges.OPERATION_TIMEOUT),
+        prefetch=parse_count(options, "prefetchCount", ranges.PREFETCH),
+        receiver_timeout=parse_seconds(options, "receiverTimeout", ranges.RECEIVER_TIMEOUT),
+        operation_timeout=parse_seconds(options, "operationTimeout", ranges.OPERATION_TIMEOUT),
         fail_on_data_loss=fail_on_data_loss == "true",
-        receive_path=read_choice(options, "receivePath", "auto", paths),
+        receive_path=parse_choice(options, "receivePath", "auto", paths),
     )
 
 
@@ -312,16 +316,16 @@ def from_environment(name: str, value: str) -> str:
     return secret
 
 
-def read_group(options: Options, name: str, default: str) -> str:
+def parse_group(options: Options, name: str, default: str) -> str:
     """Return the name of a consumer group."""
     return checked_group(name, options.get(name, default))
 
 
-def read_one_position(options: Options, name: str, default: str) -> EventPosition:
+def parse_one_position(options: Options, name: str, default: str) -> EventPosition:
     """Parse one position: `earliest`, `latest`, an ISO 8601 time, or the connector's JSON."""
     text = options.get(name, default).strip()
     if text.startswith("{"):
-        return formats.read_position(text, name)
+        return formats.parse_position(text, name)
     if text in ("earliest", "latest"):
         return position_of(text)
     if text in CLIENT_NAMES:
@@ -329,19 +333,19 @@ def read_one_position(options: Options, name: str, default: str) -> EventPositio
             f"{name} is {quoted(text)}, which is called {CLIENT_NAMES[text]} here"
         )
     try:
-        return formats.read_time(text, name)
+        return formats.parse_time(text, name)
     except ConfigurationError as error:
         raise ConfigurationError(
             f"{error}; or use earliest, latest or the connector's JSON"
         ) from None
 
 
-def read_by_partition(options: Options, name: str, hub: str) -> dict[str, EventPosition]:
+def parse_by_partition(options: Options, name: str, hub: str) -> dict[str, EventPosition]:
     """Parse positions by partition id, from the connector's JSON."""
-    return formats.read_positions(options[name], hub, name) if name in options else {}
+    return formats.parse_positions(options[name], hub, name) if name in options else {}
 
 
-def read_seconds(options: Options, name: str, default: float) -> float:
+def parse_seconds(options: Options, name: str, default: float) -> float:
     """Parse a duration: seconds, or ISO 8601 as in the connector, such as `PT1M30S`."""
     if name not in options:
         return default
@@ -357,7 +361,7 @@ def read_seconds(options: Options, name: str, default: float) -> float:
     return total
 
 
-def read_count(options: Options, name: str, default: int) -> int:
+def parse_count(options: Options, name: str, default: int) -> int:
     """Parse a whole number of at least 1."""
     text = options.get(name, str(default)).strip()
     if not (text.isascii() and text.isdigit() and int(text) > 0):
@@ -365,12 +369,12 @@ def read_count(options: Options, name: str, default: int) -> int:
     return int(text)
 
 
-def read_limit(options: Options, name: str) -> int | None:
+def parse_limit(options: Options, name: str) -> int | None:
     """Parse a whole number of at least 1; None if the option is not set."""
-    return read_count(options, name, 1) if name in options else None
+    return parse_count(options, name, 1) if name in options else None
 
 
-def read_limits(options: Options, name: str, hub: str) -> dict[str, int]:
+def parse_limits(options: Options, name: str, hub: str) -> dict[str, int]:
     """Parse counts by partition id, from the connector's JSON.
 
     Raises:
@@ -379,8 +383,8 @@ def read_limits(options: Options, name: str, hub: str) -> dict[str, int]:
     if name not in options:
         return {}
     limits = {}
-    for key, count in formats.read_object(options[name], name).items():
-        limits[formats.read_key(key, hub, name)] = count
+    for key, count in formats.parse_object(options[name], name).items():
+        limits[formats.parse_key(key, hub, name)] = count
         if type(count) is not int or count < 1:
             raise ConfigurationError(
                 f"{name}, entry {quoted(key)}: {quoted(count)} is not a whole number of at least 1"
@@ -388,7 +392,7 @@ def read_limits(options: Options, name: str, hub: str) -> dict[str, int]:
     return limits
 
 
-def read_choice(options: Options, name: str, default: T, choices: tuple[T, ...]) -> T:
+def parse_choice(options: Options, name: str, default: T, choices: tuple[T, ...]) -> T:
     """Return an option that must be one of `choices`, in upper or lower case."""
     text = options.get(name, default).strip().lower()
     for choice in choices:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 IN_SCOPE = " AND ".join(f"{name} = :{name}" for name in NAMES)
 THIS_ROW = f"{IN_SCOPE} AND partition_id = :partition_id"
 KEY_VALUES = ", ".join(f":{name}" for name in KEY_COLUMNS)
-Attempts = tuple[TextClause, ...]
+Write = tuple[TextClause, ...]
 """Statements of one conditional write: executed in turn until one writes a row."""
 
 
@@ -50,8 +50,8 @@ class Statements:
             f"SELECT partition_id, owner_id, etag, last_modified_time, {now} FROM {own} "
             f"WHERE {IN_SCOPE}"
         )
-        self.renew: Attempts = (renew, create)
-        self.create: Attempts = (create,)
+        self.renew: Write = (renew, create)
+        self.create: Write = (create,)
         self.renew_batch = text(dialect.renew_batch(tables))
         self.create_batch = text(dialect.create_batch(tables))
         self.etags = text(f"SELECT etag FROM {own} WHERE {IN_SCOPE}")
@@ -60,11 +60,11 @@ class Statements:
         self.locked_checkpoints = text(
             f"{read} AND partition_id IN :partition_ids ORDER BY partition_id {dialect.row_lock}"
         ).bindparams(bindparam("partition_ids", expanding=True))
-        self.create_checkpoint: Attempts = (text(dialect.create_checkpoint(tables)),)
-        self.update_checkpoint: Attempts = (text(f"{update} AND version = :seen"),)
-        self.expected_checkpoint: Attempts = (text(f"{update} AND sequence_number = :expected"),)
-        self.force_checkpoint: Attempts = (text(dialect.force_checkpoint(tables)),)
-        self.forward_checkpoint: Attempts = tuple(map(text, dialect.forward_checkpoint(tables)))
+        self.create_checkpoint: Write = (text(dialect.create_checkpoint(tables)),)
+        self.update_checkpoint: Write = (text(f"{update} AND version = :seen"),)
+        self.expected_checkpoint: Write = (text(f"{update} AND sequence_number = :expected"),)
+        self.force_checkpoint: Write = (text(dialect.force_checkpoint(tables)),)
+        self.forward_checkpoint: Write = tuple(map(text, dialect.forward_checkpoint(tables)))
         self.hold_off = text(dialect.hold_off.format(tables)) if dialect.hold_off else None
         names = ", ".join(NAMES)
         self.scopes = text(f"SELECT {names} FROM {own} UNION SELECT {names} FROM {held}")
@@ -108,7 +108,7 @@ def update_checkpoint(tables: Tables, now: str) -> str:
     )
 
 
-def applied(tables: Tables, dialect: "Dialect") -> Attempts:
+def applied(tables: Tables, dialect: "Dialect") -> Write:
     """Return the statement that records an applied migration."""
     insert = (
         f"INSERT INTO {tables.version} (version, applied_time, writer) "

@@ -166,10 +166,10 @@ class SqlDatabase:
         return (await connection.execute(statement, values)).all()
 
     async def write(
-        self, connection: Connection, attempts: statements.Attempts, values: Mapping[str, Any]
+        self, connection: Connection, alternatives: statements.Write, values: Mapping[str, Any]
     ) -> bool:
         """Execute the statements of a conditional write in turn; return whether one wrote a row."""
-        for statement in attempts:
+        for statement in alternatives:
             try:
                 if (await connection.execute(statement, values)).rowcount:
                     return True
@@ -182,7 +182,7 @@ class SqlDatabase:
         self, connection: Connection, statement: TextClause, rows: list[dict[str, Any]]
     ) -> set[str]:
         """Execute a statement for a batch of claims; return the etags of those that won."""
-        say = self.statements
+        sql = self.statements
         # Not BEGIN, which fails inside a transaction that the caller's engine has begun.
         if self._dialect.batch_savepoint:
             await connection.exec_driver_sql("SAVEPOINT claims")
@@ -190,12 +190,12 @@ class SqlDatabase:
         if result.returns_rows:
             return {etag for (etag,) in result}
         etags: set[str] = set()
-        if statement is say.renew_batch and result.rowcount == len(rows):
+        if statement is sql.renew_batch and result.rowcount == len(rows):
             etags = {row["new_etag"] for row in rows}  # every row matched
         else:
             for scope in {Scope(*(row[name] for name in tables.NAMES)) for row in rows}:
                 values = statements.scope_values(scope)
-                etags |= {row[0] for row in await self.rows(connection, say.etags, values)}
+                etags |= {row[0] for row in await self.rows(connection, sql.etags, values)}
         if self._dialect.batch_savepoint:
             await connection.exec_driver_sql("RELEASE claims")
         return etags
@@ -281,13 +281,13 @@ class SqlTransactions(HookRunner, WritesInTransaction):
     async def read_in(
         self, connection: Connection, scope: Scope, partition_ids: Sequence[str]
     ) -> dict[str, Checkpoint]:
-        database, say = self.database, self.database.statements
+        database, sql = self.database, self.database.statements
         database.check_connection(connection)
         values = statements.scope_values(scope) | {"partition_ids": list(partition_ids)}
         try:
-            if say.hold_off is not None:
-                await connection.execute(say.hold_off)
-            rows = await database.rows(connection, say.locked_checkpoints, values)
+            if sql.hold_off is not None:
+                await connection.execute(sql.hold_off)
+            rows = await database.rows(connection, sql.locked_checkpoints, values)
         except Exception as error:
             raise self._ours(error) from error
         return {row[0]: statements.checkpoint_of(scope, row) for row in rows}
@@ -299,21 +299,21 @@ class SqlTransactions(HookRunner, WritesInTransaction):
         *,
         expected_sequence_number: int | AnyNumber | None = ANY,
     ) -> None:
-        database, say = self.database, self.database.statements
+        database, sql = self.database, self.database.statements
         database.check_connection(connection)
         checkpoint = replace(checkpoint, version=fresh_etag())
         values = statements.checkpoint_values(checkpoint, self.writer)
-        attempts = say.expected_checkpoint
+        alternatives = sql.expected_checkpoint
         if isinstance(expected_sequence_number, AnyNumber):
-            attempts = say.forward_checkpoint
+            alternatives = sql.forward_checkpoint
         elif expected_sequence_number is None:
-            attempts = say.create_checkpoint
+            alternatives = sql.create_checkpoint
         values["expected"] = expected_sequence_number
         key = statements.row_values(checkpoint.scope, checkpoint.partition_id)
         try:
-            if await database.write(connection, attempts, values):
+            if await database.write(connection, alternatives, values):
                 return
-            rows = await database.rows(connection, say.checkpoint, key)
+            rows = await database.rows(connection, sql.checkpoint, key)
         except Exception as error:
             raise self._ours(error) from error
         raise StaleCheckpointError(

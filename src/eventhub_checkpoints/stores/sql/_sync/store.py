@@ -68,7 +68,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         self._database = SqlDatabase(
             url_or_engine, namespace, schema, credential, entra, pool_timeout=shorter / 2
         )
-        self._say = self._database.statements
+        self._sql = self._database.statements
 
     @classmethod
     def from_url(cls, url: str, *, credential: Any = None, **settings: Any) -> Self:
@@ -101,26 +101,26 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         return self._database.map_error(error) or super().map_error(error)
 
     def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
-        rows = self._rows(self._say.ownerships, statements.scope_values(scope))
+        rows = self._rows(self._sql.ownerships, statements.scope_values(scope))
         return replace(
             statements.listing(rows, scope, statements.ownership_of),
             server_now=max((row[4] for row in rows), default=None),
         )
 
     def try_claim(self, proposal: Proposal) -> Won | Lost:
-        attempts = self._say.create if proposal.etag is None else self._say.renew
+        alternatives = self._sql.create if proposal.etag is None else self._sql.renew
         won = self._database.transact(
-            self._database.write, attempts, statements.proposal_values(proposal)
+            self._database.write, alternatives, statements.proposal_values(proposal)
         )
         return Won(proposal.won(0.0)) if won else LOST
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer]:
         renewals = [proposal for proposal in proposals if proposal.etag is not None]
-        answers = self._claim_batch(self._say.renew_batch, renewals)
+        answers = self._claim_batch(self._sql.renew_batch, renewals)
         # A renewal also loses if its row was deleted: then creating the row wins. If it exists,
         # the creation changes nothing.
         others = [each for each in proposals if isinstance(answers.get(each, LOST), Lost)]
-        answers |= self._claim_batch(self._say.create_batch, others)
+        answers |= self._claim_batch(self._sql.create_batch, others)
         return [answers[proposal] for proposal in proposals]
 
     def _claim_batch(
@@ -144,7 +144,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         }
 
     def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
-        rows = self._rows(self._say.checkpoints, statements.scope_values(scope))
+        rows = self._rows(self._sql.checkpoints, statements.scope_values(scope))
         return statements.listing(rows, scope, statements.readable_checkpoint)
 
     def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
@@ -154,27 +154,27 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         self, connection: Connection, checkpoint: Checkpoint, seen: str | Seen
     ) -> Written | Conflict:
         values = statements.checkpoint_values(checkpoint, self.writer)
-        attempts = self._say.create_checkpoint
+        alternatives = self._sql.create_checkpoint
         if isinstance(seen, str):
-            attempts, values["seen"] = self._say.update_checkpoint, seen
+            alternatives, values["seen"] = self._sql.update_checkpoint, seen
         elif seen is FORCE:
-            attempts = self._say.force_checkpoint
+            alternatives = self._sql.force_checkpoint
         elif seen is UNKNOWN:
-            attempts = self._say.forward_checkpoint
-        if self._database.write(connection, attempts, values):
+            alternatives = self._sql.forward_checkpoint
+        if self._database.write(connection, alternatives, values):
             return Written(checkpoint.version)
         key = statements.row_values(checkpoint.scope, checkpoint.partition_id)
-        rows = self._database.rows(connection, self._say.checkpoint, key)
+        rows = self._database.rows(connection, self._sql.checkpoint, key)
         return Conflict(statements.checkpoint_of(checkpoint.scope, rows[0]) if rows else None)
 
     def read_scopes(self) -> Sequence[Scope]:
-        return [Scope(*row) for row in self._rows(self._say.scopes, {})]
+        return [Scope(*row) for row in self._rows(self._sql.scopes, {})]
 
     def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
         if partition_id is None:
-            deletes, key = self._say.delete, statements.scope_values(scope)
+            deletes, key = self._sql.delete, statements.scope_values(scope)
         else:
-            deletes, key = self._say.delete_partition, statements.row_values(scope, partition_id)
+            deletes, key = (self._sql.delete_partition, statements.row_values(scope, partition_id))
         return self._database.transact(self._delete_rows, deletes, key)
 
     @staticmethod
