@@ -36,7 +36,7 @@ SLOWER = 50
 WINDOWS = (1, 10, 100, 1000, 10_000)
 TRACKERS = {f"tracker-{window}": window for window in WINDOWS}
 KIND = (1, 0)
-COLOURS = {"": "", "-aio": ", aio"}
+VARIANTS = {"": "", "-aio": ", aio"}
 WAYS = {
     COALESCING: "CoalescingCheckpointStore",
     TRACKED: "Checkpointer",
@@ -46,7 +46,7 @@ BESIDE = {way: {OURS: way, OFFICIAL: OFFICIAL, NONE: NONE} for way in (COALESCIN
     PROCESSOR: {OURS: PROCESSOR, OFFICIAL: OFFICIAL_BATCHES, NONE: NONE_BATCHES}
 }
 """By way of ours: which way is in which column."""
-CONSUMERS = {f"{way}{colour}": (way, colour) for colour in COLOURS for way in WAYS}
+CONSUMERS = {f"{way}{variant}": (way, variant) for variant in VARIANTS for way in WAYS}
 CONSUMED = (OURS, OFFICIAL, NONE)
 MEASURES = ("rate", "cpu", "layer", "writes")
 PACKAGES = (
@@ -69,18 +69,18 @@ class Bench:
     cores: Cores
     events: int
 
-    def one_round(self, ways: list[str], colour: str, number: int) -> dict[str, Figures]:
+    def one_round(self, ways: list[str], variant: str, number: int) -> dict[str, Figures]:
         """All ways, one after another, and what each of ours adds to the processor time of none."""
-        found = {way: self.once(way, colour) for way in turned(ways, number)}
+        found = {way: self.once(way, variant) for way in turned(ways, number)}
         for way in {*ways} & {*WAYS}:
             bare = found[BESIDE[way][NONE]]["cpu"]
             found[way] = {**found[way], "layer": found[way]["cpu"] / bare - 1}
         return found
 
-    def once(self, way: str, colour: str) -> Figures:
+    def once(self, way: str, variant: str) -> Figures:
         """One of them in a process of its own, on a container of its own."""
         events = self.events // SLOWER if way == OFFICIAL else self.events
-        words = ["--way", way, "--events", str(events), *(["--aio"] if colour else [])]
+        words = ["--way", way, "--events", str(events), *(["--aio"] if variant else [])]
         with self.blobs.place() as place:
             words += [self.hubs.addresses[hub_name(*KIND)], place.url]
             counted, wall, cpu, writes = answer_of(MODULE, words, self.cores.client)
@@ -108,21 +108,21 @@ def tracker_rows(names: list[str], events: int, rounds: int, console: Console) -
 def consumer_rows(bench: Bench, names: list[str], rounds: int, console: Console) -> list[Row]:
     """A row for each of our ways, beside the official one and none that ran in the same rounds."""
     found = []
-    for colour, word in COLOURS.items():
-        ours = [way for way, of in (CONSUMERS[name] for name in names) if of == colour]
+    for variant, word in VARIANTS.items():
+        ours = [way for way, of in (CONSUMERS[name] for name in names) if of == variant]
         if ours:
             console.print(f"measuring consumers{word}, {rounds} rounds")
             ways = [*dict.fromkeys(side for way in ours for side in BESIDE[way].values())]
-            figures = [bench.one_round(ways, colour, number) for number in range(rounds)]
-            found += [row_of(way, colour, figures) for way in ours]
+            figures = [bench.one_round(ways, variant, number) for number in range(rounds)]
+            found += [row_of(way, variant, figures) for way in ours]
     return found
 
 
-def row_of(way: str, colour: str, rounds: list[dict[str, Figures]]) -> Row:
+def row_of(way: str, variant: str, rounds: list[dict[str, Figures]]) -> Row:
     """What the rounds say of one of our ways."""
     figures = [{side: each[name] for side, name in BESIDE[way].items()} for each in rounds]
-    title = WAYS[way] + COLOURS[colour]
-    return Row(f"{way}{colour}", title, CONSUMED, MEASURES, figures, REACH.get(way, ()))
+    title = WAYS[way] + VARIANTS[variant]
+    return Row(f"{way}{variant}", title, CONSUMED, MEASURES, figures, REACH.get(way, ()))
 
 
 def consumed(names: list[str], events: int, rounds: int, console: Console) -> list[Row]:

@@ -45,7 +45,7 @@ class Meter:
         self._wall = self._cpu = 0.0
 
     def count_writes(self, store: Any) -> None:
-        """Count what reaches a store, of whatever colour."""
+        """Count what reaches a store, of whatever variant."""
         write = store.update_checkpoint
 
         def counted(*args: Any, **kwargs: Any) -> Any:

@@ -20,7 +20,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
 import campaigns
-from backends import BACKENDS, COLOURS, Backend, Colour, Place, ServerMissingError
+from backends import BACKENDS, VARIANTS, Backend, Place, ServerMissingError, Variant
 from backends.blob import Blob
 from eventhub_checkpoints.cli.azurite import Azurite, connection_string
 from eventhub_checkpoints.conformance.clients import Loop
@@ -293,8 +293,8 @@ def loop() -> Iterator[Loop]:
         yield running
 
 
-@pytest.fixture(params=COLOURS)
-def colour(request: pytest.FixtureRequest) -> Colour:
+@pytest.fixture(params=VARIANTS)
+def variant(request: pytest.FixtureRequest) -> Variant:
     """Sync and aio in turn."""
     return request.param
 

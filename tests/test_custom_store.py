@@ -1,4 +1,4 @@
-"""The backend of `docs/custom-store.md`, taken from the page, certified in both colours."""
+"""The backend of `docs/custom-store.md`, taken from the page, certified in both variants."""
 
 import importlib
 import re

@@ -226,7 +226,7 @@ def test_imports_go_one_way() -> None:
     assert not wrong, "the design allows none of these:\n" + "\n".join(wrong)
 
 
-def test_the_colours_are_strangers() -> None:
+def test_the_variants_are_strangers() -> None:
     wrong = []
     for arrow in ALL:
         target = own(arrow) or ""
@@ -235,7 +235,7 @@ def test_the_colours_are_strangers() -> None:
         others = r"\b_sync\b" if is_aio else r"\b_async\b|^aio\b" if is_sync else "(?!)"
         if re.search(others, target):
             wrong.append(str(arrow))
-    assert not wrong, "one colour imports the other's module:\n" + "\n".join(wrong)
+    assert not wrong, "one variant imports the other's module:\n" + "\n".join(wrong)
 
 
 def test_a_driver_is_imported_only_by_its_extras_own_modules() -> None:

@@ -147,13 +147,13 @@ def constructors() -> dict[str, Callable[..., Any]]:
             is_error = inspect.isclass(one) and issubclass(one, Exception)
             if is_error or is_typeddict(one):
                 continue
-            colour = "aio." if ".aio" in f"{one.__module__}." else ""
+            variant = "aio." if ".aio" in f"{one.__module__}." else ""
             if name not in NOT_MADE and not inspect.isabstract(one):
-                found[f"{colour}{name}"] = one
+                found[f"{variant}{name}"] = one
             if inspect.isclass(one):
                 for way, member in vars(one).items():
                     if isinstance(member, classmethod | staticmethod) and way[0] != "_":
-                        found[f"{colour}{name}.{way}"] = getattr(one, way)
+                        found[f"{variant}{name}.{way}"] = getattr(one, way)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Stores by a mapping, in both colours: on every backend, and classes of others."""
+"""Stores by a mapping, in both variants: on every backend, and classes of others."""
 
 import asyncio
 import logging
@@ -210,7 +210,7 @@ def test_a_class_of_others_gets_what_was_given(open_it: Open, path: str) -> None
 
 @pytest.mark.usefixtures("stores")
 @pytest.mark.parametrize("open_it", BOTH)
-def test_a_class_of_the_other_colour_names_the_other_function(open_it: Open) -> None:
+def test_a_class_of_the_other_variant_names_the_other_function(open_it: Open) -> None:
     path = next(path for other, path in CLASSES if other is not open_it)
     with pytest.raises(ConfigurationError, match=rf"{MODULE}\.\w*Store makes an? \w+ store; open"):
         open_it({"backendType": path})

@@ -90,7 +90,7 @@ def test_every_error_is_exported() -> None:
     assert defined <= set(eventhub_checkpoints.__all__)
 
 
-def test_the_other_colour_has_the_same_stores() -> None:
+def test_the_other_variant_has_the_same_stores() -> None:
     assert set(aio.__all__) <= set(eventhub_checkpoints.__all__)
 
 

@@ -53,7 +53,7 @@ def factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def consul(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed distribution of somebody else, with a scheme for each colour."""
+    """An installed distribution of somebody else, with a scheme for each variant."""
     info = tmp_path / "consul_store-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: consul-store\nVersion: 1.0\n")
@@ -84,7 +84,7 @@ def test_memory_is_rows_of_its_own() -> None:
         assert second.list_checkpoints(*SCOPE) == []
 
 
-def test_memory_with_a_name_is_shared_by_both_colours() -> None:
+def test_memory_with_a_name_is_shared_by_both_variants() -> None:
     store = open_store("memory:shared by a test")
     store.update_checkpoint(CHECKPOINT)
 
@@ -104,7 +104,7 @@ def test_a_container_on_azure_is_a_blob_store() -> None:
         assert isinstance(store, BlobCheckpointStore)
 
 
-def test_a_container_on_an_emulator_is_a_blob_store_of_either_colour() -> None:
+def test_a_container_on_an_emulator_is_a_blob_store_of_either_variant() -> None:
     url = "http://127.0.0.1:10000/devstoreaccount1/container"
     with open_store(url) as store:
         assert isinstance(store, BlobCheckpointStore)
@@ -189,7 +189,7 @@ def test_an_error_inside_of_a_factory_is_left_as_it_is() -> None:
         open_store("textwrap:dedent", text=None)
 
 
-def test_a_store_of_the_other_colour_names_the_other_function() -> None:
+def test_a_store_of_the_other_variant_names_the_other_function() -> None:
     place = "memory:MemoryCheckpointStore"
     with pytest.raises(
         ConfigurationError, match=r"async store.*eventhub_checkpoints\.aio\.open_st"

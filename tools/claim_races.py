@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from backends import COLOURS, Colour, Place
+from backends import VARIANTS, Place, Variant
 from eventhub_checkpoints.conformance.clients import Client, Loop, Row
 from eventhub_checkpoints.records import Scope
 
@@ -30,7 +30,7 @@ class Racer:
     """Store with its own connections and owner id."""
 
     client: Client
-    colour: Colour
+    variant: Variant
     owner_id: str
 
     def claim_all(self, scope: Scope, partition_ids: Sequence[str]) -> dict[str, Row]:
@@ -47,11 +47,11 @@ def racers(place: Place) -> Iterator[list[Racer]]:
         loop = opened.enter_context(Loop())
         made = []
         for number in range(RACERS):
-            colour = COLOURS[number % 2]
-            client = Client(place.open(colour), SCOPE, loop)
+            variant = VARIANTS[number % 2]
+            client = Client(place.open(variant), SCOPE, loop)
             opened.callback(client.close)
             client.list_ownership()  # connects before the start
-            made.append(Racer(client, colour, f"owner-{number}"))
+            made.append(Racer(client, variant, f"owner-{number}"))
         yield made
 
 
@@ -64,7 +64,7 @@ def race(started: Sequence[Racer], scope: Scope, order: random.Random) -> list[d
 
     def claim(racer: Racer, batch: Sequence[str]) -> dict[str, Row]:
         barrier.wait(BARRIER_SECONDS)
-        time.sleep(0.0 if racer.colour == "aio" else handicap)
+        time.sleep(0.0 if racer.variant == "aio" else handicap)
         return racer.claim_all(scope, batch)
 
     with ThreadPoolExecutor(len(started)) as pool:
@@ -101,4 +101,4 @@ def judged(started: Sequence[Racer], scope: Scope, won: Sequence[dict[str, Row]]
         [(winner, row)] = pairs
         if stored.get(partition_id) != (winner.owner_id, row["etag"]):
             raise RaceError(f"{where}: {row} has won, and {stored.get(partition_id)} is stored")
-        yield f"won by {winner.colour} stores"
+        yield f"won by {winner.variant} stores"

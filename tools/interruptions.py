@@ -27,7 +27,7 @@ from types import CodeType, FrameType
 from typing import Any, ClassVar, Self
 
 import eventhub_checkpoints
-from backends import Colour, Place
+from backends import Place, Variant
 from eventhub_checkpoints import StaleCheckpointError
 from eventhub_checkpoints.records import Scope
 
@@ -72,11 +72,11 @@ class LeftBehindError(AssertionError):
 class Bench:
     """Store to interrupt, neighbour that checks for locks, and calls, sync or aio."""
 
-    def __init__(self, place: Place, colour: Colour, patience: float) -> None:
-        self.colour = colour
+    def __init__(self, place: Place, variant: Variant, patience: float) -> None:
+        self.variant = variant
         self._patience = patience
-        self._runner = asyncio.Runner() if colour == "aio" else None
-        self._open = partial(place.open, colour, on_stale="raise")
+        self._runner = asyncio.Runner() if variant == "aio" else None
+        self._open = partial(place.open, variant, on_stale="raise")
         self.store = self._open()
         limits = {"operation_timeout": patience, "write_timeout": patience}
         self.neighbour = place.open("sync", **limits)
@@ -244,7 +244,7 @@ def no_collector() -> Iterator[None]:
 
 def run_steps(
     place: Place,
-    colour: Colour,
+    variant: Variant,
     interrupt: Interrupt,
     seed: int,
     *,
@@ -255,7 +255,7 @@ def run_steps(
 
     Args:
         place: place of the stores.
-        colour: of the store that is interrupted: sync or aio.
+        variant: of the store that is interrupted: sync or aio.
         interrupt: makes a call, and interrupts it at a step.
         seed: chooses the steps, unless all are tried.
         stride: 1 tries every step; n tries one of n, chosen at random.
@@ -266,7 +266,7 @@ def run_steps(
     """
     order = random.Random(seed)
     seen: Counter[str] = Counter()
-    with Bench(place, colour, patience) as bench:
+    with Bench(place, variant, patience) as bench:
         for operation in bench.operations:
             with no_collector():
                 for step in steps(order, stride):

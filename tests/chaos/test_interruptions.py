@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import campaign
-from backends import Backend, Colour, Place
+from backends import Backend, Place, Variant
 from campaigns import rounds, seed
 from eventhub_checkpoints.aio.sql import SqlCheckpointStore
 from eventhub_checkpoints.stores.sql import sqlite as _sqlite
@@ -68,10 +68,10 @@ def test_a_ready_engine_of_sqlite_keeps_no_lock_either(
         engine = create_async_engine(place.url.replace("sqlite:", "sqlite+aiosqlite:"))
         own = place.open
 
-        def opened(colour: Colour, **settings: Any) -> Any:
-            if colour == "aio":
+        def opened(variant: Variant, **settings: Any) -> Any:
+            if variant == "aio":
                 return SqlCheckpointStore(engine, **settings)
-            return own(colour, **settings)
+            return own(variant, **settings)
 
         monkeypatch.setattr(place, "open", opened)
         seen = run_steps(place, "aio", cancelled, SEED, stride=STEPS, patience=PATIENCE)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from backends import BACKENDS, COLOURS, Backend, OwnServer, Place, ServerMissingError
+from backends import BACKENDS, VARIANTS, Backend, OwnServer, Place, ServerMissingError
 from backends.cassandra import Cassandra
 from backends.mysql import Mysql
 from backends.postgres import Postgres
@@ -81,9 +81,9 @@ def judged(trial: Trial, name: str, fault: str, tell: Tell) -> None:
     trial.stop()
     trial.judge.owners(trial.stored())
     trial.judge.checkpoints()
-    for colour in COLOURS:
+    for variant in VARIANTS:
         goes_on = f"goes on after {seconds:.1f} s, one owner each, no checkpoint back"
-        tell("faults", f"{fault:<28} {name:<9} {colour:<4}: {trial.told(colour)}; {goes_on}")
+        tell("faults", f"{fault:<28} {name:<9} {variant:<4}: {trial.told(variant)}; {goes_on}")
 
 
 @pytest.mark.parametrize("server", DURABLE, indirect=True)

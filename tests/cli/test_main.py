@@ -69,12 +69,12 @@ def test_without_its_extra_it_says_which_to_install(missing: str) -> None:
     )
 
 
-@pytest.mark.parametrize("colour", [(), ("--aio",)], ids=["sync", "aio"])
-def test_conform_tries_a_store(colour: tuple[str, ...]) -> None:
-    ran = run("conform", "memory:", *colour, "--only", "G9")
+@pytest.mark.parametrize("variant", [(), ("--aio",)], ids=["sync", "aio"])
+def test_conform_tries_a_store(variant: tuple[str, ...]) -> None:
+    ran = run("conform", "memory:", *variant, "--only", "G9")
     assert ran.returncode == 0, ran.stderr
     assert "G9" in ran.stdout
-    assert ("aio" if colour else "sync") in ran.stdout
+    assert ("aio" if variant else "sync") in ran.stdout
 
 
 def test_conform_takes_the_options_of_the_suite() -> None:

@@ -38,7 +38,7 @@ def fails():
 
 @pytest.fixture
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Factories of either colour, a coroutine function, and one that fails."""
+    """Factories of either variant, a coroutine function, and one that fails."""
     (tmp_path / "stores_of_a_test.py").write_text(STORES)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "stores_of_a_test", raising=False)
@@ -51,11 +51,11 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "broken_store:Forgetful"
 
 
-@pytest.mark.parametrize("colour", [[], ["--aio"]])
+@pytest.mark.parametrize("variant", [[], ["--aio"]])
 def test_a_store_that_keeps_the_contract_ends_with_0(
-    colour: list[str], capsys: pytest.CaptureFixture[str]
+    variant: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["memory:", *colour, "--only", "G9"]) == 0
+    assert main(["memory:", *variant, "--only", "G9"]) == 0
     output = capsys.readouterr().out
     assert "level 1, black box" in output
     assert "level 2, our base class" in output
@@ -131,11 +131,11 @@ def test_a_missing_container_is_reported_once_and_created_on_request(
     assert main([blob_container.url, "--create", "--only", "G7"]) == 0
 
 
-@pytest.mark.parametrize("colour", [[], ["--aio"]])
+@pytest.mark.parametrize("variant", [[], ["--aio"]])
 def test_accessors_show_more_of_a_container(
-    colour: list[str], blob_container: Any, capsys: pytest.CaptureFixture[str]
+    variant: list[str], blob_container: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = [blob_container.url, *colour, "--only", "an_etag_is_never_used_again"]
+    arguments = [blob_container.url, *variant, "--only", "an_etag_is_never_used_again"]
     assert main([*arguments, "--accessors", "blob_accessors:of_emulator"]) == 0
     assert "1 passed" in capsys.readouterr().out
     main(arguments)

@@ -135,7 +135,7 @@ def _starter(kind: type[Reading]) -> Iterator[Callable[..., Reading]]:
 
 @pytest.fixture(params=[SyncReading, AioReading], ids=["sync", "aio"])
 def read(request: pytest.FixtureRequest) -> Iterator[Callable[..., Reading]]:
-    """Start a real consumer of each colour: `read(hub, client={...}, **options)`."""
+    """Start a real consumer of each variant: `read(hub, client={...}, **options)`."""
     yield from _starter(request.param)
 
 

@@ -227,7 +227,7 @@ def test_where_a_reader_of_a_trimmed_partition_starts(hub, connect, selector, fi
         ),
         ("amqp.annotation.x-opt-offset > 'a:b'", "com.microsoft:argument-error", "'a:b'"),
         ("amqp.annotation.x-opt-sequence-number > 'a'", "amqp:invalid-field", "'a'"),
-        ("colour = 'red'", "amqp:invalid-field", "colour"),
+        ("variant = 'red'", "amqp:invalid-field", "variant"),
     ],
 )
 def test_a_position_that_does_not_exist_is_refused(hub, connect, selector, condition, text):

@@ -239,15 +239,15 @@ class AioConsumer(Consumer):
 
 
 class Stage:
-    """Where clients of one colour run.
+    """Where clients of one variant run.
 
     Attributes:
         is_aio: whether they are asynchronous.
         hub: what they read.
     """
 
-    def __init__(self, colour: str, loop: Loop, hub: LocalHub, opened: ExitStack) -> None:
-        self.is_aio = colour == "aio"
+    def __init__(self, variant: str, loop: Loop, hub: LocalHub, opened: ExitStack) -> None:
+        self.is_aio = variant == "aio"
         self.hub = hub
         self.finished = loop.finished
         self._loop = loop
@@ -313,6 +313,6 @@ def hub() -> Iterator[LocalHub]:
 
 
 @pytest.fixture
-def stage(colour: str, loop: Loop, hub: LocalHub) -> Iterator[Stage]:
+def stage(variant: str, loop: Loop, hub: LocalHub) -> Iterator[Stage]:
     with ExitStack() as opened:
-        yield Stage(colour, loop, hub, opened)
+        yield Stage(variant, loop, hub, opened)

@@ -34,7 +34,7 @@ def test_events_that_finish_in_any_order_are_saved_by_their_prefix(stage: Any, w
     assert checkpointer.stats()["0"].lag_events == 0
 
 
-@pytest.mark.parametrize("colour", ["sync"])
+@pytest.mark.parametrize("variant", ["sync"])
 def test_a_pool_of_threads_saves_no_event_that_is_not_finished(stage: Any, wait: Wait) -> None:
     store = stage.store()
     checkpointer = stage.checkpointer(store, every(events=7), max_pending=16)
@@ -67,7 +67,7 @@ def test_a_pool_of_threads_saves_no_event_that_is_not_finished(stage: Any, wait:
     assert store.saved["0"][-1] == EVENTS - 1
 
 
-@pytest.mark.parametrize("colour", ["aio"])
+@pytest.mark.parametrize("variant", ["aio"])
 def test_a_group_of_tasks_saves_no_event_that_is_not_finished(stage: Any, wait: Wait) -> None:
     store = stage.store()
     checkpointer = stage.checkpointer(store, every(events=7), max_pending=16)
@@ -218,7 +218,7 @@ def test_a_ticket_that_was_handed_to_a_worker_is_entered_once(stage: Any, wait: 
     assert checkpointer.stats()["0"].pending == 2
 
 
-@pytest.mark.parametrize("colour", ["aio"])
+@pytest.mark.parametrize("variant", ["aio"])
 def test_a_ticket_that_was_not_awaited_says_so(stage: Any, wait: Wait) -> None:
     store = stage.store()
     checkpointer = stage.checkpointer(store)

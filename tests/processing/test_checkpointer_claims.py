@@ -107,7 +107,7 @@ def test_what_is_done_after_the_claim_has_ended_changes_nothing(stage: Any, wait
     wait(lambda: store.saved["0"])
 
 
-@pytest.mark.parametrize("colour", ["aio"])
+@pytest.mark.parametrize("variant", ["aio"])
 def test_a_handler_of_an_ended_claim_is_known_by_its_task(
     stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -150,7 +150,7 @@ def test_a_handler_of_an_ended_claim_is_known_by_its_task(
     wait(lambda: store.saved["0"] == [0])
 
 
-@pytest.mark.parametrize("colour", ["sync"])
+@pytest.mark.parametrize("variant", ["sync"])
 def test_an_event_before_its_partition_is_announced_is_in_the_same_claim(
     stage: Any, wait: Wait
 ) -> None:
@@ -171,7 +171,7 @@ def test_an_event_before_its_partition_is_announced_is_in_the_same_claim(
     assert checkpointer.stats()["0"].position.sequence_number == 1
 
 
-@pytest.mark.parametrize("colour", ["sync"])
+@pytest.mark.parametrize("variant", ["sync"])
 def test_an_event_while_its_partition_is_announced_is_in_the_same_claim(
     stage: Any, wait: Wait
 ) -> None:

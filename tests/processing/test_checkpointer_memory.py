@@ -41,7 +41,7 @@ def in_threads(checkpointer: Any, first: int, last: int) -> None:
             tickets.clear()
 
 
-@pytest.mark.parametrize("colour", ["sync", "aio"])
+@pytest.mark.parametrize("variant", ["sync", "aio"])
 def test_memory_does_not_grow_with_the_events(stage: Any) -> None:
     checkpointer = stage.checkpointer(stage.store())
     work = in_tasks if stage.is_aio else in_threads

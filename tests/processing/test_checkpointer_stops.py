@@ -67,7 +67,7 @@ def test_what_is_in_work_is_waited_for_also_where_a_handler_waited_for_room(
     assert ends == [("update", "0", 3), ("release", "0")]
 
 
-@pytest.mark.parametrize("colour", ["aio"])
+@pytest.mark.parametrize("variant", ["aio"])
 def test_closing_waits_for_a_partition_that_the_client_still_closes(stage: Any, wait: Wait) -> None:
     store = stage.store()
     checkpointer = stage.checkpointer(store, every(events=1000), drain_timeout=20)

@@ -1,4 +1,4 @@
-"""Objects of both colours: what is refused with a way out, and what goes on to work."""
+"""Objects of both variants: what is refused with a way out, and what goes on to work."""
 
 import asyncio
 import inspect

@@ -31,10 +31,10 @@ URLS = {
     "cassandra": "cassandra://app:{secret}@{place}/checkpoints",
 }
 CASES = [
-    (colour, name)
-    for colour in REGISTRIES
+    (variant, name)
+    for variant in REGISTRIES
     for name in URLS
-    if (colour, name) != ("sync", "asyncpg")
+    if (variant, name) != ("sync", "asyncpg")
 ]
 
 
@@ -47,13 +47,13 @@ def closed_port() -> int:
 
 def failure(
     loop: Loop,
-    colour: str,
+    variant: str,
     name: str,
     place: str,
     kind: type[StoreError] = StoreUnavailableError,
 ) -> StoreError:
     url = URLS[name].format(place=place, secret=SECRET)
-    opened: Any = importlib.import_module(REGISTRIES[colour])
+    opened: Any = importlib.import_module(REGISTRIES[variant])
     store = opened.open_store(url, operation_timeout=1, write_timeout=1)
     client = Client(store, SCOPE, loop)
     try:
@@ -66,20 +66,20 @@ def failure(
     return refused.value
 
 
-@pytest.mark.parametrize(("colour", "name"), CASES)
-def test_a_refused_port_is_named(colour: str, name: str, loop: Loop, closed_port: int) -> None:
+@pytest.mark.parametrize(("variant", "name"), CASES)
+def test_a_refused_port_is_named(variant: str, name: str, loop: Loop, closed_port: int) -> None:
     place = f"127.0.0.1:{closed_port}"
-    said = str(failure(loop, colour, name, place))
+    said = str(failure(loop, variant, name, place))
     assert place in said
     assert "refused" in said
     assert "check host" in said
     assert "include=metadata" not in said
 
 
-@pytest.mark.parametrize(("colour", "name"), CASES)
-def test_a_name_that_does_not_resolve_is_named(colour: str, name: str, loop: Loop) -> None:
+@pytest.mark.parametrize(("variant", "name"), CASES)
+def test_a_name_that_does_not_resolve_is_named(variant: str, name: str, loop: Loop) -> None:
     place = "nosuch.invalid"
-    said = str(failure(loop, colour, name, place))
+    said = str(failure(loop, variant, name, place))
     assert place in said
     assert "cannot be resolved" in said
     assert "DNS" in said
@@ -132,25 +132,25 @@ def mute() -> Iterator[Listener]:
     listener.close()
 
 
-@pytest.mark.parametrize("colour", REGISTRIES)
+@pytest.mark.parametrize("variant", REGISTRIES)
 @pytest.mark.parametrize("name", ["blob with a SAS", "rediss"])
 def test_a_certificate_that_is_not_trusted_is_told_with_what_to_do(
-    colour: str, name: str, loop: Loop, with_tls: Listener
+    variant: str, name: str, loop: Loop, with_tls: Listener
 ) -> None:
-    said = str(failure(loop, colour, name, with_tls.place, StoreAccessError))
+    said = str(failure(loop, variant, name, with_tls.place, StoreAccessError))
     assert with_tls.place in said
     assert "its certificate is not trusted: name the file of its authority" in said
 
 
-@pytest.mark.parametrize("colour", REGISTRIES)
+@pytest.mark.parametrize("variant", REGISTRIES)
 def test_a_redis_port_that_wants_tls_is_asked_about(
-    colour: str, loop: Loop, with_tls: Listener
+    variant: str, loop: Loop, with_tls: Listener
 ) -> None:
-    said = str(failure(loop, colour, "redis", with_tls.place))
+    said = str(failure(loop, variant, "redis", with_tls.place))
     assert "does this port want TLS? Then the URL begins with rediss://" in said
 
 
-@pytest.mark.parametrize("colour", REGISTRIES)
-def test_a_redis_port_without_tls_is_asked_about(colour: str, loop: Loop, mute: Listener) -> None:
-    said = str(failure(loop, colour, "rediss", mute.place))
+@pytest.mark.parametrize("variant", REGISTRIES)
+def test_a_redis_port_without_tls_is_asked_about(variant: str, loop: Loop, mute: Listener) -> None:
+    said = str(failure(loop, variant, "rediss", mute.place))
     assert "does this port speak TLS? Else the URL begins with redis://" in said

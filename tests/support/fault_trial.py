@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
-from backends import COLOURS, Colour, Place
+from backends import VARIANTS, Place, Variant
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
@@ -46,10 +46,10 @@ class Worker(threading.Thread):
         failure: error that must not happen.
     """
 
-    def __init__(self, client: Client, colour: Colour, name: str, judge: Judge) -> None:
+    def __init__(self, client: Client, variant: Variant, name: str, judge: Judge) -> None:
         super().__init__(name=name)
         self.client = client
-        self.colour = colour
+        self.variant = variant
         self.judge = judge
         self.stopping = threading.Event()
         self.answered = self.unknown = 0
@@ -149,11 +149,13 @@ class Trial:
 
     def __enter__(self) -> Self:
         loop = self._opened.enter_context(Loop())
-        for colour in COLOURS:
+        for variant in VARIANTS:
             for kind, count in ((Claimer, 2), (Writer, 1)):
                 for number in range(count):
-                    name = f"{kind.__name__.lower()}-{colour}-{number}"
-                    self.workers.append(kind(self._client(colour, loop), colour, name, self.judge))
+                    name = f"{kind.__name__.lower()}-{variant}-{number}"
+                    self.workers.append(
+                        kind(self._client(variant, loop), variant, name, self.judge)
+                    )
         for thread in (*self.workers, self._watcher):
             thread.start()
         self.go_on()
@@ -167,9 +169,9 @@ class Trial:
             thread.join()
         self._opened.close()
 
-    def _client(self, colour: Colour, loop: Loop) -> Client:
+    def _client(self, variant: Variant, loop: Loop) -> Client:
         bounds = {"operation_timeout": BOUND, "write_timeout": BOUND, "keep_unconfirmed": BOUND}
-        store = self.place.open(colour, **bounds, on_stale="raise")
+        store = self.place.open(variant, **bounds, on_stale="raise")
         client = Client(store, SCOPE, loop)
         self._opened.callback(client.close)
         return client
@@ -233,11 +235,11 @@ class Trial:
                 raise JudgeError(f"{row} is listed, and {raw[row['partition_id']]} is stored")
         return {row["partition_id"]: row["etag"] for row in listed}
 
-    def told(self, colour: Colour) -> str:
+    def told(self, variant: Variant) -> str:
         """Return the counts of the sync or the aio workers, in one line."""
         found: Counter[str] = Counter()
         longest = 0.0
-        for one in [one for one in self.workers if one.colour == colour]:
+        for one in [one for one in self.workers if one.variant == variant]:
             mine = [claim for claim in self.judge.claims if claim.owner_id == one.name]
             found["claims won"] += sum(claim.given is not None for claim in mine)
             found["calls answered"] += one.answered

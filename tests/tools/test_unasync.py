@@ -133,7 +133,7 @@ def test_aio_calls_overlap_up_to_the_limit_and_answer_in_order() -> None:
     assert overlap.most == LIMIT
 
 
-def test_a_lock_that_is_not_free_in_time_is_said_in_both_colours() -> None:
+def test_a_lock_that_is_not_free_in_time_is_said_in_both_variants() -> None:
     lock = sync_compat.Lock()
     with (
         lock,

@@ -1,6 +1,6 @@
 """The backends by name; each in a file of its own."""
 
-from backends.base import COLOURS, Backend, Colour, OwnServer, Place, ServerMissingError
+from backends.base import VARIANTS, Backend, OwnServer, Place, ServerMissingError, Variant
 from backends.blob import Blob
 from backends.cassandra import Cassandra
 from backends.memory import Memory
@@ -9,7 +9,7 @@ from backends.postgres import Postgres
 from backends.redis import RedisServer
 from backends.sqlite import Sqlite
 
-__all__ = ["BACKENDS", "COLOURS", "Backend", "Colour", "OwnServer", "Place", "ServerMissingError"]
+__all__ = ["BACKENDS", "VARIANTS", "Backend", "Variant", "OwnServer", "Place", "ServerMissingError"]
 
 BACKENDS: dict[str, type[Backend]] = {
     "memory": Memory,

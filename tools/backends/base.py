@@ -18,10 +18,10 @@ from eventhub_checkpoints.cli.container import Container
 from eventhub_checkpoints.conformance import Accessors
 from eventhub_checkpoints.records import Scope
 
-Colour = Literal["sync", "aio"]
+Variant = Literal["sync", "aio"]
 Kind = Literal["ownership", "checkpoint"]
 Fields = Mapping[str, str | None]
-COLOURS: tuple[Colour, ...] = ("sync", "aio")
+VARIANTS: tuple[Variant, ...] = ("sync", "aio")
 
 
 class ServerMissingError(Exception):
@@ -43,9 +43,9 @@ class Place(ABC):
 
     url: str
 
-    def open(self, colour: Colour, **settings: Any) -> Any:
+    def open(self, variant: Variant, **settings: Any) -> Any:
         """Return a store on it, which the caller closes."""
-        return (aio.open_store if colour == "aio" else open_store)(self.url, **settings)
+        return (aio.open_store if variant == "aio" else open_store)(self.url, **settings)
 
     def create(self) -> Self:
         """Create the tables or whatever the store needs."""

@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 from eventhub_checkpoints import Policy, every, trailing
 
 Way = Literal["pool", "handler", "processor", "coalesced"]
-Colour = Literal["sync", "aio"]
+Variant = Literal["sync", "aio"]
 WAYS: tuple[Way, ...] = get_args(Way)
-COLOURS: tuple[Colour, ...] = get_args(Colour)
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Orders:
         way: `pool`: events are tracked, and finished out of order by threads or tasks; `handler`:
             tracked, and finished sequentially; `processor`: an `EventProcessor`; `coalesced`: a
             checkpoint for every event.
-        colour: of the client and the store: sync or aio.
+        variant: of the client and the store: sync or aio.
         seed: of its delays and failures.
         connection: of the hub.
         url: of the store.
@@ -41,7 +41,7 @@ class Orders:
 
     name: str
     way: Way
-    colour: Colour
+    variant: Variant
     seed: int
     connection: str
     url: str
@@ -78,7 +78,7 @@ class Orders:
         """Name under which its replay is reported."""
         ways = {"processor": "processor, apart" if self.is_apart else "processor"}
         bounded = "" if self.max_unsaved is None else ", max_unsaved"
-        return f"{self.colour} {ways.get(self.way, self.way)}{bounded}"
+        return f"{self.variant} {ways.get(self.way, self.way)}{bounded}"
 
     def to_json(self) -> str:
         """Return the orders as JSON, for the command line."""
@@ -99,7 +99,7 @@ def chosen_orders(chance: random.Random, name: str, **places: str) -> Orders:
     return Orders(
         name=name,
         way=way,
-        colour=chance.choice(COLOURS),
+        variant=chance.choice(VARIANTS),
         seed=chance.randrange(2**32),
         saves_trailing=chance.random() < 0.35,
         events=chance.randint(1, 40) if counted < 0.75 else None,

@@ -16,7 +16,7 @@ def main() -> None:
     orders = orders_of(sys.argv[1])
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
     diary = Diary(Journal(Path(orders.journal), orders.name))
-    if orders.colour == "aio":
+    if orders.variant == "aio":
         aio_worker.Worker(orders, diary).run()
     else:
         sync_worker.Worker(orders, diary).run()

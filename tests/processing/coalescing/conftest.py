@@ -1,4 +1,4 @@
-"""Coalescing stores of both colours, over stores that tell what they are asked."""
+"""Coalescing stores of both variants, over stores that tell what they are asked."""
 
 import asyncio
 import threading
@@ -160,7 +160,7 @@ class Kept(Client):
 Make = Callable[..., Kept]
 
 
-def opened(colour: str, loop: Loop, opening: ExitStack) -> Make:
+def opened(variant: str, loop: Loop, opening: ExitStack) -> Make:
     def make(
         policy: Policy = NEVER,
         *,
@@ -172,14 +172,14 @@ def opened(colour: str, loop: Loop, opening: ExitStack) -> Make:
         below.gate.set()
         errors: list[tuple[str, Exception]] = []
         settings = {"on_error": lambda *error: errors.append(error)} | settings
-        if colour == "aio":
+        if variant == "aio":
             under: Any = AioStore(below, forward_only)
             store: Any = aio.CoalescingCheckpointStore(under, policy, **settings)
         else:
             under = SyncStore(below, forward_only)
             store = CoalescingCheckpointStore(under, policy, **settings)
         kept = Kept(store, SCOPE, loop)
-        kept.below, kept.errors, kept.loop, kept.is_aio = below, errors, loop, colour == "aio"
+        kept.below, kept.errors, kept.loop, kept.is_aio = below, errors, loop, variant == "aio"
         opening.callback(kept.close)
         opening.callback(below.gate.set)
         return kept
@@ -188,10 +188,10 @@ def opened(colour: str, loop: Loop, opening: ExitStack) -> Make:
 
 
 @pytest.fixture
-def make(colour: str, loop: Loop) -> Iterator[Make]:
-    """Makes coalescing stores of one colour, that write when they are told to."""
+def make(variant: str, loop: Loop) -> Iterator[Make]:
+    """Makes coalescing stores of one variant, that write when they are told to."""
     with ExitStack() as opening:
-        yield opened(colour, loop, opening)
+        yield opened(variant, loop, opening)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Event processors of either colour, whose methods do what a test has written down once."""
+"""Event processors of either variant, whose methods do what a test has written down once."""
 
 import asyncio
 import inspect
@@ -168,11 +168,11 @@ class Run:
 
 
 class Site:
-    """Where processors of one colour run.
+    """Where processors of one variant run.
 
     Attributes:
         hub: what they read.
-        is_aio: their colour.
+        is_aio: their variant.
     """
 
     def __init__(self, stage: Any, loop: Loop, opened: ExitStack) -> None:

@@ -114,7 +114,7 @@ def test_a_close_that_raises_is_told_and_the_partition_is_released(site: Any, wa
     assert (site.row(store), site.owners(store)) == (2, {"0": ""})
 
 
-@pytest.mark.parametrize("colour", ["aio"], indirect=True)
+@pytest.mark.parametrize("variant", ["aio"], indirect=True)
 def test_an_aio_close_that_hangs_is_cut_off(site: Any, wait: Wait) -> None:
     store = site.stage.store()
 

@@ -12,7 +12,7 @@ Wait = Callable[..., Any]
 
 
 def test_what_runs_and_what_was_left_behind_end_before_it_is_closed_saved_and_released(
-    site: Any, wait: Wait, hold: Any, colour: str, tell: Any
+    site: Any, wait: Wait, hold: Any, variant: str, tell: Any
 ) -> None:
     store, left = site.stage.store(), []
 
@@ -39,11 +39,11 @@ def test_what_runs_and_what_was_left_behind_end_before_it_is_closed_saved_and_re
     last = order[0][-1]
     assert order[4] == ("update", "0", last) == ("update", "0", site.row(store))
     assert site.owners(store) == {"0": ""}
-    tell("order at the store", f"{colour}, stop: " + ", ".join(map(str, order)))
+    tell("order at the store", f"{variant}, stop: " + ", ".join(map(str, order)))
 
 
 def test_a_partition_whose_receiving_failed_is_saved_before_it_is_released(
-    site: Any, wait: Wait, hold: Any, colour: str, tell: Any
+    site: Any, wait: Wait, hold: Any, variant: str, tell: Any
 ) -> None:
     store = site.stage.store()
     site.publish(5)
@@ -61,7 +61,7 @@ def test_a_partition_whose_receiving_failed_is_saved_before_it_is_released(
     order = [entry for entry in run.deeds.log if entry[0] in wanted][: len(wanted)]
     assert [entry[0] for entry in order] == list(wanted)
     assert order[1][2:] == ("OWNERSHIP_LOST",)
-    tell("order at the store", f"{colour}, receiving failed: " + ", ".join(map(str, order)))
+    tell("order at the store", f"{variant}, receiving failed: " + ", ".join(map(str, order)))
     site.publish(1)
     wait(lambda: 5 in run.deeds.numbers("process_events ended"))
     assert sorted(run.deeds.numbers("process_events ended")) == list(range(6))
@@ -105,7 +105,7 @@ def test_a_partition_is_not_opened_again_before_it_is_closed(
 
 
 def test_two_processors_that_take_partitions_from_each_other_lose_nothing(
-    site: Any, wait: Wait, colour: str, tell: Any
+    site: Any, wait: Wait, variant: str, tell: Any
 ) -> None:
     site.hub.add_partitions("orders", 1)
     rows = MemoryRows()
@@ -146,4 +146,4 @@ def test_two_processors_that_take_partitions_from_each_other_lose_nothing(
             assert set(range(what[0] + 1)) <= finished[partition_id]
     given = {p: len(runs[0].deeds.numbers("process_events", p)) for p in "01"}
     assert {p: site.row(stores[0], p) for p in "01"} == {"0": 99, "1": 99}
-    tell("events given with four changes of owners", f"{colour}: {given} for 100 each")
+    tell("events given with four changes of owners", f"{variant}: {given} for 100 each")

@@ -130,7 +130,7 @@ def test_a_dead_letter_queue_that_refuses_stops_the_partition(site: Any, wait: W
     assert run.processor.stopped["0"].sequence_number == 2
 
 
-@pytest.mark.parametrize("colour", ["aio"], indirect=True)
+@pytest.mark.parametrize("variant", ["aio"], indirect=True)
 def test_an_aio_handler_that_is_cancelled_by_itself_has_failed(site: Any, wait: Wait) -> None:
     store, ways = site.stage.store(), ["cancels itself", "raises", "awaits what was cancelled"]
 

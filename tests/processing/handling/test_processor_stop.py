@@ -53,7 +53,7 @@ def test_a_stop_in_time_only_may_be_called_again(site: Any, wait: Wait, hold: An
     assert site.owners(store) == {"0": ""}
 
 
-@pytest.mark.parametrize("colour", ["aio"], indirect=True)
+@pytest.mark.parametrize("variant", ["aio"], indirect=True)
 @pytest.mark.parametrize("swallows", [False, True])
 def test_an_aio_handler_that_hangs_is_cut_off_and_what_it_had_is_read_again(
     site: Any, wait: Wait, swallows: bool
@@ -147,7 +147,7 @@ def test_a_method_that_stops_the_processor_is_not_waited_for_by_itself(
     assert site.row(store) == (0 if where in ("process_events", "close") else None)
 
 
-@pytest.mark.parametrize("colour", ["sync"], indirect=True)
+@pytest.mark.parametrize("variant", ["sync"], indirect=True)
 def test_on_error_may_stop_a_sync_processor(site: Any, wait: Wait) -> None:
     store = site.stage.store()
     run = site.processor(store, on_error=lambda *_: run.processor.stop())
@@ -233,7 +233,7 @@ def test_an_error_that_is_no_exception_stops_all_in_order_and_is_raised_by_run(
     assert set(site.owners(store).values()) == {""}
 
 
-@pytest.mark.parametrize("colour", ["aio"], indirect=True)
+@pytest.mark.parametrize("variant", ["aio"], indirect=True)
 def test_running_ends_in_order_where_its_caller_is_cancelled(
     site: Any, wait: Wait, hold: Any
 ) -> None:
@@ -291,11 +291,11 @@ SPELLED = {
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_has_run_return_when_the_last_is_saved(
-    hub: LocalHub, colour: str, tmp_path: Path, number: int
+    hub: LocalHub, variant: str, tmp_path: Path, number: int
 ) -> None:
     hub.publish("orders", "0", ["event"] * 5)
     url = f"sqlite:///{tmp_path}/checkpoints.db"
-    program = PROGRAM.format(**SPELLED[colour])
+    program = PROGRAM.format(**SPELLED[variant])
     arguments = [sys.executable, "-c", program, hub.connection_string("orders"), url]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None

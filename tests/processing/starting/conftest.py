@@ -1,4 +1,4 @@
-"""Event processors of either colour on a local hub: where they start, go on, and end."""
+"""Event processors of either variant on a local hub: where they start, go on, and end."""
 
 import asyncio
 import threading
@@ -108,7 +108,7 @@ class Run:
 
 
 class Runs:
-    """Makes event processors of one colour, and stores for them."""
+    """Makes event processors of one variant, and stores for them."""
 
     def __init__(self, stage: Any, opened: ExitStack, group: str = "$Default") -> None:
         self.stage = stage

@@ -48,18 +48,18 @@ async def coroutine(*args: object) -> None:
 
 
 @pytest.fixture
-def kind(colour: str) -> Any:
-    return AioEventProcessor if colour == "aio" else EventProcessor
+def kind(variant: str) -> Any:
+    return AioEventProcessor if variant == "aio" else EventProcessor
 
 
 @pytest.fixture
-def store(colour: str) -> Any:
-    return AioMemoryCheckpointStore() if colour == "aio" else MemoryCheckpointStore()
+def store(variant: str) -> Any:
+    return AioMemoryCheckpointStore() if variant == "aio" else MemoryCheckpointStore()
 
 
 @pytest.fixture
-def other_store(colour: str) -> Any:
-    return MemoryCheckpointStore() if colour == "aio" else AioMemoryCheckpointStore()
+def other_store(variant: str) -> Any:
+    return MemoryCheckpointStore() if variant == "aio" else AioMemoryCheckpointStore()
 
 
 def test_every_option_is_checked_where_it_is_given(kind: Any, store: Any) -> None:
@@ -76,7 +76,7 @@ def test_what_is_no_client_and_makes_none_is_refused(kind: Any, store: Any, clie
         kind(client, Plain, store=store)
 
 
-def test_a_client_of_the_other_colour_is_refused(kind: Any, store: Any, hub: Any) -> None:
+def test_a_client_of_the_other_variant_is_refused(kind: Any, store: Any, hub: Any) -> None:
     other = AioEventHubConsumerClient if kind is EventProcessor else EventHubConsumerClient
     client = other.from_connection_string(hub.connection_string("orders"), "$Default")
     said = r"^client is of type azure\.eventhub\.(aio\.)?EventHubConsumerClient; expected"
@@ -84,7 +84,7 @@ def test_a_client_of_the_other_colour_is_refused(kind: Any, store: Any, hub: Any
         kind(client, Plain, store=store)
 
 
-def test_a_store_of_the_other_colour_is_refused(kind: Any, other_store: Any) -> None:
+def test_a_store_of_the_other_variant_is_refused(kind: Any, other_store: Any) -> None:
     for store in (other_store, None, "memory:"):
         with pytest.raises(ConfigurationError, match=r"^store is .*; expected a checkpoint store"):
             kind(partial, Plain, store=store)
@@ -174,7 +174,7 @@ def test_a_callable_that_raises_fails_the_start_and_may_be_called_again(
     wait(lambda: run.seen.has(0))
 
 
-def test_an_async_callable_makes_an_aio_client(runs: Any, wait: Any, colour: str) -> None:
+def test_an_async_callable_makes_an_aio_client(runs: Any, wait: Any, variant: str) -> None:
     make = runs.maker()
 
     async def client(checkpoint_store: Any) -> Any:
@@ -182,7 +182,7 @@ def test_an_async_callable_makes_an_aio_client(runs: Any, wait: Any, colour: str
 
     run = runs.make(runs.stage.store(), client)
     runs.publish(1)
-    if colour == "aio":
+    if variant == "aio":
         run.start()
         wait(lambda: run.seen.has(0))
         return
@@ -191,7 +191,7 @@ def test_an_async_callable_makes_an_aio_client(runs: Any, wait: Any, colour: str
 
 
 @pytest.mark.parametrize(
-    ("colour", "made"),
+    ("variant", "made"),
     [
         pytest.param("sync", None, id="sync-None"),
         pytest.param("sync", Nothing(), id="sync-useless"),
@@ -199,7 +199,7 @@ def test_an_async_callable_makes_an_aio_client(runs: Any, wait: Any, colour: str
         pytest.param("aio", None, id="aio-None"),
         pytest.param("aio", Nothing(), id="aio-useless"),
     ],
-    indirect=["colour"],
+    indirect=["variant"],
 )
 def test_a_factory_that_makes_no_processor_ends_the_run(
     runs: Any, made: Any, caplog: pytest.LogCaptureFixture

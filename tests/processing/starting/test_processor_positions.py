@@ -320,7 +320,7 @@ def test_a_hub_that_is_not_asked_about_is_believed(runs: Any, wait: Any) -> None
     assert run.seen.events["0"] == [3, 4]
 
 
-@pytest.mark.parametrize("colour", ["sync"], indirect=True)
+@pytest.mark.parametrize("variant", ["sync"], indirect=True)
 @pytest.mark.parametrize("wanted", ["raise", "restart"])
 def test_what_a_client_without_retries_is_told_by_the_hub_counts(
     runs: Any, wait: Any, wanted: str

@@ -125,7 +125,7 @@ def test_who_gives_no_start_position_gets_every_event_there_is(runs: Any, wait: 
     assert run.seen.events["0"] == [0, 1, 2]
 
 
-def by_partition(colour: str, kind: str) -> Any:
+def by_partition(variant: str, kind: str) -> Any:
     starts = {"0": 1, "1": None}
 
     async def found(partition_id: str) -> int | None:
@@ -138,14 +138,14 @@ def by_partition(colour: str, kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["mapping", "function", "coroutine function"])
 def test_starts_by_partition_and_the_beginning_of_those_left_out(
-    runs: Any, wait: Any, colour: str, kind: str
+    runs: Any, wait: Any, variant: str, kind: str
 ) -> None:
     runs.hub.add_partitions("orders", 1)
-    start = by_partition(colour, kind)
+    start = by_partition(variant, kind)
     for partition_id in ("0", "1"):
         runs.publish(4, partition_id)
     run = runs.make(runs.stage.store(), starting_position=start)
-    if kind == "coroutine function" and colour == "sync":
+    if kind == "coroutine function" and variant == "sync":
         with pytest.raises(ConfigurationError, match=r"found is async; expected a plain function"):
             run.start()
         return

@@ -212,7 +212,7 @@ class Asking(AioEventHubConsumerClient):
         return found
 
 
-@pytest.mark.parametrize("colour", ["aio"], indirect=True)
+@pytest.mark.parametrize("variant", ["aio"], indirect=True)
 def test_a_stop_while_the_hub_is_asked_lets_it_answer(runs: Any, wait: Any) -> None:
     runs.publish(1)
     run = runs.start(runs.stage.store(), runs.maker(Asking))

@@ -79,7 +79,7 @@ class AioBatches:
 
 
 @pytest.fixture(params=["sync", "aio"])
-def colour(request: pytest.FixtureRequest) -> Iterator[Any]:
+def variant(request: pytest.FixtureRequest) -> Iterator[Any]:
     if request.param == "sync":
         yield Sync()
         return

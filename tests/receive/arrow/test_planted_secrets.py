@@ -36,11 +36,11 @@ def arguments(secret, scope):
 
 
 @pytest.mark.parametrize("secret", PLANTED)
-def test_no_argument_is_echoed_with_a_secret(colour, address, scope, secret, caplog, tmp_path):
+def test_no_argument_is_echoed_with_a_secret(variant, address, scope, secret, caplog, tmp_path):
     for given in arguments(secret, scope):
         quick = {"settings": ReadSettings(operation_timeout=2, receiver_timeout=1)}
         try:
-            with colour.read_batches(**{"hub": address, **quick, **given}) as batches:
+            with variant.read_batches(**{"hub": address, **quick, **given}) as batches:
                 batches.to_table()
         except Exception as error:
             lines = traceback.TracebackException.from_exception(error).format()
@@ -51,20 +51,20 @@ def test_no_argument_is_echoed_with_a_secret(colour, address, scope, secret, cap
 
 @pytest.mark.parametrize("secret", PLANTED)
 def test_a_scope_that_holds_a_secret_is_refused_without_it(
-    colour, address, kept, scope, secret, caplog
+    variant, address, kept, scope, secret, caplog
 ):
     wrong = Scope(scope.fully_qualified_namespace, "orders", secret.replace("/", "-"))
     expected = "consumer_group .* expected a name, not a connection string"
     with (
         pytest.raises(InvalidRecordError, match=expected) as failure,
-        colour.read_batches(address, wrong, kept.url) as batches,
+        variant.read_batches(address, wrong, kept.url) as batches,
     ):
         batches.to_table()
     assert "hidden" not in str(failure.value)
     assert "hidden" not in caplog.text
 
 
-def test_a_hub_of_which_a_name_holds_a_secret_is_refused(colour):
+def test_a_hub_of_which_a_name_holds_a_secret_is_refused(variant):
     for names in ((STRING, "orders"), ("ns", STRING)):
         with pytest.raises(ValueError, match=r"SharedAccessKey=\*\*\*'; expected the"):
             HubAddress.from_credential(*names, "DefaultAzureCredential")

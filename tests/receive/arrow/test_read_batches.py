@@ -23,38 +23,38 @@ TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 8])
-def test_every_partition_is_read_whole_and_in_its_order(colour, address, at_once):
-    with colour.read_batches(address, partitions_at_once=at_once, settings=TENS) as batches:
+def test_every_partition_is_read_whole_and_in_its_order(variant, address, at_once):
+    with variant.read_batches(address, partitions_at_once=at_once, settings=TENS) as batches:
         assert numbers(batches) == ALL
 
 
-def test_a_batch_has_the_nine_columns_and_so_has_no_batch(colour, hub, address):
-    with colour.read_batches(address) as batches:
+def test_a_batch_has_the_nine_columns_and_so_has_no_batch(variant, hub, address):
+    with variant.read_batches(address) as batches:
         assert batches.schema == SCHEMA
         table = batches.to_table()
     assert table.schema == SCHEMA
     rows = sorted(table.to_pylist(), key=lambda row: (row["partition"], row["sequenceNumber"]))
     assert [row["body"] for row in rows[:2]] == [b"event 0", b"event 1"]
     hub.recreate("orders")
-    with colour.read_batches(address) as batches:
+    with variant.read_batches(address) as batches:
         table = batches.to_table()
     assert (table.num_rows, table.schema) == (0, SCHEMA)
 
 
-def test_batches_have_the_rows_that_settings_ask_for(colour, address):
-    with colour.read_batches(address, partition_ids=["0"], settings=TENS) as batches:
+def test_batches_have_the_rows_that_settings_ask_for(variant, address):
+    with variant.read_batches(address, partition_ids=["0"], settings=TENS) as batches:
         assert [batch.num_rows for batch in batches] == [10] * 10
 
 
-def test_what_comes_while_it_reads_is_left_for_the_next_time(colour, hub, address):
-    with colour.read_batches(address, partition_ids=["2"], settings=TENS) as batches:
+def test_what_comes_while_it_reads_is_left_for_the_next_time(variant, hub, address):
+    with variant.read_batches(address, partition_ids=["2"], settings=TENS) as batches:
         first = next(batches)
         hub.publish("orders", "2", ["late"] * 5)
         assert numbers([first, *batches]) == {"2": ALL["2"]}
 
 
-def test_some_partitions_are_read_and_no_others(colour, text):
-    with colour.read_batches(text, partition_ids=[2, "0"]) as batches:
+def test_some_partitions_are_read_and_no_others(variant, text):
+    with variant.read_batches(text, partition_ids=[2, "0"]) as batches:
         assert numbers(batches) == {"0": ALL["0"], "2": ALL["2"]}
 
 
@@ -68,36 +68,36 @@ def test_some_partitions_are_read_and_no_others(colour, text):
         ({0: "earliest", 1: 7}, {0: 1, 1: 8}, {"0": [0], "1": [7]}),
     ],
 )
-def test_positions_say_from_where_and_until_where(colour, address, start, until, found):
+def test_positions_say_from_where_and_until_where(variant, address, start, until, found):
     wanted = {"partition_ids": ["0", "1"], "start": start, "until": until}
-    with colour.read_batches(address, **wanted) as batches:
+    with variant.read_batches(address, **wanted) as batches:
         assert numbers(batches) == {one: [*rows] for one, rows in found.items()}
 
 
-def test_times_say_from_where_and_until_where(colour, hub, address):
+def test_times_say_from_where_and_until_where(variant, hub, address):
     hub.recreate("orders")
     for hour in range(3):
         hub.publish("orders", "1", ["event"] * 4, enqueued_time=TEN + timedelta(hours=hour))
     hour = {"start": TEN + timedelta(minutes=30), "until": TEN + timedelta(hours=2)}
-    with colour.read_batches(address, **hour) as batches:
+    with variant.read_batches(address, **hour) as batches:
         assert numbers(batches) == {"1": [4, 5, 6, 7]}
-    with colour.read_batches(address, start=TEN + timedelta(hours=9)) as batches:
+    with variant.read_batches(address, start=TEN + timedelta(hours=9)) as batches:
         assert numbers(batches) == {}
-    with colour.read_batches(address, until=TEN) as batches:
+    with variant.read_batches(address, until=TEN) as batches:
         assert numbers(batches) == {}
 
 
-def test_a_ready_credential_and_settings_of_the_client_are_taken(colour, hub):
+def test_a_ready_credential_and_settings_of_the_client_are_taken(variant, hub):
     arguments = hub.client_arguments("orders", namespace="ns.servicebus.windows.net")
     address = HubAddress.from_credential(**arguments, retry_total=1)
     assert address.scope().fully_qualified_namespace == "ns.servicebus.windows.net"
-    with colour.read_batches(address, partition_ids=["2"]) as batches:
+    with variant.read_batches(address, partition_ids=["2"]) as batches:
         assert numbers(batches) == {"2": ALL["2"]}
 
 
-def test_a_scope_names_the_hub_that_the_connection_string_does_not(colour, text, scope):
+def test_a_scope_names_the_hub_that_the_connection_string_does_not(variant, text, scope):
     of_namespace = text.partition(";EntityPath=")[0]
-    with colour.read_batches(of_namespace, scope, partition_ids=["2"]) as batches:
+    with variant.read_batches(of_namespace, scope, partition_ids=["2"]) as batches:
         assert numbers(batches) == {"2": ALL["2"]}
 
 
@@ -115,8 +115,8 @@ def reading_threads():
     return [one.name for one in threading.enumerate() if one.name.startswith("read-batches-")]
 
 
-def test_who_stops_early_leaves_no_thread_and_no_receiver(colour, hub, address):
-    with colour.read_batches(address, settings=TENS) as batches:
+def test_who_stops_early_leaves_no_thread_and_no_receiver(variant, hub, address):
+    with variant.read_batches(address, settings=TENS) as batches:
         next(batches)
         assert reading_threads()
     assert not reading_threads()
@@ -124,8 +124,8 @@ def test_who_stops_early_leaves_no_thread_and_no_receiver(colour, hub, address):
     wait_until(lambda: not hub.receivers("orders"))
 
 
-def test_who_forgets_to_close_leaves_no_thread_and_no_receiver(colour, hub, address):
-    for _ in colour.read_batches(address, settings=TENS):
+def test_who_forgets_to_close_leaves_no_thread_and_no_receiver(variant, hub, address):
+    for _ in variant.read_batches(address, settings=TENS):
         assert reading_threads()
         break
     gc.collect()
@@ -133,8 +133,8 @@ def test_who_forgets_to_close_leaves_no_thread_and_no_receiver(colour, hub, addr
     wait_until(lambda: not hub.receivers("orders"))
 
 
-def test_reading_to_the_end_leaves_nothing_either(colour, hub, address):
-    batches = colour.read_batches(address)
+def test_reading_to_the_end_leaves_nothing_either(variant, hub, address):
+    batches = variant.read_batches(address)
     assert numbers(batches) == ALL
     wait_until(lambda: not reading_threads())
     wait_until(lambda: not hub.receivers("orders"))
@@ -198,25 +198,25 @@ def test_several_threads_share_the_batches_and_none_comes_twice(address):
     assert sorted((row["partition"], row["sequenceNumber"]) for row in found) == expected
 
 
-def test_a_group_that_may_not_read_is_an_error_in_time(colour):
+def test_a_group_that_may_not_read_is_an_error_in_time(variant):
     brief = ReadSettings(receiver_timeout=0.5)
     with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
         hub.publish("orders", "0", ["event"])
         scope = Scope("any", "orders", "unknown")
         with (
-            colour.read_batches(hub.connection_string("orders"), scope, settings=brief) as batches,
+            variant.read_batches(hub.connection_string("orders"), scope, settings=brief) as batches,
             pytest.raises(ConfigurationError, match="no consumer group 'unknown'"),
         ):
             next(batches)
         wait_until(lambda: not reading_threads())
 
 
-def test_a_second_table_is_refused_and_not_empty(colour, address):
-    with colour.read_batches(address) as batches:
+def test_a_second_table_is_refused_and_not_empty(variant, address):
+    with variant.read_batches(address) as batches:
         assert batches.to_table().num_rows == 210
         with pytest.raises(ConfigurationError, match="into a table already"):
             batches.to_table()
-    with colour.read_batches(address) as batches:
+    with variant.read_batches(address) as batches:
         first = next(batches).num_rows
         assert batches.to_table().num_rows == 210 - first
 
@@ -238,9 +238,9 @@ def test_a_second_table_is_refused_and_not_empty(colour, address):
         ({"scope": Scope("ns", "others", "$Default")}, "'others'.*'orders'"),
     ],
 )
-def test_an_argument_that_cannot_be_meant_is_refused_at_once(colour, text, settings, message):
+def test_an_argument_that_cannot_be_meant_is_refused_at_once(variant, text, settings, message):
     with pytest.raises(ConfigurationError, match=message):
-        colour.read_batches(text, **settings)
+        variant.read_batches(text, **settings)
 
 
 @pytest.mark.parametrize(
@@ -252,23 +252,23 @@ def test_an_argument_that_cannot_be_meant_is_refused_at_once(colour, text, setti
         ({"start": 50, "until": 40}, "ends before it begins"),
     ],
 )
-def test_an_error_of_the_hub_is_raised_at_the_first_batch(colour, address, settings, message):
+def test_an_error_of_the_hub_is_raised_at_the_first_batch(variant, address, settings, message):
     with (
-        colour.read_batches(address, **settings) as batches,
+        variant.read_batches(address, **settings) as batches,
         pytest.raises(ConfigurationError, match=message),
     ):
         next(batches)
 
 
-def test_a_client_is_refused_with_what_to_give_instead(colour, text):
+def test_a_client_is_refused_with_what_to_give_instead(variant, text):
     client = EventHubConsumerClient.from_connection_string(text, "$Default")
     with client, pytest.raises(ConfigurationError, match=r"HubAddress\.from_credential"):
-        colour.read_batches(client)
+        variant.read_batches(client)
 
 
-def test_no_message_shows_a_secret(colour):
+def test_no_message_shows_a_secret(variant):
     secret = "Endpoint=sb://ns;SharedAccessKeyName=name;SharedAccessKey=hidden"
     for given in (secret, "hidden", {"hidden": 1}):
         with pytest.raises(ConfigurationError) as raised:
-            colour.read_batches(given)
+            variant.read_batches(given)
         assert "hidden" not in str(raised.value)

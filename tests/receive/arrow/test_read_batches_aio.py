@@ -1,4 +1,4 @@
-"""What only the asynchronous colour can get wrong: the loop, and cancelled tasks."""
+"""What only the asynchronous variant can get wrong: the loop, and cancelled tasks."""
 
 import asyncio
 import threading

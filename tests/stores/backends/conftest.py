@@ -1,4 +1,4 @@
-"""Stores of both colours on every backend, called the same way."""
+"""Stores of both variants on every backend, called the same way."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backends import Backend, Colour, Place
+from backends import Backend, Place, Variant
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.records import Scope
 
@@ -19,15 +19,15 @@ PACKAGES = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
 
 
 @pytest.fixture
-def program_with(colour: Colour, tmp_path: Path) -> Callable[[str, str], Path]:
+def program_with(variant: Variant, tmp_path: Path) -> Callable[[str, str], Path]:
     """Write the program of `stores/sdk` with a store of ours in the place of the official one.
 
     It is given what is imported, and how the store is opened.
     """
 
     def written(names: str, opening: str) -> Path:
-        text = (PROGRAMS / f"program_{colour}.py").read_text()
-        text, imports = IMPORT.subn(f"from {PACKAGES[colour]} import {names}", text)
+        text = (PROGRAMS / f"program_{variant}.py").read_text()
+        text, imports = IMPORT.subn(f"from {PACKAGES[variant]} import {names}", text)
         text, openings = OPENING.subn(opening, text)
         assert (imports, openings) == (1, 1)
         path = tmp_path / "program.py"
@@ -38,12 +38,12 @@ def program_with(colour: Colour, tmp_path: Path) -> Callable[[str, str], Path]:
 
 
 @pytest.fixture
-def opened(shared_place: Place, colour: Colour, loop: Loop) -> Iterator[Callable[..., Client]]:
+def opened(shared_place: Place, variant: Variant, loop: Loop) -> Iterator[Callable[..., Client]]:
     """Opens stores over the place that all tests share; they are closed after the test."""
     with ExitStack() as opening:
 
         def open_one(scope: Scope) -> Client:
-            client = Client(shared_place.open(colour), scope, loop)
+            client = Client(shared_place.open(variant), scope, loop)
             opening.callback(client.close)
             return client
 

@@ -1,4 +1,4 @@
-"""What stores can do beyond the SDK's four methods, on every backend and in both colours."""
+"""What stores can do beyond the SDK's four methods, on every backend and in both variants."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backends import Colour, Place
+from backends import Place, Variant
 from eventhub_checkpoints import abilities
 from eventhub_checkpoints.aio import abilities as aio_abilities
 from eventhub_checkpoints.conformance.clients import Client, Loop
@@ -35,9 +35,9 @@ def client(opened: Callable[..., Client], groups: list[Scope]) -> Client:
 
 
 @pytest.fixture
-def alone(place: Place, colour: Colour, loop: Loop, groups: list[Scope]) -> Iterator[Client]:
+def alone(place: Place, variant: Variant, loop: Loop, groups: list[Scope]) -> Iterator[Client]:
     """A store over a place of this test's own."""
-    made = Client(place.open(colour), groups[0], loop)
+    made = Client(place.open(variant), groups[0], loop)
     yield made
     made.close()
 
@@ -54,9 +54,9 @@ def names(scope: Scope) -> tuple[str, ...]:
     return tuple(scope.as_dict().values())
 
 
-def test_the_abilities_are_declared(client: Client, colour: str) -> None:
-    assert isinstance(client.store, ABILITIES[colour].ListsScopes)
-    assert isinstance(client.store, ABILITIES[colour].Deletes)
+def test_the_abilities_are_declared(client: Client, variant: str) -> None:
+    assert isinstance(client.store, ABILITIES[variant].ListsScopes)
+    assert isinstance(client.store, ABILITIES[variant].Deletes)
 
 
 def test_an_empty_place_has_no_groups(alone: Client, groups: list[Scope]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backends import Backend, Colour, Place
+from backends import Backend, Place, Variant
 from eventhub_checkpoints import Scope, StoreError
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from waiting import eventually
@@ -26,9 +26,9 @@ def refused(call: Callable[[], Any]) -> str:
 
 
 def test_a_closed_store_refuses_every_call_but_a_release(
-    backend: Backend, shared_place: Place, colour: Colour, loop: Loop, scope: Scope
+    backend: Backend, shared_place: Place, variant: Variant, loop: Loop, scope: Scope
 ) -> None:
-    client = Client(shared_place.open(colour), scope, loop)
+    client = Client(shared_place.open(variant), scope, loop)
     taken = client.take("0", "me")
     client.close()
     calls: list[Callable[[], Any]] = [
@@ -48,7 +48,7 @@ def test_a_closed_store_refuses_every_call_but_a_release(
         f"this {name} is closed: close a store after the client that uses it, and open another "
         "one to go on"
     }
-    other = Client(shared_place.open(colour), scope, loop)
+    other = Client(shared_place.open(variant), scope, loop)
     assert other.holder("0") == ("me", taken["etag"])
     client.release(taken)
     assert other.owner("0") == ""
@@ -58,9 +58,9 @@ def test_a_closed_store_refuses_every_call_but_a_release(
 
 
 def test_late_releases_leave_nothing_open(
-    backend: Backend, shared_place: Place, colour: Colour, loop: Loop, scope: Scope
+    backend: Backend, shared_place: Place, variant: Variant, loop: Loop, scope: Scope
 ) -> None:
-    store = shared_place.open(colour)
+    store = shared_place.open(variant)
     client = Client(store, scope, loop)
     rows = [client.take(str(number), "me") for number in range(4)]
     client.close()
@@ -69,15 +69,15 @@ def test_late_releases_leave_nothing_open(
     client.release(rows[2])
     eventually(lambda: open_files() <= before)
     assert refused(client.list_ownership)
-    other = Client(shared_place.open(colour), scope, loop)
+    other = Client(shared_place.open(variant), scope, loop)
     assert [other.owner(row["partition_id"]) for row in rows] == ["", "", "", "me"]
     other.close()
 
 
 def test_a_late_release_where_the_rows_have_vanished_is_calm(
-    backend: Backend, place: Place, colour: Colour, loop: Loop, scope: Scope
+    backend: Backend, place: Place, variant: Variant, loop: Loop, scope: Scope
 ) -> None:
-    client = Client(place.open(colour), scope, loop)
+    client = Client(place.open(variant), scope, loop)
     taken = client.take("0", "me")
     client.close()
     place.vanish()

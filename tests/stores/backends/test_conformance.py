@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from backends import COLOURS, Backend, Colour, Place
+from backends import VARIANTS, Backend, Place, Variant
 from eventhub_checkpoints import CoalescingCheckpointStore, aio, open_store
 from eventhub_checkpoints.conformance import (
     CHECKS,
@@ -84,15 +84,15 @@ def suites() -> Iterator[Callable[[str, Callable[[], Suite]], Suite]]:
 
 
 @pytest.fixture
-def suite(backend: Backend, shared_place: Place, colour: Colour, suites: Any) -> Suite:
-    name = f"{backend.name} {colour}"
+def suite(backend: Backend, shared_place: Place, variant: Variant, suites: Any) -> Suite:
+    name = f"{backend.name} {variant}"
     known = {ONE_TRIP} if backend.reaches_processes else {ONE_TRIP, ONE_PROCESS}
 
     def not_shown(outcome: Outcome) -> bool:
         return outcome.reason in known or bool(backend.lacks_here & {*outcome.check.needs})
 
     # The processes that race cannot be passed the place, which holds connections.
-    make_store = partial(aio.open_store if colour == "aio" else open_store, shared_place.url)
+    make_store = partial(aio.open_store if variant == "aio" else open_store, shared_place.url)
 
     def opening() -> tuple[Callable[[], Any], Accessors]:
         return make_store, backend.accessors(shared_place)
@@ -120,10 +120,10 @@ def test_what_a_backend_is_said_to_lack_is_lacking(backend: Backend, shared_plac
 
 
 def test_sync_and_async_stores_race_each_other(backend: Backend, shared_place: Place) -> None:
-    colours = cycle(COLOURS)
+    variants = cycle(VARIANTS)
 
     def make_store() -> Any:
-        return shared_place.open(next(colours))
+        return shared_place.open(next(variants))
 
     report = certify(make_store, checks=RACES)
     assert not report.failed, report.text()
@@ -148,13 +148,13 @@ class AioCoalescing(aio.CoalescingCheckpointStore):
 class Wrapping:
     """Makes coalescing stores over a place, and flushes them before each list."""
 
-    def __init__(self, place: Place, colour: Colour) -> None:
+    def __init__(self, place: Place, variant: Variant) -> None:
         self._place = place
-        self._colour = colour
+        self._variant = variant
         self._flushes: list[Callable[[], Any]] = []
 
     def make(self) -> Any:
-        if self._colour == "aio":
+        if self._variant == "aio":
             return self._make_aio()
         store = Coalescing(self._place.open("sync"))
         self._flushes.append(store.flush)
@@ -175,14 +175,14 @@ class Wrapping:
 
 
 @pytest.fixture
-def coalescing(backend: Backend, shared_place: Place, colour: Colour, suites: Any) -> Suite:
-    name = f"{backend.name} {colour}, coalescing"
+def coalescing(backend: Backend, shared_place: Place, variant: Variant, suites: Any) -> Suite:
+    name = f"{backend.name} {variant}, coalescing"
 
     def not_shown(outcome: Outcome) -> bool:
         return outcome.reason == NOT_OURS or bool(backend.lacks_here & {*outcome.check.needs})
 
     def opening() -> tuple[Callable[[], Any], Accessors]:
-        wrapping = Wrapping(shared_place, colour)
+        wrapping = Wrapping(shared_place, variant)
         return wrapping.make, replace(backend.accessors(shared_place), settle=wrapping.settle)
 
     # `settle` flushes no store of another process, so none can race.

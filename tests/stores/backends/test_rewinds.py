@@ -1,4 +1,4 @@
-"""A checkpoint that is rewound under a live consumer, on every backend and in both colours."""
+"""A checkpoint that is rewound under a live consumer, on every backend and in both variants."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Stores of both colours behind one face, with faults between the base class and the hooks."""
+"""Stores of both variants behind one face, with faults between the base class and the hooks."""
 
 import asyncio
 import threading
@@ -187,7 +187,7 @@ class Loop:
 
 
 class Subject:
-    """A store of either colour; every method may be called from any thread, and blocks."""
+    """A store of either variant; every method may be called from any thread, and blocks."""
 
     def __init__(self, loop: Loop | None, rows: MemoryRows, settings: dict[str, Any]) -> None:
         self.faults = Faults()
@@ -274,7 +274,7 @@ Make = Callable[..., Subject]
 
 @pytest.fixture(params=["sync", "aio"])
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes stores of one colour; those of one test share their rows."""
+    """Makes stores of one variant; those of one test share their rows."""
     rows = MemoryRows()
     with ExitStack() as stack:
         loop = stack.enter_context(Loop()) if request.param == "aio" else None

@@ -1,4 +1,4 @@
-"""Blob stores of both colours on a real Azurite, called the same way."""
+"""Blob stores of both variants on a real Azurite, called the same way."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -29,7 +29,7 @@ LEAVE = {"sync": "__exit__", "aio": "__aexit__"}
 
 
 @dataclass
-class Colour:
+class Variant:
     """One of sync and aio: its classes, and where its calls run."""
 
     name: str
@@ -89,8 +89,8 @@ class Colour:
 
 
 @pytest.fixture(params=["sync", "aio"])
-def colour(request: pytest.FixtureRequest, loop: Loop, scope: Scope) -> Iterator[Colour]:
-    made = Colour(request.param, loop, scope)
+def variant(request: pytest.FixtureRequest, loop: Loop, scope: Scope) -> Iterator[Variant]:
+    made = Variant(request.param, loop, scope)
     with made.opened:
         yield made
 
@@ -120,21 +120,21 @@ def proxied(blob_container: Any, proxy: Any) -> Any:
 
 
 @pytest.fixture
-def client(colour: Colour, blob_container: Any) -> Client:
+def client(variant: Variant, blob_container: Any) -> Client:
     """A store of ours, straight on Azurite."""
-    return colour.open(blob_container)
+    return variant.open(blob_container)
 
 
 @pytest.fixture
-def watched(colour: Colour, proxied: Any) -> Client:
+def watched(variant: Variant, proxied: Any) -> Client:
     """A store of ours behind the fault proxy."""
-    return colour.open(proxied)
+    return variant.open(proxied)
 
 
 @pytest.fixture
-def rival(colour: Colour, blob_container: Any) -> Client:
+def rival(variant: Variant, blob_container: Any) -> Client:
     """Another client's store, past the proxy."""
-    return colour.open(blob_container)
+    return variant.open(blob_container)
 
 
 @pytest.fixture

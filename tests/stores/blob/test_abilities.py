@@ -13,13 +13,13 @@ def names(scope: Scope) -> tuple[str, ...]:
 
 
 def test_more_levels_and_groups_than_a_page_are_all_listed(
-    colour: Any, client: Any, blob_container: Any
+    variant: Any, client: Any, blob_container: Any
 ) -> None:
     scopes = [Scope(f"ns{n}", f"hub{hub}", "$default") for n in range(3) for hub in range(3)]
     for scope in scopes:
         client.within(scope).take("0", "a")
 
-    class Paged(colour.driver):
+    class Paged(variant.driver):
         def walk_blobs(self, **kwargs: Any) -> Any:
             return super().walk_blobs(results_per_page=2, **kwargs)
 
@@ -28,7 +28,7 @@ def test_more_levels_and_groups_than_a_page_are_all_listed(
     def connect(**options: Any) -> Any:
         return Paged.from_connection_string(text, blob_container.name, **options)
 
-    paged = colour.client(colour.store(connect=connect))
+    paged = variant.client(variant.store(connect=connect))
     assert paged.call("list_scopes") == sorted(scopes, key=str)
 
 
@@ -50,9 +50,9 @@ def test_blobs_that_are_no_rows_make_no_group_and_are_not_deleted(
 
 
 def test_a_group_in_another_case_is_another_store_objects(
-    colour: Any, client: Any, blob_container: Any, scope: Scope
+    variant: Any, client: Any, blob_container: Any, scope: Scope
 ) -> None:
-    typed = colour.open(blob_container, name_case="as-typed")
+    typed = variant.open(blob_container, name_case="as-typed")
     typed.take("0", "a")
     assert (client.call("list_scopes"), typed.call("list_scopes")) == ([], [scope])
     assert client.call("delete_scope", *names(scope)) == 0
@@ -65,12 +65,12 @@ def test_a_group_in_another_case_is_another_store_objects(
 
 @pytest.mark.parametrize("forget", ["delete_scope", "delete_partition"])
 def test_a_signature_without_the_right_to_delete_is_told_so(
-    colour: Any, client: Any, blob_container: Any, sas: Any, scope: Scope, forget: str
+    variant: Any, client: Any, blob_container: Any, sas: Any, scope: Scope, forget: str
 ) -> None:
     client.take("0", "a")
     for rights in ("rcwl", "rcwld"):
         url = f"{blob_container.url}?{sas(rights)}"
-        limited = colour.client(colour.store.from_container_url(url))
+        limited = variant.client(variant.store.from_container_url(url))
         arguments = [*names(scope), *(["0"] if forget == "delete_partition" else [])]
         if rights == "rcwl":
             with pytest.raises(StoreAccessError, match="lacks Delete on its blobs"):

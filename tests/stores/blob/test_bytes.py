@@ -35,7 +35,7 @@ def write_everything(client: Any) -> None:
     client.update_checkpoint(client.checkpoint("0", 41, "8589935000"))
 
 
-def test_names_keys_and_bytes_are_those_of_the_wire_format(colour, client, raw) -> None:
+def test_names_keys_and_bytes_are_those_of_the_wire_format(variant, client, raw) -> None:
     write_everything(client.within(TYPED))
     blobs = listed(raw)
     assert {name: blob.metadata for name, blob in blobs.items()} == {
@@ -50,20 +50,20 @@ def test_names_keys_and_bytes_are_those_of_the_wire_format(colour, client, raw) 
 
 
 def test_the_official_store_would_have_written_the_same(
-    colour, blob_container, client, raw, empty
+    variant, blob_container, client, raw, empty
 ) -> None:
     write_everything(client.within(TYPED))
     ours = listed(raw)
     empty()
-    write_everything(colour.open_official(blob_container).within(TYPED))
+    write_everything(variant.open_official(blob_container).within(TYPED))
     official = listed(raw)
     assert ours.keys() == official.keys()
     for name in ours:
         assert visible(ours[name]) == visible(official[name])
 
 
-def test_both_stores_read_each_other(colour, blob_container, client) -> None:
-    official = colour.open_official(blob_container)
+def test_both_stores_read_each_other(variant, blob_container, client) -> None:
+    official = variant.open_official(blob_container)
     write_everything(client)
     for method in ("list_ownership", "list_checkpoints"):
         ours = sorted(getattr(client, method)(), key=lambda row: row["partition_id"])
@@ -77,9 +77,9 @@ def test_both_stores_read_each_other(colour, blob_container, client) -> None:
 
 
 def test_a_claim_goes_from_one_store_to_the_other_by_its_etag(
-    colour, blob_container, client
+    variant, blob_container, client
 ) -> None:
-    official = colour.open_official(blob_container)
+    official = variant.open_official(blob_container)
     theirs = official.take("0", "official")
     ours = client.take("0", "ours", theirs["etag"])
     assert official.claim_ownership([theirs]) == []
@@ -103,8 +103,8 @@ def test_a_listed_checkpoint_without_offset_can_be_stored_again(client, raw) -> 
     assert listed(raw)[next(iter(listed(raw)))].metadata["sequencenumber"] == "0"
 
 
-def test_names_as_typed_are_shared_with_java_go_and_rust(colour, blob_container, raw) -> None:
-    client = colour.open(blob_container, name_case="as-typed").within(TYPED)
+def test_names_as_typed_are_shared_with_java_go_and_rust(variant, blob_container, raw) -> None:
+    client = variant.open(blob_container, name_case="as-typed").within(TYPED)
     write_everything(client)
     start = "MyNS.servicebus.windows.net/MyHub/$Default"
     assert set(listed(raw)) == {
@@ -118,9 +118,9 @@ def test_names_as_typed_are_shared_with_java_go_and_rust(colour, blob_container,
 
 @pytest.mark.parametrize(("name_case", "stored"), [("lower", 9), ("as-typed", 1)])
 def test_what_is_known_of_a_partition_goes_by_the_same_case(
-    colour, blob_container, name_case, stored
+    variant, blob_container, name_case, stored
 ) -> None:
-    client, rival = (colour.open(blob_container, name_case=name_case) for _ in range(2))
+    client, rival = (variant.open(blob_container, name_case=name_case) for _ in range(2))
     rival.within(TYPED).save("0", 9)
     client.within(TYPED).save("0", 3)  # refused: the row of another writer is higher
     client.within(TYPED.folded).save("0", 1)

@@ -59,128 +59,128 @@ def works(client: Any) -> None:
 
 
 @pytest.mark.parametrize("class_name", ["store", "official"])
-def test_the_official_positional_arguments(colour, blob_container, class_name) -> None:
-    if (colour.name, class_name) == ("aio", "official"):  # there the credential has a name
-        store = colour.official(blob_container.endpoint, blob_container.name, credential=KEY)
+def test_the_official_positional_arguments(variant, blob_container, class_name) -> None:
+    if (variant.name, class_name) == ("aio", "official"):  # there the credential has a name
+        store = variant.official(blob_container.endpoint, blob_container.name, credential=KEY)
     else:
-        store = getattr(colour, class_name)(blob_container.endpoint, blob_container.name, KEY)
-    works(colour.client(store))
+        store = getattr(variant, class_name)(blob_container.endpoint, blob_container.name, KEY)
+    works(variant.client(store))
 
 
 @pytest.mark.parametrize("class_name", ["store", "official"])
-def test_the_official_arguments_by_name(colour, blob_container, class_name) -> None:
-    store = getattr(colour, class_name)(
+def test_the_official_arguments_by_name(variant, blob_container, class_name) -> None:
+    store = getattr(variant, class_name)(
         blob_account_url=blob_container.endpoint,
         container_name=blob_container.name,
         credential=KEY,
         api_version="2019-07-07",
         secondary_hostname="127.0.0.1:1",
     )
-    works(colour.client(store))
+    works(variant.client(store))
 
 
 @pytest.mark.parametrize("class_name", ["store", "official"])
-def test_a_connection_string(colour, blob_container, class_name) -> None:
-    store = getattr(colour, class_name).from_connection_string(
+def test_a_connection_string(variant, blob_container, class_name) -> None:
+    store = getattr(variant, class_name).from_connection_string(
         blob_container.connection_string, blob_container.name
     )
-    works(colour.client(store))
+    works(variant.client(store))
 
 
-def test_a_credential_beats_the_one_in_the_connection_string(colour, blob_container) -> None:
+def test_a_credential_beats_the_one_in_the_connection_string(variant, blob_container) -> None:
     text = blob_container.connection_string.replace(EMULATOR_KEY, "d3Jvbmc=")
-    store = colour.store.from_connection_string(text, blob_container.name, KEY)
-    works(colour.client(store))
+    store = variant.store.from_connection_string(text, blob_container.name, KEY)
+    works(variant.client(store))
 
 
-def test_an_account_url_with_a_sas(colour, blob_container, sas) -> None:
+def test_an_account_url_with_a_sas(variant, blob_container, sas) -> None:
     account = f"{blob_container.endpoint}?{sas('rcwl')}"
-    works(colour.client(colour.store(account, blob_container.name)))
+    works(variant.client(variant.store(account, blob_container.name)))
 
 
-def test_a_sas_as_credential(colour, blob_container, sas) -> None:
+def test_a_sas_as_credential(variant, blob_container, sas) -> None:
     credential = AzureSasCredential(sas("rcwl"))
-    store = colour.store(blob_container.endpoint, blob_container.name, credential)
-    works(colour.client(store))
+    store = variant.store(blob_container.endpoint, blob_container.name, credential)
+    works(variant.client(store))
 
 
-def test_a_container_url_with_a_sas(colour, blob_container, sas) -> None:
-    store = colour.store.from_container_url(f"{blob_container.url}?{sas('rcwl')}")
-    works(colour.client(store))
+def test_a_container_url_with_a_sas(variant, blob_container, sas) -> None:
+    store = variant.store.from_container_url(f"{blob_container.url}?{sas('rcwl')}")
+    works(variant.client(store))
 
 
-def test_a_container_url_with_a_credential(colour, blob_container) -> None:
-    works(colour.client(colour.store.from_container_url(blob_container.url, KEY)))
+def test_a_container_url_with_a_credential(variant, blob_container) -> None:
+    works(variant.client(variant.store.from_container_url(blob_container.url, KEY)))
 
 
-def test_a_ready_container_client(colour, blob_container) -> None:
-    ready = colour.driver.from_connection_string(
+def test_a_ready_container_client(variant, blob_container) -> None:
+    ready = variant.driver.from_connection_string(
         blob_container.connection_string, blob_container.name
     )
-    works(colour.client(colour.store(container_client=ready)))
-    colour.finished(ready.close())
+    works(variant.client(variant.store(container_client=ready)))
+    variant.finished(ready.close())
 
 
-def test_a_client_that_a_function_makes(colour, blob_container) -> None:
+def test_a_client_that_a_function_makes(variant, blob_container) -> None:
     arguments: list[dict[str, Any]] = []
 
     def connect(**kwargs: Any) -> Any:
         arguments.append(kwargs)
-        return colour.driver.from_connection_string(
+        return variant.driver.from_connection_string(
             blob_container.connection_string, blob_container.name, **kwargs
         )
 
-    works(colour.client(colour.store(connect=connect, user_agent="orders")))
+    works(variant.client(variant.store(connect=connect, user_agent="orders")))
     (given,) = arguments
     assert given["user_agent"] == "orders"
     assert given["headers"] == {"x-ms-version": "2019-07-07"}
 
 
-def test_settings_of_the_connection_reach_the_transport(colour, blob_container) -> None:
+def test_settings_of_the_connection_reach_the_transport(variant, blob_container) -> None:
     transports = []
 
     def connect(**kwargs: Any) -> Any:
         transports.append(kwargs["transport"])
-        return colour.driver.from_connection_string(
+        return variant.driver.from_connection_string(
             blob_container.connection_string, blob_container.name, **kwargs
         )
 
-    works(colour.client(colour.store(connect=connect, connection_verify=where())))
+    works(variant.client(variant.store(connect=connect, connection_verify=where())))
     assert transports[0].connection_config.verify == where()
 
 
-def test_a_store_url(colour, blob_container) -> None:
-    store = colour.open_store(blob_container.url)
-    assert type(store) is colour.store
-    works(colour.client(store))
+def test_a_store_url(variant, blob_container) -> None:
+    store = variant.open_store(blob_container.url)
+    assert type(store) is variant.store
+    works(variant.client(store))
 
 
-def test_a_store_url_takes_the_settings(colour, blob_container) -> None:
-    store = colour.open_store(
+def test_a_store_url_takes_the_settings(variant, blob_container) -> None:
+    store = variant.open_store(
         blob_container.url, name_case="as-typed", on_stale="raise", max_concurrency=4
     )
     assert store.settings.max_concurrency == 4
-    works(colour.client(store))
+    works(variant.client(store))
 
 
 @pytest.mark.parametrize("version", ["2017-11-09", "2019-07-07", "2021-12-02", "2026-10-06"])
-def test_every_request_carries_the_version(colour, blob_container, version) -> None:
+def test_every_request_carries_the_version(variant, blob_container, version) -> None:
     hook = Headers()
-    client = colour.open(blob_container, api_version=version, raw_response_hook=hook)
+    client = variant.open(blob_container, api_version=version, raw_response_hook=hook)
     works(client)
     assert hook.versions == {version}
     assert len(hook.sent) == 6
 
 
-def test_the_version_is_the_official_packages_by_default(colour, blob_container) -> None:
+def test_the_version_is_the_official_packages_by_default(variant, blob_container) -> None:
     hook = Headers()
-    works(colour.open(blob_container, raw_response_hook=hook))
+    works(variant.open(blob_container, raw_response_hook=hook))
     assert hook.versions == {"2019-07-07"}
 
 
-def test_headers_of_the_caller_are_sent_and_not_edited(colour, blob_container) -> None:
+def test_headers_of_the_caller_are_sent_and_not_edited(variant, blob_container) -> None:
     hook, headers = Headers(), {"x-caller": "mine"}
-    works(colour.open(blob_container, headers=headers, raw_response_hook=hook))
+    works(variant.open(blob_container, headers=headers, raw_response_hook=hook))
     assert {sent["x-caller"] for sent in hook.sent} == {"mine"}
     assert headers == {"x-caller": "mine"}
 
@@ -206,15 +206,15 @@ def test_a_missing_container_is_said_with_its_name_and_the_way_out(
         assert f"create it with {ways}" in str(error.value)
 
 
-def test_a_missing_container_is_created_on_request(colour, blob_container, raw) -> None:
+def test_a_missing_container_is_created_on_request(variant, blob_container, raw) -> None:
     raw.delete_container()
-    works(colour.open(blob_container, create_container=True))
+    works(variant.open(blob_container, create_container=True))
 
 
 def test_a_container_that_is_deleted_later_is_not_silently_made_again(
-    colour, blob_container, raw
+    variant, blob_container, raw
 ) -> None:
-    client = colour.open(blob_container, create_container=True)
+    client = variant.open(blob_container, create_container=True)
     row = client.take("0", "owner-1")
     raw.delete_container()
     with pytest.raises(StoreNotReadyError):
@@ -235,9 +235,9 @@ def test_a_container_that_is_deleted_later_is_not_silently_made_again(
         ("name_case", "UPPER"),
     ],
 )
-def test_a_setting_that_cannot_work_is_said_at_once(colour, blob_container, setting, value) -> None:
+def test_an_unusable_setting_is_refused_at_once(variant, blob_container, setting, value) -> None:
     with pytest.raises(ConfigurationError, match=setting):
-        colour.open(blob_container, **{setting: value})
+        variant.open(blob_container, **{setting: value})
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_a_setting_that_cannot_work_is_said_at_once(colour, blob_container, sett
         ("create_containers", "create_container"),
     ],
 )
-def test_a_misspelt_setting_is_refused(colour, blob_container, name, meant) -> None:
+def test_a_misspelt_setting_is_refused(variant, blob_container, name, meant) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name} is not a setting; did you mean {meant}"):
-        colour.open(blob_container, **{name: 5})
+        variant.open(blob_container, **{name: 5})
 
 
 def test_arguments_of_the_driver_are_no_misspelt_settings() -> None:
@@ -258,26 +258,26 @@ def test_arguments_of_the_driver_are_no_misspelt_settings() -> None:
     assert separated(arguments) == ({}, arguments)
 
 
-def test_what_is_not_given_asks_for_the_variable(colour, blob_container) -> None:
+def test_what_is_not_given_asks_for_the_variable(variant, blob_container) -> None:
     for make in (
-        lambda: colour.store(None, blob_container.name, KEY),
-        lambda: colour.store(blob_container.endpoint, None, KEY),
-        lambda: colour.store.from_connection_string(None, blob_container.name),
-        lambda: colour.store.from_container_url(None),
+        lambda: variant.store(None, blob_container.name, KEY),
+        lambda: variant.store(blob_container.endpoint, None, KEY),
+        lambda: variant.store.from_connection_string(None, blob_container.name),
+        lambda: variant.store.from_container_url(None),
     ):
         with pytest.raises(ConfigurationError, match=r"is None; .* environment variable set"):
             make()
 
 
-def test_an_account_that_is_no_address_is_said_at_once(colour, blob_container) -> None:
+def test_an_account_that_is_no_address_is_said_at_once(variant, blob_container) -> None:
     with pytest.raises(ConfigurationError, match="the account URL is not an address"):
-        colour.store("rubbish", blob_container.name, KEY)
+        variant.store("rubbish", blob_container.name, KEY)
 
 
 @pytest.mark.parametrize("name", ["connect", "container_client"])
-def test_what_cannot_connect_is_said_at_once(colour, name) -> None:
+def test_what_cannot_connect_is_said_at_once(variant, name) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name} is .*; expected a "):
-        colour.store(**{name: 3})
+        variant.store(**{name: 3})
 
 
 def test_a_row_that_is_no_dict_is_said(client) -> None:
@@ -295,16 +295,16 @@ def test_a_row_that_is_no_dict_spares_the_other_claims(client) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Orders", "a/b", "ab"])
-def test_a_container_that_cannot_be_is_said_at_once(colour, blob_container, name) -> None:
+def test_a_container_that_cannot_be_is_said_at_once(variant, blob_container, name) -> None:
     with pytest.raises(ConfigurationError, match="is not a container name"):
-        colour.store(blob_container.endpoint, name, KEY)
+        variant.store(blob_container.endpoint, name, KEY)
     with pytest.raises(ConfigurationError, match="is not a container name"):
-        colour.store.from_connection_string(blob_container.connection_string, name)
+        variant.store.from_connection_string(blob_container.connection_string, name)
 
 
-def test_a_checkpoint_that_would_go_back_is_raised_on_request(colour, blob_container) -> None:
-    client = colour.open(blob_container, on_stale="raise")
-    other = colour.open(blob_container)
+def test_a_checkpoint_that_would_go_back_is_raised_on_request(variant, blob_container) -> None:
+    client = variant.open(blob_container, on_stale="raise")
+    other = variant.open(blob_container)
     other.save("0", 9)
     with pytest.raises(StaleCheckpointError) as stale:
         client.save("0", 3)
@@ -312,9 +312,9 @@ def test_a_checkpoint_that_would_go_back_is_raised_on_request(colour, blob_conta
 
 
 def test_a_checkpoint_that_would_go_back_is_logged_and_counted_otherwise(
-    colour, blob_container, caplog
+    variant, blob_container, caplog
 ) -> None:
-    client, other = colour.open(blob_container), colour.open(blob_container)
+    client, other = variant.open(blob_container), variant.open(blob_container)
     other.save("0", 9)
     client.save("0", 3)
     assert "checkpoint 3 of partition '0' was not stored" in caplog.text
@@ -322,11 +322,11 @@ def test_a_checkpoint_that_would_go_back_is_logged_and_counted_otherwise(
     assert other.position("0") == 9
 
 
-def test_a_store_is_true_and_says_where_it_is(colour, blob_container) -> None:
-    store = colour.store.from_connection_string(
+def test_a_store_is_true_and_says_where_it_is(variant, blob_container) -> None:
+    store = variant.store.from_connection_string(
         blob_container.connection_string, blob_container.name
     )
-    colour.client(store)
+    variant.client(store)
     assert store
     assert repr(store) == f"BlobCheckpointStore({blob_container.url})"
 
@@ -350,32 +350,32 @@ SECRET = "c2VjcmV0c2VjcmV0"
         (f"BlobEndpoint=;SharedAccessSignature={SECRET}", "cannot be made: "),
     ],
 )
-def test_a_connection_string_that_cannot_be_read_is_refused_unseen(colour, text, said) -> None:
+def test_a_connection_string_that_cannot_be_read_is_refused_unseen(variant, text, said) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        colour.store.from_connection_string(text, "container")
+        variant.store.from_connection_string(text, "container")
     assert said in str(refused.value)
     assert SECRET not in "".join(traceback.format_exception(refused.value))
 
 
 def test_a_connection_string_of_the_environment_that_cannot_be_read_is_named(
-    colour, monkeypatch
+    variant, monkeypatch
 ) -> None:
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", f"AccountKey={SECRET}")
     with pytest.raises(ConfigurationError) as refused:
-        colour.store.from_url("https://account.blob.core.windows.net/container")
+        variant.store.from_url("https://account.blob.core.windows.net/container")
     assert str(refused.value).startswith("AZURE_STORAGE_CONNECTION_STRING: the connection string")
     assert SECRET not in "".join(traceback.format_exception(refused.value))
 
 
-def test_a_credential_of_a_wrong_kind_is_refused_where_it_is_passed(colour) -> None:
+def test_a_credential_of_a_wrong_kind_is_refused_where_it_is_passed(variant) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot be made: Unsupported credential"):
-        colour.store("https://account.blob.core.windows.net", "container", 5)
+        variant.store("https://account.blob.core.windows.net", "container", 5)
 
 
-def test_a_key_that_cannot_sign_is_named_unseen(colour) -> None:
-    store = colour.store("https://account.blob.core.windows.net", "container", SECRET + "a")
+def test_a_key_that_cannot_sign_is_named_unseen(variant) -> None:
+    store = variant.store("https://account.blob.core.windows.net", "container", SECRET + "a")
     with pytest.raises(StoreAccessError) as refused:
-        colour.client(store).list_ownership()
+        variant.client(store).list_ownership()
     assert (
         "container 'container' of https://account.blob.core.windows.net: the account key is "
         in (str(refused.value))
@@ -383,12 +383,12 @@ def test_a_key_that_cannot_sign_is_named_unseen(colour) -> None:
     assert SECRET not in "".join(traceback.format_exception(refused.value))
 
 
-def test_an_error_of_the_callers_own_connect_is_left_as_it_is(colour) -> None:
+def test_an_error_of_the_callers_own_connect_is_left_as_it_is(variant) -> None:
     def connect(**kwargs: Any) -> Any:
         raise TypeError("mine")
 
     with pytest.raises(TypeError, match=r"^mine$"):
-        colour.store(connect=connect)
+        variant.store(connect=connect)
 
 
 @pytest.mark.parametrize(
@@ -400,17 +400,17 @@ def test_an_error_of_the_callers_own_connect_is_left_as_it_is(colour) -> None:
         ("ns.servicebus.windows.net", "an Event Hubs namespace"),
     ],
 )
-def test_the_address_of_another_service_is_refused(colour, host, said) -> None:
+def test_the_address_of_another_service_is_refused(variant, host, said) -> None:
     expected = rf"the URL is that of .*{said}; expected .*https://ACCOUNT\.blob"
     with pytest.raises(ConfigurationError, match=expected):
-        colour.store(f"https://{host}", "checkpoints", KEY)
+        variant.store(f"https://{host}", "checkpoints", KEY)
     with pytest.raises(ConfigurationError, match=expected):
-        colour.open_store(f"https://{host}/checkpoints", credential=KEY)
+        variant.open_store(f"https://{host}/checkpoints", credential=KEY)
 
 
-def test_a_credential_that_the_driver_refuses_is_told_with_what_it_takes(colour) -> None:
+def test_a_credential_that_the_driver_refuses_is_told_with_what_it_takes(variant) -> None:
     with pytest.raises(ConfigurationError, match="credential takes an account key, a SAS"):
-        colour.store("https://acct.blob.core.windows.net", "checkpoints", {"account_key": "a2V5"})
+        variant.store("https://acct.blob.core.windows.net", "checkpoints", {"account_key": "a2V5"})
 
 
 class AioCredential:

@@ -44,46 +44,48 @@ def connection_string(endpoint: str, account: str, key: str) -> str:
     return f"AccountName={account};AccountKey={key};BlobEndpoint={endpoint}"
 
 
-def test_a_credential_that_is_given_is_the_first(colour, blob_container, sas) -> None:
+def test_a_credential_that_is_given_is_the_first(variant, blob_container, sas) -> None:
     wrong = AzureNamedKeyCredential(EMULATOR_ACCOUNT, WRONG_KEY)
     for url in (blob_container.url, f"{blob_container.url}?{sas('rcwl')}"):
         signers = Signers()
-        client = colour.client(colour.open_store(url, credential=wrong, raw_response_hook=signers))
+        client = variant.client(
+            variant.open_store(url, credential=wrong, raw_response_hook=signers)
+        )
         with pytest.raises(StoreAccessError):
             client.list_ownership()
         assert signers.seen == {f"SharedKey {EMULATOR_ACCOUNT}"}
 
 
 def test_a_sas_in_the_url_comes_before_key_and_environment(
-    colour, blob_container, sas, monkeypatch
+    variant, blob_container, sas, monkeypatch
 ) -> None:
     monkeypatch.setenv(
         VARIABLE, connection_string(blob_container.endpoint, EMULATOR_ACCOUNT, WRONG_KEY)
     )
     signers = Signers()
     url = f"{blob_container.url}?{sas('rcwl')}"
-    colour.client(colour.open_store(url, raw_response_hook=signers)).take("0", "owner-1")
+    variant.client(variant.open_store(url, raw_response_hook=signers)).take("0", "owner-1")
     assert signers.seen == {"SAS in the URL"}
 
 
 def test_the_emulators_key_comes_before_the_environment(
-    colour, blob_container, monkeypatch
+    variant, blob_container, monkeypatch
 ) -> None:
     monkeypatch.setenv(
         VARIABLE, connection_string(blob_container.endpoint, EMULATOR_ACCOUNT, WRONG_KEY)
     )
-    colour.client(colour.open_store(blob_container.url)).take("0", "owner-1")
+    variant.client(variant.open_store(blob_container.url)).take("0", "owner-1")
 
 
 def test_the_environment_is_used_where_it_is_of_the_same_account(
-    colour, azurite, monkeypatch
+    variant, azurite, monkeypatch
 ) -> None:
     endpoint = azurite.endpoint.replace(EMULATOR_ACCOUNT, "otheraccount")
     monkeypatch.setenv(VARIABLE, connection_string(endpoint, "otheraccount", WRONG_KEY))
     signers = Signers()
-    store = colour.open_store(f"{endpoint}/positions", raw_response_hook=signers)
+    store = variant.open_store(f"{endpoint}/positions", raw_response_hook=signers)
     with pytest.raises(StoreError) as refused:  # Azurite has no such account
-        colour.client(store).list_ownership()
+        variant.client(store).list_ownership()
     assert signers.seen == {"SharedKey otheraccount"}
     assert WRONG_KEY not in shown(refused.value)
 
@@ -97,19 +99,19 @@ def test_the_environment_is_used_where_it_is_of_the_same_account(
     ],
     ids=["another account's", "empty", "not set"],
 )
-def test_without_any_credential_all_ways_are_named(colour, monkeypatch, text) -> None:
-    monkeypatch.setitem(sys.modules, IDENTITY[colour.name], None)  # as where it is not installed
+def test_without_any_credential_all_ways_are_named(variant, monkeypatch, text) -> None:
+    monkeypatch.setitem(sys.modules, IDENTITY[variant.name], None)  # as where it is not installed
     if text is not None:
         monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(ConfigurationError) as error:
-        colour.open_store("https://orders.blob.core.windows.net/positions")
+        variant.open_store("https://orders.blob.core.windows.net/positions")
     for way in ("credential=", "SAS", VARIABLE, "install azure-identity"):
         assert way in str(error.value)
     assert "https://orders.blob.core.windows.net" in str(error.value)
     assert WRONG_KEY not in shown(error.value)
 
 
-def test_azure_identity_is_the_last_and_is_closed_with_the_store(colour, monkeypatch) -> None:
+def test_azure_identity_is_the_last_and_is_closed_with_the_store(variant, monkeypatch) -> None:
     closed = []
 
     class Credential:
@@ -118,15 +120,15 @@ def test_azure_identity_is_the_last_and_is_closed_with_the_store(colour, monkeyp
 
         def close(self) -> Any:
             closed.append(self)
-            return done() if colour.name == "aio" else None
+            return done() if variant.name == "aio" else None
 
     async def done() -> None: ...
 
-    module = ModuleType(IDENTITY[colour.name])
+    module = ModuleType(IDENTITY[variant.name])
     module.DefaultAzureCredential = Credential
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    store = colour.open_store("https://orders.blob.core.windows.net/positions")
-    colour.finished(store.close())
+    store = variant.open_store("https://orders.blob.core.windows.net/positions")
+    variant.finished(store.close())
     assert len(closed) == 1
 
 
@@ -144,12 +146,12 @@ def test_azure_identity_is_the_last_and_is_closed_with_the_store(colour, monkeyp
     ],
 )
 def test_a_refusal_names_the_right_that_the_sas_lacks(
-    colour, client, blob_container, sas, rights, call, right
+    variant, client, blob_container, sas, rights, call, right
 ) -> None:
     client.take("0", "o")
     client.save("0", 1)
     url = f"{blob_container.url}?{sas(rights)}"
-    limited = colour.client(colour.store.from_container_url(url))
+    limited = variant.client(variant.store.from_container_url(url))
     with pytest.raises(StoreAccessError) as refused:
         call(limited)
     assert right in str(refused.value)
@@ -162,28 +164,28 @@ def renewed(client: Any) -> Any:
 
 
 def test_a_container_that_may_not_be_created_names_that_right(
-    colour, blob_container, raw, sas
+    variant, blob_container, raw, sas
 ) -> None:
     raw.delete_container()
     url = f"{blob_container.url}?{sas('racwdl')}"
-    limited = colour.client(colour.store.from_container_url(url, create_container=True))
+    limited = variant.client(variant.store.from_container_url(url, create_container=True))
     with pytest.raises(StoreAccessError) as refused:
         limited.list_ownership()
     assert "the credential lacks Create on containers" in str(refused.value)
 
 
-def test_a_wrong_key_is_said_as_such(colour, blob_container) -> None:
+def test_a_wrong_key_is_said_as_such(variant, blob_container) -> None:
     wrong = AzureNamedKeyCredential(EMULATOR_ACCOUNT, WRONG_KEY)
-    client = colour.client(colour.store(blob_container.endpoint, blob_container.name, wrong))
+    client = variant.client(variant.store(blob_container.endpoint, blob_container.name, wrong))
     for call in (client.list_ownership, lambda: client.take("0", "o"), lambda: client.save("0", 1)):
         with pytest.raises(StoreAccessError, match="container 'test-"):
             call()
 
 
-def test_a_refused_release_is_calm(colour, client, blob_container, sas, caplog) -> None:
+def test_a_refused_release_is_calm(variant, client, blob_container, sas, caplog) -> None:
     row = client.take("0", "o")
     url = f"{blob_container.url}?{sas('rl')}"
-    limited = colour.client(colour.store.from_container_url(url))
+    limited = variant.client(variant.store.from_container_url(url))
     assert limited.release(row) == []
     assert "partition 0 was not released" in caplog.text
 
@@ -200,14 +202,14 @@ def secrets_of(signature: str) -> set[str]:
 
 @pytest.mark.parametrize("trouble", ["down", "hang", "refuse", "drop"])
 def test_no_signature_is_in_an_error_a_log_or_a_repr(
-    colour, proxied, proxy, sas, caplog, trouble
+    variant, proxied, proxy, sas, caplog, trouble
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="eventhub_checkpoints")
     signature = sas("rcwl")
-    store = colour.store.from_container_url(
+    store = variant.store.from_container_url(
         f"{proxied.url}?{signature}", operation_timeout=0.6, write_timeout=0.6
     )
-    client = colour.client(store)
+    client = variant.client(store)
     row = client.take("0", "owner-1")
     if trouble == "down":
         proxy.down()
@@ -238,12 +240,12 @@ def ours(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name.startswith("eventhub_checkpoints")]
 
 
-def test_no_account_key_is_in_an_error_or_a_repr(colour, azurite, monkeypatch) -> None:
+def test_no_account_key_is_in_an_error_or_a_repr(variant, azurite, monkeypatch) -> None:
     endpoint = azurite.endpoint.replace(EMULATOR_ACCOUNT, "otheraccount")
     text = connection_string(endpoint, "otheraccount", WRONG_KEY)
-    store = colour.store.from_connection_string(text, "positions")
+    store = variant.store.from_connection_string(text, "positions")
     with pytest.raises(StoreError) as refused:  # Azurite has no such account
-        colour.client(store).list_ownership()
+        variant.client(store).list_ownership()
     assert WRONG_KEY not in shown(refused.value) + repr(store) + repr(vars(store))
 
 
@@ -256,7 +258,7 @@ def test_no_account_key_is_in_an_error_or_a_repr(colour, azurite, monkeypatch) -
         "https://acc.blob.core.windows.net/?sig=c2VjcmV0",
     ],
 )
-def test_a_url_that_cannot_be_opened_keeps_its_secret(colour, url) -> None:
+def test_a_url_that_cannot_be_opened_keeps_its_secret(variant, url) -> None:
     with pytest.raises(ConfigurationError) as error:
-        colour.open_store(url)
+        variant.open_store(url)
     assert "c2VjcmV0" not in shown(error.value)

@@ -13,9 +13,9 @@ SLACK = 1.0
 
 
 @pytest.fixture
-def hasty(colour, proxied) -> Any:
+def hasty(variant, proxied) -> Any:
     """A store that waits no longer than `LIMIT` for anything."""
-    return colour.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
+    return variant.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
@@ -167,8 +167,8 @@ def test_a_claim_that_was_lost_to_another_is_not_recognised(watched, rival, prox
     assert watched.claim("0", "owner-1") is None
 
 
-def test_a_conflict_without_a_lost_answer_is_no_own_claim(colour, watched, blob_container) -> None:
-    twin = colour.open(blob_container)
+def test_a_conflict_without_a_lost_answer_is_no_own_claim(variant, watched, blob_container) -> None:
+    twin = variant.open(blob_container)
     twin.take("0", "owner-1")
     assert watched.claim("0", "owner-1") is None
 
@@ -223,8 +223,8 @@ def test_storage_that_is_away_is_said_and_found_again(hasty, proxy) -> None:
     assert (hasty.owner("0"), hasty.position("0")) == ("owner-1", 1)
 
 
-def test_an_unconfirmed_renewal_is_kept_for_a_while_only(colour, proxied, proxy) -> None:
-    client = colour.open(proxied, operation_timeout=0.3, keep_unconfirmed=0.8)
+def test_an_unconfirmed_renewal_is_kept_for_a_while_only(variant, proxied, proxy) -> None:
+    client = variant.open(proxied, operation_timeout=0.3, keep_unconfirmed=0.8)
     (row,) = client.claim_ownership([client.proposal("0", "owner-1")])
     proxy.on("PUT").refuse(503, "ServerBusy")
     assert client.claim_ownership([row]) == [row]
@@ -235,8 +235,8 @@ def test_an_unconfirmed_renewal_is_kept_for_a_while_only(colour, proxied, proxy)
     assert client.claim_ownership([row])  # nobody else came
 
 
-def test_nothing_is_kept_where_the_store_was_told_so(colour, proxied, proxy) -> None:
-    client = colour.open(proxied, operation_timeout=0.3, keep_unconfirmed=0.0)
+def test_nothing_is_kept_where_the_store_was_told_so(variant, proxied, proxy) -> None:
+    client = variant.open(proxied, operation_timeout=0.3, keep_unconfirmed=0.0)
     row = client.take("0", "owner-1")
     proxy.on("PUT").refuse(503, "ServerBusy")
     assert client.claim_ownership([row]) == []

@@ -13,34 +13,34 @@ from eventhub_checkpoints.conformance.clients import Loop
 PARTITIONS = 64
 
 
-def test_a_store_is_closed_twice_without_harm(colour, blob_container) -> None:
-    client = colour.open(blob_container)
+def test_a_store_is_closed_twice_without_harm(variant, blob_container) -> None:
+    client = variant.open(blob_container)
     client.take("0", "owner-1")
     client.call("close")
     client.call("close")
 
 
-def test_a_store_that_was_never_used_is_closed(colour, blob_container) -> None:
-    colour.open(blob_container).call("close")
+def test_a_store_that_was_never_used_is_closed(variant, blob_container) -> None:
+    variant.open(blob_container).call("close")
 
 
-def test_a_store_closes_its_own_client_at_the_end_of_a_with_block(colour, blob_container) -> None:
+def test_a_store_closes_its_own_client_at_the_end_of_a_with_block(variant, blob_container) -> None:
     arguments = (blob_container.connection_string, blob_container.name)
     made = []
 
     def connect(**kwargs):
-        made.append(colour.driver.from_connection_string(*arguments, **kwargs))
+        made.append(variant.driver.from_connection_string(*arguments, **kwargs))
         return made[-1]
 
-    store = colour.store(connect=connect)
-    client = colour.client(store)
-    if colour.name == "sync":
+    store = variant.store(connect=connect)
+    client = variant.client(store)
+    if variant.name == "sync":
         with store:
             client.take("0", "owner-1")
     else:
-        colour.finished(used(store, client.proposal("0", "owner-1")))
+        variant.finished(used(store, client.proposal("0", "owner-1")))
     with pytest.raises(Exception, match="closed"):
-        colour.finished(made[0].get_container_properties())
+        variant.finished(made[0].get_container_properties())
 
 
 async def used(store, proposal) -> None:
@@ -48,22 +48,22 @@ async def used(store, proposal) -> None:
         assert await store.claim_ownership([proposal])
 
 
-def test_a_client_that_was_given_stays_open(colour, blob_container) -> None:
-    ready = colour.driver.from_connection_string(
+def test_a_client_that_was_given_stays_open(variant, blob_container) -> None:
+    ready = variant.driver.from_connection_string(
         blob_container.connection_string, blob_container.name
     )
-    client = colour.client(colour.store(container_client=ready))
+    client = variant.client(variant.store(container_client=ready))
     client.take("0", "owner-1")
     client.call("close")
-    assert colour.finished(ready.exists())
-    colour.finished(ready.close())
+    assert variant.finished(ready.exists())
+    variant.finished(ready.close())
 
 
 @pytest.mark.parametrize(("setting", "limit"), [({}, 32), ({"max_concurrency": 8}, 8)])
 def test_claims_of_a_batch_overlap_and_no_more_than_allowed(
-    colour, proxied, proxy, setting, limit
+    variant, proxied, proxy, setting, limit
 ) -> None:
-    client = colour.open(proxied, **setting)
+    client = variant.open(proxied, **setting)
     proxy.delay = 0.2
     proposals = [client.proposal(str(n), "owner-1") for n in range(PARTITIONS)]
     began = time.monotonic()
@@ -74,8 +74,8 @@ def test_claims_of_a_batch_overlap_and_no_more_than_allowed(
     assert seconds < PARTITIONS * proxy.delay / 2
 
 
-def test_releases_of_a_batch_overlap(colour, proxied, proxy) -> None:
-    client = colour.open(proxied)
+def test_releases_of_a_batch_overlap(variant, proxied, proxy) -> None:
+    client = variant.open(proxied)
     won = client.claim_ownership([client.proposal(str(n), "o") for n in range(PARTITIONS)])
     proxy.delay = 0.05
     proxy.forget()
@@ -83,17 +83,17 @@ def test_releases_of_a_batch_overlap(colour, proxied, proxy) -> None:
     assert proxy.busiest > 16
 
 
-def test_a_client_that_was_given_is_used_with_ten_connections(colour, proxied, proxy) -> None:
-    ready = colour.driver.from_connection_string(proxied.connection_string, proxied.name)
-    client = colour.client(colour.store(container_client=ready, max_concurrency=32))
+def test_a_client_that_was_given_is_used_with_ten_connections(variant, proxied, proxy) -> None:
+    ready = variant.driver.from_connection_string(proxied.connection_string, proxied.name)
+    client = variant.client(variant.store(container_client=ready, max_concurrency=32))
     proxy.delay = 0.05
     client.claim_ownership([client.proposal(str(n), "owner-1") for n in range(PARTITIONS)])
     assert 5 < proxy.busiest <= 10
-    colour.finished(ready.close())
+    variant.finished(ready.close())
 
 
-def test_batches_of_one_store_may_overlap_too(colour, blob_container) -> None:
-    client = colour.open(blob_container)
+def test_batches_of_one_store_may_overlap_too(variant, blob_container) -> None:
+    client = variant.open(blob_container)
     with ThreadPoolExecutor(8) as pool:
         won = pool.map(
             lambda n: client.claim_ownership([client.proposal(f"{n}-{m}", "o") for m in range(8)]),
@@ -103,8 +103,8 @@ def test_batches_of_one_store_may_overlap_too(colour, blob_container) -> None:
     assert len(client.list_ownership()) == 64
 
 
-def test_checkpoints_of_one_partition_go_one_after_another(colour, proxied, proxy) -> None:
-    client = colour.open(proxied)
+def test_checkpoints_of_one_partition_go_one_after_another(variant, proxied, proxy) -> None:
+    client = variant.open(proxied)
     client.save("0", 0)
     proxy.delay = 0.02
     proxy.forget()

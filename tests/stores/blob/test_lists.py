@@ -116,18 +116,18 @@ class Counting:
         self.statuses.append(response.http_response.status_code)
 
 
-def test_the_callers_hook_is_called_once_a_page_too(colour, client, blob_container) -> None:
+def test_the_callers_hook_is_called_once_a_page_too(variant, client, blob_container) -> None:
     client.claim_ownership([client.proposal(str(n), "owner-1") for n in range(5)])
     hook = Counting()
-    paged = colour.store(connect=colour.in_pages(blob_container, 2), raw_response_hook=hook)
-    assert len(colour.client(paged).list_ownership()) == 5
+    paged = variant.store(connect=variant.in_pages(blob_container, 2), raw_response_hook=hook)
+    assert len(variant.client(paged).list_ownership()) == 5
     assert hook.statuses == [200, 200, 200]
 
 
-def test_more_blobs_than_a_page_are_all_listed(colour, client, blob_container) -> None:
+def test_more_blobs_than_a_page_are_all_listed(variant, client, blob_container) -> None:
     ids = [str(n) for n in range(9)]
     client.claim_ownership([client.proposal(n, "owner-1") for n in ids])
-    paged = colour.client(colour.store(connect=colour.in_pages(blob_container, 4)))
+    paged = variant.client(variant.store(connect=variant.in_pages(blob_container, 4)))
     assert sorted(row["partition_id"] for row in paged.list_ownership()) == ids
 
 
@@ -168,11 +168,11 @@ def test_without_a_date_the_own_clock_must_do(watched, proxy) -> None:
     assert 0 <= age(watched) < MARGIN
 
 
-def test_the_date_of_the_last_page_is_used(colour, client, proxied, proxy) -> None:
+def test_the_date_of_the_last_page_is_used(variant, client, proxied, proxy) -> None:
     client.claim_ownership([client.proposal(str(n), "owner-1") for n in range(5)])
     pages = iter([0, 0, 50])
     proxy.rewrite("Date", lambda date: shifted(next(pages))(date))
-    paged = colour.client(colour.store(connect=colour.in_pages(proxied, 2)))
+    paged = variant.client(variant.store(connect=variant.in_pages(proxied, 2)))
     assert 50 - MARGIN < age(paged) < 50 + MARGIN
 
 

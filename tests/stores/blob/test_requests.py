@@ -94,10 +94,10 @@ def test_a_list_is_one_request(watched, proxy, method) -> None:
     assert sent(proxy) == [LIST]
 
 
-def test_a_list_is_one_request_a_page(colour, client, proxied, proxy) -> None:
+def test_a_list_is_one_request_a_page(variant, client, proxied, proxy) -> None:
     client.claim_ownership([client.proposal(str(n), "owner-1") for n in range(5)])
-    paged = colour.store(connect=colour.in_pages(proxied, 2))
-    assert len(colour.client(paged).list_ownership()) == 5
+    paged = variant.store(connect=variant.in_pages(proxied, 2))
+    assert len(variant.client(paged).list_ownership()) == 5
     assert sent(proxy) == [LIST] * 3
 
 
@@ -179,17 +179,17 @@ def test_a_rewind_of_what_is_not_there_creates_it(watched, proxy) -> None:
     assert watched.position("0") == 3
 
 
-def test_a_missing_container_is_created_once(colour, proxied, proxy, raw) -> None:
+def test_a_missing_container_is_created_once(variant, proxied, proxy, raw) -> None:
     raw.delete_container()
-    client = colour.open(proxied, create_container=True)
+    client = variant.open(proxied, create_container=True)
     client.list_ownership()
     client.list_ownership()
     assert proxy.count("PUT", "restype=container") == 1
     assert len(proxy.requests) == 3
 
 
-def test_creating_a_container_that_is_there_is_no_error(colour, proxied, proxy) -> None:
-    client = colour.open(proxied, create_container=True)
+def test_creating_a_container_that_is_there_is_no_error(variant, proxied, proxy) -> None:
+    client = variant.open(proxied, create_container=True)
     client.take("0", "owner-1")
     assert proxy.count("PUT", "restype=container") == 1
 

@@ -15,9 +15,9 @@ LIMIT = 1.5
 
 
 @pytest.fixture
-def hasty(colour, proxied) -> Any:
+def hasty(variant, proxied) -> Any:
     """A store that waits no longer than `LIMIT` for anything."""
-    return colour.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
+    return variant.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
 
 
 def answer(proxy: Any, status: str, *headers: str) -> Any:
@@ -46,8 +46,8 @@ def test_a_write_that_is_answered_without_an_etag_is_not_confirmed(hasty, proxy)
 
 
 @pytest.mark.parametrize("status", ["302 Found", "307 Temporary Redirect"])
-def test_a_redirection_is_not_followed(colour, proxied, proxy, rival, status) -> None:
-    store = colour.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
+def test_a_redirection_is_not_followed(variant, proxied, proxy, rival, status) -> None:
+    store = variant.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
     row = store.take("0", "owner-1")
     proxy.forget()
     fault = answer(proxy, status, f"Location: {proxied.endpoint}/elsewhere")
@@ -64,7 +64,7 @@ def test_a_redirection_is_not_followed(colour, proxied, proxy, rival, status) ->
 
 
 @pytest.mark.parametrize("status", [400, 401])
-def test_who_gives_no_token_is_quoted(colour, client, proxied, proxy, status) -> None:
+def test_who_gives_no_token_is_quoted(variant, client, proxied, proxy, status) -> None:
     answer(proxy, f"{status} Refused")
     with RequestsTransport() as transport:
         response = transport.send(HttpRequest("POST", proxied.url))
@@ -75,11 +75,11 @@ def test_who_gives_no_token_is_quoted(colour, client, proxied, proxy, status) ->
 
 
 def test_an_error_that_holds_a_signature_is_not_even_the_context(
-    colour, proxied, proxy, sas
+    variant, proxied, proxy, sas
 ) -> None:
     signature = sas("racwl")
-    store = colour.store.from_container_url(f"{proxied.url}?{signature}", operation_timeout=LIMIT)
-    client = colour.client(store)
+    store = variant.store.from_container_url(f"{proxied.url}?{signature}", operation_timeout=LIMIT)
+    client = variant.client(store)
     proxy.down()
     with pytest.raises(StoreUnavailableError) as failure:
         client.list_ownership()

@@ -29,17 +29,17 @@ def seconds_until_unavailable(call: Callable[[], Any]) -> float:
 
 
 @pytest.mark.parametrize("method", ["list_ownership", "list_checkpoints"])
-def test_all_pages_of_a_list_share_one_bound(colour, client, proxied, proxy, method) -> None:
+def test_all_pages_of_a_list_share_one_bound(variant, client, proxied, proxy, method) -> None:
     for number in range(5):
         client.take(str(number), "owner-1")
         client.save(str(number), 1)
-    paged = colour.store(connect=colour.in_pages(proxied, 1), operation_timeout=LIMIT)
+    paged = variant.store(connect=variant.in_pages(proxied, 1), operation_timeout=LIMIT)
     proxy.delay = 0.6 * LIMIT / 2  # one page is in time for an attempt, two are not
-    listing = getattr(colour.client(paged), method)
+    listing = getattr(variant.client(paged), method)
     assert seconds_until_unavailable(listing) < LIMIT + SLACK
 
 
-def test_a_request_for_which_no_time_is_left_is_not_begun(colour, watched, proxy) -> None:
+def test_a_request_for_which_no_time_is_left_is_not_begun(variant, watched, proxy) -> None:
     row = watched.take("0", "owner-1")
     proxy.forget()
     requests = watched.store._requests
@@ -50,7 +50,7 @@ def test_a_request_for_which_no_time_is_left_is_not_begun(colour, watched, proxy
         lambda: requests.list_blobs("any"),
     ):
         with pytest.raises(TimeoutError):
-            bounded(0.0, lambda request=request: colour.finished(request()))
+            bounded(0.0, lambda request=request: variant.finished(request()))
     assert proxy.requests == []
 
 
@@ -96,14 +96,14 @@ def silent_server() -> Iterator[Callable[[float], tuple[str, str]]]:
         over.set()
 
 
-def test_connecting_counts_into_the_bound(colour, silent_server) -> None:
+def test_connecting_counts_into_the_bound(variant, silent_server) -> None:
     limit = 2 * LIMIT
     address, ca_file = silent_server(0.2 * limit)
-    store = colour.store(
+    store = variant.store(
         f"{address}/{EMULATOR_ACCOUNT}",
         "positions",
         EMULATOR_KEY,
         connection_verify=ca_file,
         operation_timeout=limit,
     )
-    assert seconds_until_unavailable(colour.client(store).list_ownership) < limit + SLACK
+    assert seconds_until_unavailable(variant.client(store).list_ownership) < limit + SLACK

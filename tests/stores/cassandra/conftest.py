@@ -1,4 +1,4 @@
-"""Stores of both colours over one keyspace that the tests of this folder share."""
+"""Stores of both variants over one keyspace that the tests of this folder share."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("cassandra", reason="cassandra-driver is not installed")
 
-from backends import Backend, Colour
+from backends import Backend, Variant
 from backends.cassandra import Cassandra, Keyspace
 from eventhub_checkpoints import cassandra
 from eventhub_checkpoints.aio import cassandra as aio_cassandra
@@ -36,12 +36,12 @@ def keyspace(server: Cassandra) -> Iterator[Keyspace]:
 
 
 @pytest.fixture
-def client(colour: Colour, loop: Loop, scope: Scope) -> Iterator[Callable[..., Client]]:
-    """Makes clients of the colour's store, with this test's scope; they are closed after it."""
+def client(variant: Variant, loop: Loop, scope: Scope) -> Iterator[Callable[..., Client]]:
+    """Makes clients of the variant's store, with this test's scope; they are closed after it."""
     with ExitStack() as opened:
 
         def make(place: Keyspace | None = None, **settings: Any) -> Client:
-            store = place.open(colour, **settings) if place else KINDS[colour](**settings)
+            store = place.open(variant, **settings) if place else KINDS[variant](**settings)
             made = Client(store, scope, loop)
             opened.callback(made.close)
             return made

@@ -129,9 +129,9 @@ print("went on")
 """
 
 
-def test_parent_and_child_go_on_after_a_fork(colour: str, keyspace: Keyspace, scope: Any) -> None:
+def test_parent_and_child_go_on_after_a_fork(variant: str, keyspace: Keyspace, scope: Any) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", FORKED, colour, keyspace.url, scope.fully_qualified_namespace],
+        [sys.executable, "-c", FORKED, variant, keyspace.url, scope.fully_qualified_namespace],
         capture_output=True,
         text=True,
         timeout=60,

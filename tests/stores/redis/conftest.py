@@ -1,4 +1,4 @@
-"""Redis stores of both colours, on servers of this machine that a test may harm."""
+"""Redis stores of both variants, on servers of this machine that a test may harm."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backends import Colour, ServerMissingError
+from backends import ServerMissingError, Variant
 from backends.redis import LocalRedis, RedisPlace
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.records import Scope
@@ -60,22 +60,22 @@ def place(server: LocalRedis) -> Iterator[RedisPlace]:
 
 
 class Opener:
-    """Opens stores of one colour, and closes what it opened."""
+    """Opens stores of one variant, and closes what it opened."""
 
-    def __init__(self, colour: Colour, loop: Loop, opened: ExitStack) -> None:
-        self.colour = colour
+    def __init__(self, variant: Variant, loop: Loop, opened: ExitStack) -> None:
+        self.variant = variant
         self.loop = loop
         self.opened = opened
 
     @property
     def store(self) -> Any:
         """Our class."""
-        return import_module(OURS[self.colour]).RedisCheckpointStore
+        return import_module(OURS[self.variant]).RedisCheckpointStore
 
     @property
     def driver(self) -> Any:
         """The driver's module."""
-        return import_module(DRIVERS[self.colour])
+        return import_module(DRIVERS[self.variant])
 
     def __call__(self, url: str = "", **settings: Any) -> Client:
         """A store in the hands of a client."""
@@ -94,9 +94,9 @@ class Opener:
 
 
 @pytest.fixture
-def opener(colour: Colour, loop: Loop) -> Iterator[Opener]:
+def opener(variant: Variant, loop: Loop) -> Iterator[Opener]:
     with ExitStack() as opened:
-        yield Opener(colour, loop, opened)
+        yield Opener(variant, loop, opened)
 
 
 @pytest.fixture

@@ -118,8 +118,8 @@ def test_a_ready_client_takes_no_address_and_no_credential(opener, server, argum
         opener.store(client=ready, **arguments)
 
 
-def test_a_client_of_the_other_colour_is_refused(opener, server) -> None:
-    other = "redis.asyncio" if opener.colour == "sync" else "redis"
+def test_a_client_of_the_other_variant_is_refused(opener, server) -> None:
+    other = "redis.asyncio" if opener.variant == "sync" else "redis"
     ready = pytest.importorskip(other).Redis(port=server.port)
     with pytest.raises(ConfigurationError, match="expected redis"):
         opener.store(client=ready)
@@ -176,7 +176,7 @@ def test_a_sync_client_that_would_wait_for_ever_is_warned_of(opener, server, cap
     ready = opener.ready(opener.driver.Redis(port=server.port, socket_timeout=None))
     with caplog.at_level(logging.WARNING):
         opener.store(client=ready)
-    assert ("no socket_timeout" in caplog.text) == (opener.colour == "sync")
+    assert ("no socket_timeout" in caplog.text) == (opener.variant == "sync")
 
 
 @pytest.mark.parametrize(

@@ -118,12 +118,12 @@ def token(name: str) -> str:
 
 
 class Tokens:
-    """A credential as azure-identity makes them, of either colour."""
+    """A credential as azure-identity makes them, of either variant."""
 
-    def __init__(self, colour: str, name: str) -> None:
+    def __init__(self, variant: str, name: str) -> None:
         self.asked: list[str] = []
         self.name = name
-        self.get_token = self.at_once if colour == "sync" else self.later
+        self.get_token = self.at_once if variant == "sync" else self.later
 
     def at_once(self, scope: str):
         self.asked.append(scope)
@@ -135,7 +135,7 @@ class Tokens:
 
 def test_a_token_is_asked_for_at_each_connect_and_names_its_user(opener, place, user) -> None:
     user("0-oid-1", COMMANDS, token("0-oid-1"))
-    credential = Tokens(opener.colour, "0-oid-1")
+    credential = Tokens(opener.variant, "0-oid-1")
     client = opener(place.url, credential=credential)
     use(client)
     place.raw.client_kill_filter(_type="normal", skipme=True)
@@ -159,7 +159,7 @@ def test_an_async_callable_is_awaited_or_refused(opener, place, user) -> None:
         return PASSWORD
 
     client = opener(place.url.replace("//", "//app@"), credential=later)
-    if opener.colour == "aio":
+    if opener.variant == "aio":
         use(client)
     else:
         with pytest.raises(ConfigurationError, match="awaitable"):
@@ -189,8 +189,8 @@ def test_entra_takes_the_default_credential_and_closes_it(opener, place, user, m
 
     class Default(Tokens):
         def __init__(self) -> None:
-            super().__init__(opener.colour, "0-oid-2")
-            self.close = self.close_now if opener.colour == "sync" else self.close_later
+            super().__init__(opener.variant, "0-oid-2")
+            self.close = self.close_now if opener.variant == "sync" else self.close_later
 
         def close_now(self) -> None:
             closed.append(self)
@@ -198,7 +198,7 @@ def test_entra_takes_the_default_credential_and_closes_it(opener, place, user, m
         async def close_later(self) -> None:
             closed.append(self)
 
-    name = "azure.identity" if opener.colour == "sync" else "azure.identity.aio"
+    name = "azure.identity" if opener.variant == "sync" else "azure.identity.aio"
     module = types.ModuleType(name)
     module.DefaultAzureCredential = Default
     monkeypatch.setitem(sys.modules, name, module)

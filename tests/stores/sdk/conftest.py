@@ -181,10 +181,10 @@ class Stored:
 
 
 class Site:
-    """Where consumers of one colour run."""
+    """Where consumers of one variant run."""
 
-    def __init__(self, colour: str, loop: Loop, hub: LocalHub, opened: ExitStack) -> None:
-        self.is_aio = colour == "aio"
+    def __init__(self, variant: str, loop: Loop, hub: LocalHub, opened: ExitStack) -> None:
+        self.is_aio = variant == "aio"
         self.loop = loop
         self.hub = hub
         self._opened = opened

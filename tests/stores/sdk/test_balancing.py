@@ -19,7 +19,7 @@ from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 NAMESPACE, HUB, GROUP = "ns.servicebus.windows.net", "orders", "$Default"
 PARTITIONS = [str(number) for number in range(8)]
-COLOURS = {
+VARIANTS = {
     "sync": (OwnershipManager, MemoryCheckpointStore),
     "aio": (AioOwnershipManager, AioMemoryCheckpointStore),
 }
@@ -42,15 +42,15 @@ class Hub:
 
 
 class Balancer:
-    """One owner: the SDK's balancer of either colour, called the same way."""
+    """One owner: the SDK's balancer of either variant, called the same way."""
 
     def __init__(
-        self, colour: str, rows: MemoryRows, owner_id: str, strategy: LoadBalancingStrategy
+        self, variant: str, rows: MemoryRows, owner_id: str, strategy: LoadBalancingStrategy
     ) -> None:
-        manager, store = COLOURS[colour]
+        manager, store = VARIANTS[variant]
         self.store = store(rows)
         self._manager = manager(
-            Hub(colour == "aio"), GROUP, owner_id, self.store, 60.0, strategy, None
+            Hub(variant == "aio"), GROUP, owner_id, self.store, 60.0, strategy, None
         )
 
     def _call(self, name: str, *args: Any) -> Any:

@@ -33,7 +33,7 @@ AIO: Any = (
 
 
 class Processor:
-    """Its methods are plain, which either colour may call.
+    """Its methods are plain, which either variant may call.
 
     Attributes:
         seen: events that any of them was given.
@@ -49,7 +49,7 @@ class Processor:
 
 
 class Kinds:
-    """What is made for one colour.
+    """What is made for one variant.
 
     Attributes:
         is_aio: which.

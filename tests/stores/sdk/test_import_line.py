@@ -30,8 +30,8 @@ EVENTS = 300
 class Program:
     """The user's program in two versions, run against one hub and one container."""
 
-    def __init__(self, colour: str, hub: Any, container: Any, folder: Path) -> None:
-        name, official, ours = PROGRAMS[colour]
+    def __init__(self, variant: str, hub: Any, container: Any, folder: Path) -> None:
+        name, official, ours = PROGRAMS[variant]
         text = (Path(__file__).parent / name).read_text()
         assert text.count(official) == 1
         self.official, self.ours = folder / "official.py", folder / "ours.py"

@@ -1,4 +1,4 @@
-"""Stores and checkpointers of the other colour: what the real clients report of them."""
+"""Stores and checkpointers of the other variant: what the real clients report of them."""
 
 import asyncio
 import threading
@@ -48,7 +48,7 @@ STORES: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any], str]] = {
 
 
 def sentence(is_aio: bool, value: object, line: str) -> str:
-    """What the client of a colour reports of an object of the other one."""
+    """What the client of a variant reports of an object of the other one."""
     kind, client, package = (
         ("synchronous", "azure.eventhub.aio", "eventhub_checkpoints.aio")
         if is_aio
@@ -65,7 +65,7 @@ def sentence(is_aio: bool, value: object, line: str) -> str:
 
 @pytest.fixture(params=STORES)
 def unfit(request: pytest.FixtureRequest, site: Any, tmp_path: Path) -> Iterator[tuple[Any, str]]:
-    """A store of the other colour, and what the client is to report of it."""
+    """A store of the other variant, and what the client is to report of it."""
     make, make_aio, line = STORES[request.param]
     store = (make if site.is_aio else make_aio)(tmp_path)
     yield store, sentence(site.is_aio, store, line)
@@ -76,7 +76,7 @@ def errors_of(consumer: Any) -> set[tuple[type, str]]:
     return {(type(error), str(error)) for _, error in consumer.errors}
 
 
-def test_a_client_reports_a_store_of_the_other_colour_in_one_sentence(
+def test_a_client_reports_a_store_of_the_other_variant_in_one_sentence(
     site: Any, wait: Any, unfit: tuple[Any, str]
 ) -> None:
     store, expected = unfit
@@ -104,7 +104,7 @@ def test_the_page_has_the_sentence(site: Any) -> None:
     assert text in " ".join(PAGE.read_text().split())
 
 
-def test_a_checkpointer_of_the_other_colour_is_reported_by_the_client(site: Any, wait: Any) -> None:
+def test_the_client_reports_a_checkpointer_of_the_other_variant(site: Any, wait: Any) -> None:
     store = site.store_in_memory()
     other = MemoryCheckpointStore() if site.is_aio else aio.MemoryCheckpointStore()
     checkpointer: Any = (Checkpointer if site.is_aio else aio.Checkpointer)(other)

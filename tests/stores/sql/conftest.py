@@ -1,4 +1,4 @@
-"""SQL stores of both colours on real databases, called the same way."""
+"""SQL stores of both variants on real databases, called the same way."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ DRIVERS = {
 
 
 @dataclass
-class Colour:
+class Variant:
     """One of sync and aio: its class, and where its calls run."""
 
     name: str
@@ -67,8 +67,8 @@ class Colour:
 
 
 @pytest.fixture(params=["sync", "aio"])
-def colour(request: pytest.FixtureRequest, loop: Loop, scope: Scope) -> Iterator[Colour]:
-    made = Colour(request.param, loop, scope)
+def variant(request: pytest.FixtureRequest, loop: Loop, scope: Scope) -> Iterator[Variant]:
+    made = Variant(request.param, loop, scope)
     with made.opened:
         yield made
 

@@ -46,9 +46,9 @@ WAYS = r"store\.create\(\), create_tables=True or create = true in a configurati
 
 
 @pytest.mark.parametrize("url", WRONG)
-def test_a_url_that_cannot_work_is_refused_in_one_sentence(colour: Any, url: str) -> None:
+def test_a_url_that_cannot_work_is_refused_in_one_sentence(variant: Any, url: str) -> None:
     with pytest.raises(ConfigurationError, match=WRONG[url]) as refused:
-        colour.store(url)
+        variant.store(url)
     chain = [refused.value, refused.value.__cause__]
     assert "hush" not in repr(chain)
 
@@ -63,8 +63,8 @@ def test_a_url_that_cannot_work_is_refused_in_one_sentence(colour: Any, url: str
         "mariadb://h/db?ssl_ca=ca.pem&ssl_check_hostname=false&unix_socket=/run/mysqld.sock",
     ],
 )
-def test_options_of_the_driver_may_stand_in_the_url(colour: Any, url: str) -> None:
-    colour.open(url)
+def test_options_of_the_driver_may_stand_in_the_url(variant: Any, url: str) -> None:
+    variant.open(url)
 
 
 def test_an_option_of_another_driver_is_refused_with_that_of_asyncpg() -> None:
@@ -79,16 +79,16 @@ def test_options_of_asyncpg_may_stand_in_the_url(loop: Any) -> None:
     loop.finished(aio.open_store(url).close())
 
 
-def test_a_driver_of_the_other_colour_is_refused() -> None:
+def test_a_driver_of_the_other_variant_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="takes postgresql\\+psycopg://"):
         open_store("postgresql+asyncpg://h/db")
     with pytest.raises(ConfigurationError, match="takes sqlite\\+aiosqlite://"):
         aio.open_store("sqlite+pysqlite:///f.db")
 
 
-def test_a_misspelt_setting_is_answered_with_those_of_this_store(colour: Any) -> None:
+def test_a_misspelt_setting_is_answered_with_those_of_this_store(variant: Any) -> None:
     with pytest.raises(ConfigurationError, match="known are create_tables, ") as refused:
-        colour.store("sqlite:///f.db", create_table=True)
+        variant.store("sqlite:///f.db", create_table=True)
     assert {"namespace", "schema", "entra", "write_timeout"} <= {*str(refused.value).split(", ")}
 
 
@@ -104,22 +104,22 @@ def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
         aio.open_store("sqlite:///f.db")
 
 
-def test_names_in_the_url_and_by_argument_must_agree(colour: Any) -> None:
-    colour.open("sqlite:///f.db?namespace=mine", namespace="mine")
+def test_names_in_the_url_and_by_argument_must_agree(variant: Any) -> None:
+    variant.open("sqlite:///f.db?namespace=mine", namespace="mine")
     with pytest.raises(ConfigurationError, match="give it once"):
-        colour.store("sqlite:///f.db?namespace=mine", namespace="yours")
+        variant.store("sqlite:///f.db?namespace=mine", namespace="yours")
 
 
-def test_two_namespaces_keep_apart(colour: Any, place: Any) -> None:
-    one = colour.open(place, namespace="one", create_tables=True)
-    two = colour.open(place, namespace="Two", create_tables=True)
+def test_two_namespaces_keep_apart(variant: Any, place: Any) -> None:
+    one = variant.open(place, namespace="one", create_tables=True)
+    two = variant.open(place, namespace="Two", create_tables=True)
     one.save("0", 1)
     two.save("0", 2)
     assert (one.position("0"), two.position("0")) == (1, 2)
 
 
-def test_a_password_is_never_shown(colour: Any) -> None:
-    client = colour.open("postgresql://me:hush@127.0.0.1:1/db?sslpassword=hush", write_timeout=0.2)
+def test_a_password_is_never_shown(variant: Any) -> None:
+    client = variant.open("postgresql://me:hush@127.0.0.1:1/db?sslpassword=hush", write_timeout=0.2)
     with pytest.raises(StoreError) as failed:
         client.save("0", 1)
     shown = f"{client.store!r} {failed.value} {failed.value.__cause__!r} {failed.value.__cause__}"
@@ -128,51 +128,51 @@ def test_a_password_is_never_shown(colour: Any) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"credential": "hush"}, {"entra": True}])
-def test_a_credential_that_nobody_asks_for_is_refused(colour: Any, settings: Any) -> None:
+def test_a_credential_that_nobody_asks_for_is_refused(variant: Any, settings: Any) -> None:
     with pytest.raises(ConfigurationError, match="takes no credential"):
-        colour.store("sqlite:///f.db", **settings)
+        variant.store("sqlite:///f.db", **settings)
 
 
-def test_an_engine_of_the_other_colour_is_refused(colour: Any, sqlite: Any) -> None:
-    other = create_engine("sqlite:///f.db") if colour.name == "aio" else object()
+def test_an_engine_of_the_other_variant_is_refused(variant: Any, sqlite: Any) -> None:
+    other = create_engine("sqlite:///f.db") if variant.name == "aio" else object()
     with pytest.raises(ConfigurationError, match="expected a URL, or an"):
-        colour.store(other)
+        variant.store(other)
 
 
-def test_a_ready_engine_is_used_and_not_closed(colour: Any, place: Any) -> None:
-    engine = colour.engine(place)
+def test_a_ready_engine_is_used_and_not_closed(variant: Any, place: Any) -> None:
+    engine = variant.engine(place)
     pool = getattr(engine, "sync_engine", engine).pool
-    client = colour.open(engine, schema=place.tables.schema)
+    client = variant.open(engine, schema=place.tables.schema)
     client.save("0", 1)
     client.call("close")
     assert pool.checkedin() == 1  # its connection is still there
-    assert colour.open(engine, schema=place.tables.schema).position("0") == 1
+    assert variant.open(engine, schema=place.tables.schema).position("0") == 1
 
 
-def test_an_engine_that_begins_transactions_by_itself_can_be_used(colour: Any, sqlite: Any) -> None:
-    engine = colour.engine(sqlite)
+def test_an_engine_that_begins_transactions_itself_can_be_used(variant: Any, sqlite: Any) -> None:
+    engine = variant.engine(sqlite)
 
     @event.listens_for(getattr(engine, "sync_engine", engine), "begin")
     def begin(connection: Any) -> None:
         connection.exec_driver_sql("BEGIN")
 
     sqlite.vanish()
-    client = colour.open(engine, create_tables=True)
+    client = variant.open(engine, create_tables=True)
     mine = client.take("0", "a")
     client.save("0", 1)
     assert client.claim("0", "a", mine["etag"])
     assert client.position("0") == 1
 
 
-def test_tables_that_are_missing_are_named_with_what_creates_them(colour: Any, place: Any) -> None:
-    client = colour.open(place, namespace="absent")
+def test_tables_that_are_missing_are_named_with_what_creates_them(variant: Any, place: Any) -> None:
+    client = variant.open(place, namespace="absent")
     for call in (client.list_ownership, client.list_checkpoints, lambda: client.take("0", "a")):
         with pytest.raises(StoreNotReadyError, match=rf"absent_\*.*: create it with {WAYS}"):
             call()
 
 
-def test_tables_that_vanish_are_missed_and_created_on_request(colour: Any, place: Any) -> None:
-    client = colour.open(place)
+def test_tables_that_vanish_are_missed_and_created_on_request(variant: Any, place: Any) -> None:
+    client = variant.open(place)
     client.save("0", 1)
     place.vanish()
     with pytest.raises(StoreNotReadyError, match="create_tables"):
@@ -182,38 +182,38 @@ def test_tables_that_vanish_are_missed_and_created_on_request(colour: Any, place
     assert client.position("0") == 2
 
 
-def test_a_folder_that_is_missing_is_said(colour: Any, tmp_path: Any) -> None:
+def test_a_folder_that_is_missing_is_said(variant: Any, tmp_path: Any) -> None:
     with pytest.raises(StoreNotReadyError, match="does its folder exist"):
-        colour.open(f"sqlite:///{tmp_path}/none/f.db").list_ownership()
+        variant.open(f"sqlite:///{tmp_path}/none/f.db").list_ownership()
 
 
-def test_a_file_that_is_missing_is_said_and_not_made(colour: Any, tmp_path: Any) -> None:
+def test_a_file_that_is_missing_is_said_and_not_made(variant: Any, tmp_path: Any) -> None:
     with pytest.raises(StoreNotReadyError, match=f"there is no such file: .* {WAYS}$"):
-        colour.open(f"sqlite:///{tmp_path}/misspelt.db").list_ownership()
+        variant.open(f"sqlite:///{tmp_path}/misspelt.db").list_ownership()
     assert [*tmp_path.iterdir()] == []
-    colour.open(f"sqlite:///{tmp_path}/new.db", create_tables=True).list_ownership()
-    colour.open(f"sqlite:///{tmp_path}/new.db").list_ownership()
+    variant.open(f"sqlite:///{tmp_path}/new.db", create_tables=True).list_ownership()
+    variant.open(f"sqlite:///{tmp_path}/new.db").list_ownership()
 
 
-def test_a_file_that_is_no_database_is_left_as_it_is(colour: Any, tmp_path: Any) -> None:
+def test_a_file_that_is_no_database_is_left_as_it_is(variant: Any, tmp_path: Any) -> None:
     (tmp_path / "f.db").write_text("minutes of the meeting\n" * 100)
     with pytest.raises(StoreError, match="not an SQLite database"):
-        colour.open(f"sqlite:///{tmp_path}/f.db", create_tables=True).list_ownership()
+        variant.open(f"sqlite:///{tmp_path}/f.db", create_tables=True).list_ownership()
     assert (tmp_path / "f.db").read_text() == "minutes of the meeting\n" * 100
 
 
-def test_a_database_that_is_missing_is_said(colour: Any, own_server: Any) -> None:
+def test_a_database_that_is_missing_is_said(variant: Any, own_server: Any) -> None:
     with pytest.raises(StoreNotReadyError, match="the database does not exist"):
-        colour.open(own_server.url.replace("/postgres", "/none")).list_ownership()
+        variant.open(own_server.url.replace("/postgres", "/none")).list_ownership()
 
 
-def test_a_role_that_is_unknown_is_refused_at_once(colour: Any, own_server: Any) -> None:
+def test_a_role_that_is_unknown_is_refused_at_once(variant: Any, own_server: Any) -> None:
     with pytest.raises(StoreAccessError, match="refused the login"):
-        colour.open(own_server.url.replace("//test@", "//nobody_here@")).list_ownership()
+        variant.open(own_server.url.replace("//test@", "//nobody_here@")).list_ownership()
 
 
 @pytest.mark.slow
-def test_importing_one_colour_needs_no_driver_of_a_database() -> None:
+def test_importing_one_variant_needs_no_driver_of_a_database() -> None:
     code = (
         "import sys, eventhub_checkpoints.sql\n"
         "drivers = {'psycopg', 'asyncpg', 'aiosqlite', 'pymysql', 'aiomysql'}\n"
@@ -223,15 +223,15 @@ def test_importing_one_colour_needs_no_driver_of_a_database() -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite:///x.db\n", " sqlite:///x.db", "postgresql://h/db\r\n"])
-def test_a_url_with_white_space_at_its_ends_is_refused(colour: Any, url: str) -> None:
+def test_a_url_with_white_space_at_its_ends_is_refused(variant: Any, url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"white space.*: strip it"):
-        colour.store(url)
+        variant.store(url)
 
 
 @pytest.mark.parametrize("settings", [{"credential": "other"}, {"entra": True}])
-def test_a_second_password_is_refused(colour: Any, settings: dict[str, Any]) -> None:
+def test_a_second_password_is_refused(variant: Any, settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="the URL has a password, and") as refused:
-        colour.store("postgresql://app:hush@h/db", **settings)
+        variant.store("postgresql://app:hush@h/db", **settings)
     assert "hush" not in str(refused.value)
 
 
@@ -239,8 +239,8 @@ def test_a_second_password_is_refused(colour: Any, settings: dict[str, Any]) -> 
     "option", ["sslmode=yes", "connect_timeout=soon", "target_session_attrs=any-one"]
 )
 def test_an_option_with_a_wrong_value_is_a_mistake_and_not_tried_again(
-    colour: Any, option: str
+    variant: Any, option: str
 ) -> None:
-    client = colour.open(f"postgresql://127.0.0.1:1/db?{option}", operation_timeout=5)
+    client = variant.open(f"postgresql://127.0.0.1:1/db?{option}", operation_timeout=5)
     with pytest.raises(ConfigurationError, match=f"an option .*{option.partition('=')[2]}"):
         client.list_ownership()

@@ -25,10 +25,10 @@ def end_connections(place: Any) -> int:
     return len(rows)
 
 
-def test_connections_that_were_ended_are_replaced(colour: Any, own: Any) -> None:
-    drivers = ["postgresql"] if colour.name == "sync" else ["postgresql", "postgresql+asyncpg"]
+def test_connections_that_were_ended_are_replaced(variant: Any, own: Any) -> None:
+    drivers = ["postgresql"] if variant.name == "sync" else ["postgresql", "postgresql+asyncpg"]
     for driver in drivers:
-        client = colour.open(own.url.replace("postgresql", driver, 1))
+        client = variant.open(own.url.replace("postgresql", driver, 1))
         mine = client.take_listed("0", driver)
         for number in range(3):
             assert end_connections(own) >= 1
@@ -40,8 +40,8 @@ def test_connections_that_were_ended_are_replaced(colour: Any, own: Any) -> None
         client.release(mine)
 
 
-def test_a_request_that_waits_for_a_lock_is_ended_in_time(colour: Any, own: Any) -> None:
-    client = colour.open(own, write_timeout=3.0)
+def test_a_request_that_waits_for_a_lock_is_ended_in_time(variant: Any, own: Any) -> None:
+    client = variant.open(own, write_timeout=3.0)
     client.save("0", 1)
     with own.engine.begin() as blocking:
         blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
@@ -79,43 +79,43 @@ def demoted(own: Any) -> Iterator[Callable[[], None]]:
     heal()
 
 
-def test_a_standby_is_said(colour: Any, own: Any, demoted: Any) -> None:
+def test_a_standby_is_said(variant: Any, own: Any, demoted: Any) -> None:
     with pytest.raises(StoreUnavailableError, match="takes no writes: it is a standby"):
-        colour.open(own, write_timeout=0.5).save("0", 1)
+        variant.open(own, write_timeout=0.5).save("0", 1)
 
 
 def test_a_new_connection_is_tried_where_the_server_became_a_standby(
-    colour: Any, own: Any, demoted: Any
+    variant: Any, own: Any, demoted: Any
 ) -> None:
-    client = colour.open(own)
+    client = variant.open(own)
     assert client.position("0") is None  # over a connection that takes no writes
     demoted()
     client.save("0", 2)
     assert client.position("0") == 2
 
 
-def test_all_connections_in_use_is_said(colour: Any, place: Any) -> None:
-    engine = colour.engine(place, pool_size=1, max_overflow=0, pool_timeout=0.1)
-    client = colour.open(engine, schema=place.tables.schema, write_timeout=2.0)
+def test_all_connections_in_use_is_said(variant: Any, place: Any) -> None:
+    engine = variant.engine(place, pool_size=1, max_overflow=0, pool_timeout=0.1)
+    client = variant.open(engine, schema=place.tables.schema, write_timeout=2.0)
     client.save("0", 1)
-    taken = colour.finished(start(engine.connect(), colour))
+    taken = variant.finished(start(engine.connect(), variant))
     client.set(write_timeout=0.5)
     try:
         # The last attempt may have had less time than the pool wants to wait.
         with pytest.raises(StoreUnavailableError, match=r"are in use|no answer in time"):
             client.save("0", 2)
     finally:
-        colour.finished(taken.close())
+        variant.finished(taken.close())
     client.set(write_timeout=2.0)
     client.save("0", 3)
 
 
-def start(connection: Any, colour: Any) -> Any:
-    return connection if colour.name == "sync" else connection.start()
+def start(connection: Any, variant: Any) -> Any:
+    return connection if variant.name == "sync" else connection.start()
 
 
-def test_a_lock_that_another_program_holds_is_waited_for(colour: Any, sqlite: Any) -> None:
-    client = colour.open(sqlite, write_timeout=1.0)
+def test_a_lock_that_another_program_holds_is_waited_for(variant: Any, sqlite: Any) -> None:
+    client = variant.open(sqlite, write_timeout=1.0)
     client.save("0", 1)
     with sqlite.engine.connect() as other:
         other.exec_driver_sql("BEGIN IMMEDIATE")
@@ -133,8 +133,8 @@ def fill(client: Any) -> None:
         client.save(f"{number:0200}", 1)
 
 
-def test_a_full_disk_is_said_and_loses_nothing(colour: Any, sqlite: Any) -> None:
-    engine = colour.engine(sqlite)
+def test_a_full_disk_is_said_and_loses_nothing(variant: Any, sqlite: Any) -> None:
+    engine = variant.engine(sqlite)
 
     @event.listens_for(getattr(engine, "sync_engine", engine), "connect")
     def limit(connection: Any, record: Any) -> None:
@@ -142,7 +142,7 @@ def test_a_full_disk_is_said_and_loses_nothing(colour: Any, sqlite: Any) -> None
         cursor.execute("PRAGMA max_page_count = 40")
         cursor.close()
 
-    client = colour.open(engine)
+    client = variant.open(engine)
     client.save("first", 1)
     with pytest.raises(StoreError, match="disk is full; nothing was changed") as full:
         fill(client)
@@ -170,11 +170,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_file_system_is_said_and_goes_on_when_there_is_room(
-    colour: Any, small_disk: Path
+    variant: Any, small_disk: Path
 ) -> None:
     filler = small_disk / "filler"
     filler.write_bytes(b"0" * 64 * 1024)
-    client = colour.open(f"sqlite:///{small_disk}/positions.db", create_tables=True)
+    client = variant.open(f"sqlite:///{small_disk}/positions.db", create_tables=True)
     client.save("first", 1)
     with pytest.raises(StoreError, match="disk is full; nothing was changed"):
         fill(client)
@@ -186,10 +186,10 @@ def test_a_full_file_system_is_said_and_goes_on_when_there_is_room(
     assert len(client.list_checkpoints()) == len(kept)
 
 
-def test_a_limit_of_the_file_size_is_said(colour: Any, sqlite: Any) -> None:
+def test_a_limit_of_the_file_size_is_said(variant: Any, sqlite: Any) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    client = colour.open(sqlite)
+    client = variant.open(sqlite)
     client.save("first", 1)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
     try:
@@ -202,26 +202,26 @@ def test_a_limit_of_the_file_size_is_said(colour: Any, sqlite: Any) -> None:
     assert client.position("first") == 2
 
 
-def test_a_file_that_may_not_be_written_is_said(colour: Any, sqlite: Any) -> None:
-    colour.open(sqlite).save("0", 1)
+def test_a_file_that_may_not_be_written_is_said(variant: Any, sqlite: Any) -> None:
+    variant.open(sqlite).save("0", 1)
     file = Path(sqlite.engine.url.database)
-    client = colour.open(f"sqlite:///file:{file}?mode=ro&uri=true")
+    client = variant.open(f"sqlite:///file:{file}?mode=ro&uri=true")
     assert client.position("0") == 1
     with pytest.raises(StoreAccessError, match="may not be written"):
         client.save("0", 2)
 
 
-def test_a_server_that_is_not_there_is_unavailable(colour: Any) -> None:
-    client = colour.open("postgresql://127.0.0.1:1/db", operation_timeout=0.5)
+def test_a_server_that_is_not_there_is_unavailable(variant: Any) -> None:
+    client = variant.open("postgresql://127.0.0.1:1/db", operation_timeout=0.5)
     with pytest.raises(StoreUnavailableError, match="connection was refused: check host and port"):
         client.list_ownership()
 
 
-def test_a_silent_server_is_left_in_time_and_used_again(colour: Any, own_server: Any) -> None:
-    drivers = ["postgresql"] if colour.name == "sync" else ["postgresql", "postgresql+asyncpg"]
+def test_a_silent_server_is_left_in_time_and_used_again(variant: Any, own_server: Any) -> None:
+    drivers = ["postgresql"] if variant.name == "sync" else ["postgresql", "postgresql+asyncpg"]
     for driver in drivers:
         with own_server.place() as own:
-            client = colour.open(own.url.replace("postgresql", driver, 1), write_timeout=1.0)
+            client = variant.open(own.url.replace("postgresql", driver, 1), write_timeout=1.0)
             client.save("0", 1)
             own_server.pause()
             began = time.monotonic()

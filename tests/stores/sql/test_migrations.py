@@ -25,22 +25,22 @@ def versions(place: Any) -> list[int]:
     return [row[0] for row in rows]
 
 
-def test_creating_twice_changes_nothing(colour: Any, empty: Any) -> None:
-    client = colour.open(empty, create_tables=True)
+def test_creating_twice_changes_nothing(variant: Any, empty: Any) -> None:
+    client = variant.open(empty, create_tables=True)
     client.save("0", 1)
     client.call("create")
     assert versions(empty) == [1]
     assert client.position("0") == 1
 
 
-def test_a_schema_is_created_with_the_tables(colour: Any, postgres: Any) -> None:
+def test_a_schema_is_created_with_the_tables(variant: Any, postgres: Any) -> None:
     postgres.drop()
-    colour.open(postgres, create_tables=True).save("0", 1)
+    variant.open(postgres, create_tables=True).save("0", 1)
     assert versions(postgres) == [1]
 
 
-def test_sixteen_who_create_at_once_all_succeed(colour: Any, empty: Any) -> None:
-    clients = [colour.open(empty, create_tables=True) for _ in range(16)]
+def test_sixteen_who_create_at_once_all_succeed(variant: Any, empty: Any) -> None:
+    clients = [variant.open(empty, create_tables=True) for _ in range(16)]
     errors: list[Exception] = []
 
     def begin(client: Any) -> None:
@@ -86,25 +86,25 @@ def more(tables: Tables, dialect: Dialect) -> list[str]:
 
 
 def test_a_newer_release_changes_tables_under_an_older_one(
-    colour: Any, place: Any, monkeypatch: pytest.MonkeyPatch
+    variant: Any, place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = colour.open(place, create_tables=True)
+    old = variant.open(place, create_tables=True)
     mine = old.take_listed("0", "a")
     old.save("0", 1)
     with monkeypatch.context() as newer:
         newer.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
-        colour.open(place, create_tables=True).list_ownership()
+        variant.open(place, create_tables=True).list_ownership()
     assert versions(place) == [1, 2]
     old.save("0", 2)
     assert old.claim("0", "a", mine["etag"])
     old.call("create")  # an older release meets tables that are newer than it knows
-    colour.open(place, create_tables=True).save("0", 3)
+    variant.open(place, create_tables=True).save("0", 3)
     assert versions(place) == [1, 2]
     assert place.execute(f"SELECT note FROM {place.tables.checkpoint}") == [(None,)]
 
 
 def test_a_migration_that_fails_leaves_no_trace(
-    colour: Any, place: Any, monkeypatch: pytest.MonkeyPatch
+    variant: Any, place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(tables: Tables, dialect: Dialect) -> list[str]:
         return [*more(tables, dialect), "SELECT 1 FROM nowhere"]
@@ -112,17 +112,17 @@ def test_a_migration_that_fails_leaves_no_trace(
     with monkeypatch.context() as newer:
         newer.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, broken))
         with pytest.raises(Exception, match="nowhere"):
-            colour.open(place, create_tables=True).list_ownership()
+            variant.open(place, create_tables=True).list_ownership()
     assert versions(place) == [1]
-    colour.open(place, create_tables=True).save("0", 1)
+    variant.open(place, create_tables=True).save("0", 1)
 
 
 def test_a_step_that_was_carried_out_in_part_is_repeated_on_mysql(
-    colour: Any, mysql: Any, monkeypatch: pytest.MonkeyPatch
+    variant: Any, mysql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for statement in more(mysql.tables, DIALECTS["mysql"]):
         mysql.execute(statement)  # MySQL commits each statement, and then the process ended
     with monkeypatch.context() as newer:
         newer.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
-        colour.open(mysql, create_tables=True).save("0", 1)
+        variant.open(mysql, create_tables=True).save("0", 1)
     assert versions(mysql) == [1, 2]

@@ -38,8 +38,8 @@ def own(own_mysql: Mysql) -> Iterator[Any]:
         yield created
 
 
-def test_names_differ_by_case_accent_and_trailing_space(colour: Any, mysql: Any) -> None:
-    client = colour.open(mysql)
+def test_names_differ_by_case_accent_and_trailing_space(variant: Any, mysql: Any) -> None:
+    client = variant.open(mysql)
     ids = ["a", "A", "á", "a ", "\uff41", "日本"]
     won = client.claim_ownership([client.proposal(one, "me") for one in ids])
     assert [row["partition_id"] for row in won] == ids
@@ -49,8 +49,8 @@ def test_names_differ_by_case_accent_and_trailing_space(colour: Any, mysql: Any)
     assert [client.position(one) for one in ids] == [*range(len(ids))]
 
 
-def test_a_name_that_is_too_long_is_refused_and_never_cut(colour: Any, mysql: Any) -> None:
-    client = colour.open(mysql)
+def test_a_name_that_is_too_long_is_refused_and_never_cut(variant: Any, mysql: Any) -> None:
+    client = variant.open(mysql)
     longest = "x" * 128
     client.save(longest, 1)
     with pytest.raises(StoreError, match="a name is longer than its column"):
@@ -58,11 +58,11 @@ def test_a_name_that_is_too_long_is_refused_and_never_cut(colour: Any, mysql: An
     assert client.position(longest) == 1
 
 
-def test_the_mode_and_time_zone_of_the_server_change_nothing(colour: Any, own: Any) -> None:
+def test_the_mode_and_time_zone_of_the_server_change_nothing(variant: Any, own: Any) -> None:
     own.execute("SET GLOBAL time_zone = '+05:00'")
     own.execute("SET GLOBAL sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'")
     try:
-        client = colour.open(own)
+        client = variant.open(own)
         client.save("it's a \u0022name", 1)
         mine = client.take("0", "a")
         (row,) = client.list_ownership()
@@ -87,8 +87,8 @@ def meek(own: Any) -> Iterator[str]:
     own.execute("DROP USER meek")
 
 
-def test_the_documented_rights_are_enough(colour: Any, meek: str) -> None:
-    client = colour.open(meek)
+def test_the_documented_rights_are_enough(variant: Any, meek: str) -> None:
+    client = variant.open(meek)
     client.call("verify")
     mine = client.take_listed("0", "a")
     client.claim_ownership([client.proposal(str(n), "a") for n in range(MANY)])
@@ -103,24 +103,24 @@ def test_the_documented_rights_are_enough(colour: Any, meek: str) -> None:
 @pytest.mark.parametrize("missing", ["SELECT", "INSERT", "UPDATE"])
 @pytest.mark.parametrize("table", TABLES)
 def test_verifying_names_a_right_that_is_missing(
-    colour: Any, own: Any, meek: str, table: str, missing: str
+    variant: Any, own: Any, meek: str, table: str, missing: str
 ) -> None:
     own.execute(f"REVOKE {missing} ON {own.tables.quoted(table)} FROM meek")
     with pytest.raises(StoreAccessError, match="lacks a right; this takes") as refused:
-        colour.open(meek).call("verify")
+        variant.open(meek).call("verify")
     assert missing in str(refused.value)
     assert f"eventhub_checkpoints_{table}" in str(refused.value)
 
 
-def test_deleting_takes_a_right_of_its_own(colour: Any, own: Any, meek: str) -> None:
-    client = colour.open(meek)
+def test_deleting_takes_a_right_of_its_own(variant: Any, own: Any, meek: str) -> None:
+    client = variant.open(meek)
     with pytest.raises(StoreAccessError, match="this takes SELECT and DELETE"):
         client.call("delete_scope", *client.scope.as_dict().values())
 
 
-def test_a_login_that_is_refused_is_reported_at_once(colour: Any, own: Any, meek: str) -> None:
+def test_a_login_that_is_refused_is_reported_at_once(variant: Any, own: Any, meek: str) -> None:
     with pytest.raises(StoreAccessError, match="refused the login") as refused:
-        colour.open(meek.replace("hush", "whisper")).list_ownership()
+        variant.open(meek.replace("hush", "whisper")).list_ownership()
     assert "whisper" not in f"{refused.value} {refused.value.__cause__!r}"
     calls: list[str] = []
 
@@ -128,16 +128,16 @@ def test_a_login_that_is_refused_is_reported_at_once(colour: Any, own: Any, meek
         calls.append("hush")
         return calls[-1]
 
-    client = colour.open(meek.replace(":hush", ""), credential=password)
+    client = variant.open(meek.replace(":hush", ""), credential=password)
     client.save("0", 1)
     assert len(calls) == 1
     with pytest.raises(StoreNotReadyError, match="the database does not exist"):
-        colour.open(own.url.replace(own.database, "nowhere")).list_ownership()
+        variant.open(own.url.replace(own.database, "nowhere")).list_ownership()
 
 
-def test_a_password_is_not_sent_to_a_server_without_tls(colour: Any, meek: str) -> None:
+def test_a_password_is_not_sent_to_a_server_without_tls(variant: Any, meek: str) -> None:
     with pytest.raises(StoreAccessError, match="no encrypted connection"):
-        colour.open(f"{meek}?ssl=true").list_ownership()
+        variant.open(f"{meek}?ssl=true").list_ownership()
 
 
 def end_connections(place: Any) -> int:
@@ -154,8 +154,8 @@ def end_connections(place: Any) -> int:
     return ended
 
 
-def test_connections_that_were_ended_are_replaced(colour: Any, own: Any) -> None:
-    client = colour.open(own)
+def test_connections_that_were_ended_are_replaced(variant: Any, own: Any) -> None:
+    client = variant.open(own)
     mine = client.take_listed("0", "a")
     for number in range(3):
         assert end_connections(own) >= 1
@@ -167,8 +167,8 @@ def test_connections_that_were_ended_are_replaced(colour: Any, own: Any) -> None
     client.release(mine)
 
 
-def test_a_request_that_waits_for_a_lock_is_ended_in_time(colour: Any, own: Any) -> None:
-    client = colour.open(own, write_timeout=3.0)
+def test_a_request_that_waits_for_a_lock_is_ended_in_time(variant: Any, own: Any) -> None:
+    client = variant.open(own, write_timeout=3.0)
     client.save("0", 1)
     with own.engine.begin() as blocking:
         blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
@@ -189,9 +189,9 @@ def test_a_request_that_waits_for_a_lock_is_ended_in_time(colour: Any, own: Any)
 
 
 def test_a_replica_is_reported_and_a_new_connection_is_tried(
-    colour: Any, own: Any, meek: str
+    variant: Any, own: Any, meek: str
 ) -> None:
-    client = colour.open(meek, write_timeout=1.0)
+    client = variant.open(meek, write_timeout=1.0)
     assert client.position("0") is None
     own.execute("SET GLOBAL read_only = 1")
     try:
@@ -204,9 +204,9 @@ def test_a_replica_is_reported_and_a_new_connection_is_tried(
     assert client.position("0") == 2
 
 
-def test_a_silent_server_is_left_in_time_and_used_again(colour: Any, own_mysql: Mysql) -> None:
+def test_a_silent_server_is_left_in_time_and_used_again(variant: Any, own_mysql: Mysql) -> None:
     with own_mysql.place() as own:
-        client = colour.open(own, write_timeout=1.0)
+        client = variant.open(own, write_timeout=1.0)
         client.save("0", 1)
         own_mysql.pause()
         began = time.monotonic()
@@ -219,9 +219,9 @@ def test_a_silent_server_is_left_in_time_and_used_again(colour: Any, own_mysql: 
         assert client.position("0") == 3
 
 
-@pytest.mark.parametrize("colour", ["aio"], indirect=True)
-def test_a_connection_of_a_cancelled_call_is_not_used_again(colour: Any, own: Any) -> None:
-    client = colour.open(own)
+@pytest.mark.parametrize("variant", ["aio"], indirect=True)
+def test_a_connection_of_a_cancelled_call_is_not_used_again(variant: Any, own: Any) -> None:
+    client = variant.open(own)
     client.save("0", 1)
 
     async def cancel() -> None:
@@ -236,14 +236,14 @@ def test_a_connection_of_a_cancelled_call_is_not_used_again(colour: Any, own: An
 
     with own.engine.begin() as blocking:
         blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
-        colour.finished(cancel())
+        variant.finished(cancel())
     for number in range(3, 6):
         client.save("0", number)
         assert client.position("0") == number
 
 
-def test_batches_in_opposite_orders_have_one_winner_each(colour: Any, own: Any) -> None:
-    stores = [colour.open(own) for _ in range(4)]
+def test_batches_in_opposite_orders_have_one_winner_each(variant: Any, own: Any) -> None:
+    stores = [variant.open(own) for _ in range(4)]
     ids = [str(number) for number in range(MANY)]
     etags: dict[str, str | None] = dict.fromkeys(ids)
     for _ in range(8):
@@ -268,15 +268,15 @@ def test_batches_in_opposite_orders_have_one_winner_each(colour: Any, own: Any) 
     assert int(deadlocks) == 0
 
 
-def test_a_batch_is_one_statement_if_all_renewals_win(colour: Any, mysql: Any) -> None:
-    engine = colour.engine(mysql)
+def test_a_batch_is_one_statement_if_all_renewals_win(variant: Any, mysql: Any) -> None:
+    engine = variant.engine(mysql)
     statements: list[str] = []
 
     @event.listens_for(getattr(engine, "sync_engine", engine), "before_cursor_execute")
     def note(_1: Any, _2: Any, statement: str, *_: Any) -> None:
         statements.append(statement.split()[0])
 
-    client = colour.open(engine)
+    client = variant.open(engine)
     won = client.claim_ownership([client.proposal(str(n), "a") for n in range(MANY)])
     assert len(client.claim_ownership([{**row, "owner_id": "a"} for row in won])) == MANY
     assert statements[-3:] == ["INSERT", "SELECT", "UPDATE"]

@@ -23,9 +23,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def drivers(colour: Any) -> list[str]:
-    """What a URL of this colour may begin with."""
-    return ["postgresql"] if colour.name == "sync" else ["postgresql", "postgresql+asyncpg"]
+def drivers(variant: Any) -> list[str]:
+    """What a URL of this variant may begin with."""
+    return ["postgresql"] if variant.name == "sync" else ["postgresql", "postgresql+asyncpg"]
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def meek(own: Any) -> Iterator[Any]:
     own.execute("DROP ROLE meek")
 
 
-def test_the_documented_rights_are_enough(colour: Any, meek: str) -> None:
-    client = colour.open(meek)
+def test_the_documented_rights_are_enough(variant: Any, meek: str) -> None:
+    client = variant.open(meek)
     client.call("verify")
     mine = client.take_listed("0", "a")
     client.save("0", 1)
@@ -53,9 +53,9 @@ def test_the_documented_rights_are_enough(colour: Any, meek: str) -> None:
     assert client.position("0") == 1
 
 
-def test_creating_what_is_there_takes_no_right_to_create(colour: Any, own: Any, meek: str) -> None:
+def test_creating_what_is_there_takes_no_right_to_create(variant: Any, own: Any, meek: str) -> None:
     own.execute(f"GRANT SELECT ON {own.tables.version} TO meek")
-    colour.open(meek, create_tables=True).save("0", 1)
+    variant.open(meek, create_tables=True).save("0", 1)
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_creating_what_is_there_takes_no_right_to_create(colour: Any, own: Any, 
     ],
 )
 def test_a_right_that_is_missing_is_named(
-    colour: Any, own: Any, meek: str, missing: str, call: str
+    variant: Any, own: Any, meek: str, missing: str, call: str
 ) -> None:
     if call == "checkpoint again":
-        colour.open(own).save("9", 1)
+        variant.open(own).save("9", 1)
     for table in (own.tables.ownership, own.tables.checkpoint):
         own.execute(f"REVOKE {missing} ON {table} FROM meek")
-    client = colour.open(meek)
+    client = variant.open(meek)
     with pytest.raises(StoreAccessError, match=f"lacks a right; this takes .*{missing}"):
         CALLS[call](client)
 
@@ -83,37 +83,37 @@ def test_a_right_that_is_missing_is_named(
 @pytest.mark.parametrize("table", ["ownership", "checkpoint"])
 @pytest.mark.parametrize("missing", GRANTS)
 def test_verifying_names_a_right_that_is_missing_on_either_table(
-    colour: Any, own: Any, meek: str, table: str, missing: str
+    variant: Any, own: Any, meek: str, table: str, missing: str
 ) -> None:
-    colour.open(own).call("verify")  # the rows are there already
+    variant.open(own).call("verify")  # the rows are there already
     own.execute(f"REVOKE {missing} ON {getattr(own.tables, table)} FROM meek")
     with pytest.raises(StoreAccessError, match="lacks a right; this takes") as refused:
-        colour.open(meek).call("verify")
+        variant.open(meek).call("verify")
     assert f"permission denied for table {own.tables.namespace}_{table}" in str(refused.value)
     assert missing in str(refused.value)
 
 
-def test_a_schema_that_may_not_be_created_is_named(colour: Any, own: Any, meek: str) -> None:
+def test_a_schema_that_may_not_be_created_is_named(variant: Any, own: Any, meek: str) -> None:
     url = meek.replace(f"schema={own.tables.schema}", "schema=nope")
     said = (
         r'schema "nope" does not exist, and the role may not create it: say CREATE SCHEMA "nope" '
         "as one who may, and GRANT USAGE, CREATE on it to the role"
     )
-    for driver in drivers(colour):
-        client = colour.open(url.replace("postgresql", driver, 1), create_tables=True)
+    for driver in drivers(variant):
+        client = variant.open(url.replace("postgresql", driver, 1), create_tables=True)
         with pytest.raises(StoreAccessError, match=said):
             client.call("verify")
 
 
-def test_a_role_without_any_schema_is_told_to_name_one(colour: Any, own: Any, meek: str) -> None:
+def test_a_role_without_any_schema_is_told_to_name_one(variant: Any, own: Any, meek: str) -> None:
     own.execute("ALTER ROLE meek SET search_path = nowhere")
-    client = colour.open(meek.partition("?")[0], create_tables=True)
+    client = variant.open(meek.partition("?")[0], create_tables=True)
     with pytest.raises(StoreNotReadyError, match="no schema to create the tables in: name one"):
         client.call("verify")
 
 
-def test_deleting_takes_a_right_of_its_own(colour: Any, own: Any, meek: str) -> None:
-    client = colour.open(meek)
+def test_deleting_takes_a_right_of_its_own(variant: Any, own: Any, meek: str) -> None:
+    client = variant.open(meek)
     with pytest.raises(StoreAccessError, match="this takes SELECT and DELETE"):
         client.call("delete_scope", *client.scope.as_dict().values())
     for table in (own.tables.ownership, own.tables.checkpoint):
@@ -131,7 +131,7 @@ def asked(own: Any) -> Iterator[str]:
 
 
 def test_a_password_is_asked_for_at_each_connect(
-    colour: Any, own: Any, asked: str, caplog: pytest.LogCaptureFixture
+    variant: Any, own: Any, asked: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     given: list[str] = []
@@ -140,7 +140,7 @@ def test_a_password_is_asked_for_at_each_connect(
         given.append("hush")
         return given[-1]
 
-    client = colour.open(asked, credential=password)
+    client = variant.open(asked, credential=password)
     client.save("0", 1)
     client.save("0", 2)
     assert len(given) == 1
@@ -150,8 +150,8 @@ def test_a_password_is_asked_for_at_each_connect(
     assert "hush" not in caplog.text + repr(client.store)
 
 
-def test_an_awaitable_password_is_awaited(colour: Any, asked: str) -> None:
-    if colour.name == "sync":
+def test_an_awaitable_password_is_awaited(variant: Any, asked: str) -> None:
+    if variant.name == "sync":
         return
 
     async def password() -> str:
@@ -159,12 +159,12 @@ def test_an_awaitable_password_is_awaited(colour: Any, asked: str) -> None:
         return "hush"
 
     for url in (asked, asked.replace("postgresql://", "postgresql+asyncpg://")):
-        colour.open(url, credential=password).save("0", 1, force=True)
+        variant.open(url, credential=password).save("0", 1, force=True)
 
 
-def test_a_wrong_password_is_refused_at_once_and_not_shown(colour: Any, asked: str) -> None:
-    for driver in drivers(colour):
-        client = colour.open(asked.replace("postgresql", driver, 1), credential="whisper")
+def test_a_wrong_password_is_refused_at_once_and_not_shown(variant: Any, asked: str) -> None:
+    for driver in drivers(variant):
+        client = variant.open(asked.replace("postgresql", driver, 1), credential="whisper")
         with pytest.raises(StoreAccessError, match="refused the login") as refused:
             client.list_ownership()
         assert "whisper" not in f"{refused.value} {refused.value.__cause__!r}"
@@ -181,20 +181,20 @@ class Token:
         return SimpleNamespace(token="hush")
 
 
-def test_a_token_is_the_password_and_goes_over_tls_only(colour: Any, asked: str) -> None:
+def test_a_token_is_the_password_and_goes_over_tls_only(variant: Any, asked: str) -> None:
     token = Token()
-    client = colour.open(asked, credential=token)
+    client = variant.open(asked, credential=token)
     with pytest.raises(StoreAccessError, match="no encrypted connection"):  # it has none
         client.list_ownership()
-    client = colour.open(f"{asked}&sslmode=disable", credential=token)
+    client = variant.open(f"{asked}&sslmode=disable", credential=token)
     client.save("0", 1)
     assert set(token.scopes) == {"https://ossrdbms-aad.database.windows.net/.default"}
 
 
 def test_entra_without_azure_identity_says_what_to_do(
-    colour: Any, monkeypatch: pytest.MonkeyPatch
+    variant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "azure.identity", None)
     monkeypatch.setitem(sys.modules, "azure.identity.aio", None)
     with pytest.raises(ConfigurationError, match="pip install azure-identity"):
-        colour.store("postgresql://h/db", entra=True)
+        variant.store("postgresql://h/db", entra=True)

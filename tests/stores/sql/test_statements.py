@@ -39,8 +39,8 @@ def logged(own_server: Any, own: Any) -> Iterator[Any]:
     own.execute("ALTER ROLE test RESET log_statement")
 
 
-def test_a_batch_is_one_round_trip_on_postgres(colour: Any, own: Any, logged: Any) -> None:
-    client = colour.open(own)
+def test_a_batch_is_one_round_trip_on_postgres(variant: Any, own: Any, logged: Any) -> None:
+    client = variant.open(own)
     client.list_ownership()
     with logged() as first:
         won = client.claim_ownership(many(client))
@@ -50,8 +50,8 @@ def test_a_batch_is_one_round_trip_on_postgres(colour: Any, own: Any, logged: An
     assert (len(first), len(renewal)) == (1, 1), [*first, *renewal]
 
 
-def test_everything_else_is_one_round_trip_on_postgres(colour: Any, own: Any, logged: Any) -> None:
-    client = colour.open(own)
+def test_everything_else_is_one_round_trip_on_postgres(variant: Any, own: Any, logged: Any) -> None:
+    client = variant.open(own)
     client.list_ownership()
     for call in (
         lambda: client.save("0", 1),
@@ -68,23 +68,23 @@ def test_everything_else_is_one_round_trip_on_postgres(colour: Any, own: Any, lo
     assert "_ownership" in texts[1], "a look at the owner"
 
 
-def test_a_batch_is_one_transaction_on_sqlite(colour: Any, sqlite: Any) -> None:
-    engine = colour.engine(sqlite)
+def test_a_batch_is_one_transaction_on_sqlite(variant: Any, sqlite: Any) -> None:
+    engine = variant.engine(sqlite)
     said: list[str] = []
 
     @event.listens_for(getattr(engine, "sync_engine", engine), "before_cursor_execute")
     def note(_1: Any, _2: Any, statement: str, *_: Any) -> None:
         said.append(statement.split()[0])
 
-    client = colour.open(engine)
+    client = variant.open(engine)
     won = client.claim_ownership(many(client))
     assert len(client.claim_ownership(many(client, rows=won))) == MANY
     claims = ["SAVEPOINT", "INSERT", "SELECT", "RELEASE"]
     assert said[-7:] == [*claims, "SAVEPOINT", "UPDATE", "RELEASE"]
 
 
-def test_a_batch_of_both_kinds_wins_what_it_may(colour: Any, place: Any) -> None:
-    client, rival = colour.open(place), colour.open(place)
+def test_a_batch_of_both_kinds_wins_what_it_may(variant: Any, place: Any) -> None:
+    client, rival = variant.open(place), variant.open(place)
     mine = client.take("0", "a")
     theirs = rival.take("1", "b")
     gone = client.take("2", "a")
@@ -102,9 +102,9 @@ def test_a_batch_of_both_kinds_wins_what_it_may(colour: Any, place: Any) -> None
     assert client.holder("1") == ("b", theirs["etag"])
 
 
-def test_batches_in_opposite_orders_do_not_deadlock(colour: Any, own: Any) -> None:
+def test_batches_in_opposite_orders_do_not_deadlock(variant: Any, own: Any) -> None:
     before = deadlocks(own)
-    stores = [colour.open(own) for _ in range(4)]
+    stores = [variant.open(own) for _ in range(4)]
     first = stores[0].claim_ownership(many(stores[0]))
     etags: dict[str, str] = {row["partition_id"]: row["etag"] for row in first}
     for _ in range(15):
@@ -130,10 +130,10 @@ def deadlocks(own: Any) -> int:
     return int(found)
 
 
-def test_serialization_failures_are_tried_again(colour: Any, own: Any) -> None:
+def test_serialization_failures_are_tried_again(variant: Any, own: Any) -> None:
     own.execute("ALTER ROLE test SET default_transaction_isolation = 'serializable'")
     try:
-        stores = [colour.open(own) for _ in range(4)]
+        stores = [variant.open(own) for _ in range(4)]
         errors: list[BaseException] = []
         assert own.execute("SHOW transaction_isolation") == [("serializable",)]
 

@@ -15,11 +15,11 @@ from eventhub_checkpoints.aio.abilities import WritesInTransaction as AioWritesI
 class Work:
     """A transaction of the caller's; every step is called from the test's own thread."""
 
-    def __init__(self, colour: Any, client: Any, engine: Any) -> None:
-        self.colour, self.client = colour, client
+    def __init__(self, variant: Any, client: Any, engine: Any) -> None:
+        self.variant, self.client = variant, client
         self.connection = engine.connect()
-        if colour.name == "aio":
-            self.colour.finished(self.connection.start())
+        if variant.name == "aio":
+            self.variant.finished(self.connection.start())
 
     def write(self, number: int, partition_id: str = "0", **expected: Any) -> None:
         record = Checkpoint(self.client.scope, partition_id, str(number), number)
@@ -30,24 +30,24 @@ class Work:
         return {key: row.sequence_number for key, row in found.items()}
 
     def end(self, how: str) -> None:
-        self.colour.finished(getattr(self.connection, how)())
+        self.variant.finished(getattr(self.connection, how)())
 
     def execute(self, statement: str) -> Any:
-        return self.colour.finished(self.connection.execute(text(statement)))
+        return self.variant.finished(self.connection.execute(text(statement)))
 
 
 @pytest.fixture
-def client(colour: Any, place: Any) -> Any:
-    return colour.open(place)
+def client(variant: Any, place: Any) -> Any:
+    return variant.open(place)
 
 
 @pytest.fixture
-def begin(colour: Any, place: Any, client: Any) -> Any:
-    engine = colour.engine(place)
+def begin(variant: Any, place: Any, client: Any) -> Any:
+    engine = variant.engine(place)
 
     @contextmanager
     def make() -> Any:
-        work = Work(colour, client, engine)
+        work = Work(variant, client, engine)
         try:
             yield work
         finally:
