@@ -1,8 +1,8 @@
 """Readers of a partition in a consumer group: their admission, and where they start.
 
 Rule 1: a new reader with an epoch displaces all present ones, unless one has a higher epoch.
-Rule 2: then the new reader is refused. A reader without an epoch ranks below any epoch.
-Rule 3: without epochs, five readers share the partition and the sixth is refused.
+Rule 2: a new reader is refused if a present one has a higher epoch; no epoch is the lowest.
+Rule 3: without epochs, five readers share the partition, and the sixth is refused.
 
 Source: Event Hubs documentation, "Features and terminology", on epochs; public traces; for start
 positions azure-eventhub 5.15.1, `_utils.py`, `event_position_selector`.

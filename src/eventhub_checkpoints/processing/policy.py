@@ -36,13 +36,13 @@ class SaveSchedule(ABC):
     """Decides when a position of one partition is saved, and which one, during one session.
 
     Counts are events finished in order since the session began: the length of the finished prefix.
-    After `look`, both bounds lie ahead. While a position is due, they are the bounds of a newer
-    position, so that events that finish during a write cost nothing.
+    After `look`, both bounds lie ahead. Once a position is due, they count from that position, so
+    that events that finish while it is written do not cause a call.
 
     Attributes:
-        wake_count: number of finished events at which a position may become due, or ...
-        wake_time: ... the time at which one may, whichever comes first; infinity if time alone
-            makes nothing due.
+        wake_count: number of finished events at which a position may become due.
+        wake_time: time at which a position may become due, even if `wake_count` has not been
+            reached; infinity if none becomes due by time alone.
 
     Units: `wake_time` and every `now` are seconds of one monotonic clock.
     """

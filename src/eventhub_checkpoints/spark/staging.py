@@ -108,7 +108,7 @@ class Collected:
 
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-DIALECTS = ("postgresql", "sqlite")
+STAGING_DATABASES = ("postgresql", "sqlite")
 TYPES: Mapping[str, tuple[str, str]] = {
     "string": ("text", "TEXT"),
     "binary": ("bytea", "BLOB"),
@@ -124,8 +124,9 @@ TYPES: Mapping[str, tuple[str, str]] = {
     "timestamp": ("timestamp with time zone", "TEXT"),
     "timestamp_ntz": ("timestamp without time zone", "TEXT"),
 }
-"""Column types of `DIALECTS` by Spark type. SQLite has no types for times and decimals, so they are
-TEXT."""
+"""Column types of `STAGING_DATABASES` by Spark type. SQLite has no types for times and decimals, so
+they are TEXT.
+"""
 MARKS = {"psycopg": "%s", "pysqlite": "?"}
 KEY = ("staging_query", "staging_batch", "staging_attempt", "staging_task")
 
@@ -137,7 +138,7 @@ def column_types(types: Mapping[str, str], dialect: str) -> dict[str, str]:
         ConfigurationError: a column has a name or type that the table cannot have, or the
             database is neither PostgreSQL nor SQLite.
     """
-    if dialect not in DIALECTS:
+    if dialect not in STAGING_DATABASES:
         raise ConfigurationError(
             f"staging= needs PostgreSQL or SQLite, not {dialect}: aggregate in transform=, or "
             "increase max_rows="
@@ -154,7 +155,7 @@ def column_types(types: Mapping[str, str], dialect: str) -> dict[str, str]:
                 f"column {name} is of type {spark_type}, which cannot be staged; select it away, "
                 "or convert it to a string with to_json"
             )
-        columns[name] = known[DIALECTS.index(dialect)]
+        columns[name] = known[STAGING_DATABASES.index(dialect)]
     return columns
 
 

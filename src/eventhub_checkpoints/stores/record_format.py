@@ -63,7 +63,7 @@ def position_fields(offset: str | None, sequence_number: int | None) -> Fields:
 
 
 def field(fields: Fields, name: str) -> str:
-    """Return a value by its key, regardless of case; `""` if it is missing."""
+    """Return a value by its key, regardless of case and underscores; `""` if it is missing."""
     for key, value in fields.items():
         if key.lower().replace("_", "") == name:
             return value or ""

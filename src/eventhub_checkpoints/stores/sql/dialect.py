@@ -1,6 +1,7 @@
 """Differences between the supported databases; each database is a subclass in its own file.
 
-The defaults are those of PostgreSQL and SQLite, which have `ON CONFLICT`.
+The defaults are those of PostgreSQL and SQLite, which have `ON CONFLICT`. All databases must have
+`CREATE TABLE IF NOT EXISTS`, `BIGINT` and `SAVEPOINT`, and distinguish `''` from NULL.
 """
 
 import re
@@ -53,9 +54,9 @@ class Dialect(ABC):
         row_lock: makes a SELECT lock its rows. They are locked in the order of their key, so that
             two transactions never deadlock.
         current_row: makes a SELECT see the newest row, even if the transaction's snapshot is older.
-        hold_off: blocks other writers until the transaction ends, and writes nothing, where rows
-            cannot be locked; a format string.
-        batch_savepoint: whether the statements of a batch need a common transaction.
+        hold_off: statement that takes the write lock and changes nothing, for a database that
+            cannot lock rows; a format string for `Tables`.
+        batch_savepoint: whether the statements of a batch are executed in a savepoint.
     """
 
     name: ClassVar[str]
@@ -132,11 +133,14 @@ class Dialect(ABC):
 
     @abstractmethod
     def renew_batch(self, tables: Tables) -> str:
-        """Return a statement that compares the etag of each claim with the stored one."""
+        """Return an UPDATE of the rows whose etag is that of the claim, locked in key order.
+
+        It returns the new etags as rows, or its row count is exact.
+        """
 
     @abstractmethod
     def create_batch(self, tables: Tables) -> str:
-        """Return an INSERT that leaves existing rows as they are."""
+        """Return an INSERT that skips existing rows; its result is as that of `renew_batch`."""
 
     @abstractmethod
     def batch(self, rows: list[dict[str, Any]]) -> Any:
