@@ -473,7 +473,8 @@ class Alarm:
         signal.signal(signal.SIGALRM, self._before)
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
-        if self._is_armed:
+        # Python discards what is raised in a finalizer: the call would not be interrupted.
+        if self._is_armed and (frame is None or frame.f_code.co_name != "__del__"):
             self._is_armed = False
             self.count += 1
             raise self._error("time limit")

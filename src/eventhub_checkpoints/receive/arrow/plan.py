@@ -25,7 +25,7 @@ from eventhub_checkpoints.records import Scope
 DEFAULT_SETTINGS = ReadSettings(rows_per_batch=10_000)
 """Larger batches than in a Spark task: DuckDB, Polars and Parquet work best with many rows."""
 
-NO_STORE = "there is no store to commit to; give read_batches store="
+NO_STORE = "there is no store to commit to; pass store= to read_batches"
 
 NO_STORE_FOR_MISSING = (
     "missing='error' concerns partitions without a checkpoint; pass store= to read_batches, too"
