@@ -279,5 +279,5 @@ def test_missing_error_refuses_partitions_without_a_checkpoint(variant, hub, add
 def test_missing_is_start_or_error(variant, address, kept, missing):
     with pytest.raises(ConfigurationError, match=r"missing is .*; expected 'start' or 'error'"):
         variant.read_batches(address, store=kept.url, missing=missing)
-    with pytest.raises(ConfigurationError, match="give read_batches store="):
+    with pytest.raises(ConfigurationError, match="pass store= to read_batches"):
         variant.read_batches(address, missing="error")

@@ -240,8 +240,8 @@ class HookRunner(Hooks):
 
         Args:
             hook: the hook; its arguments follow.
-            seconds: time limit of all attempts together, `operation_timeout` by default; one
-                attempt gets half of it.
+            seconds: twice the time limit of one attempt; `operation_timeout` by default. All
+                attempts together end at the deadline of the current call.
             retries: repeat the call while its outcome is unknown and time is left.
         """
         attempts = 0
