@@ -224,20 +224,23 @@ def test_storage_that_is_away_is_said_and_found_again(hasty, proxy) -> None:
 
 
 def test_an_unconfirmed_renewal_is_kept_for_a_while_only(variant, proxied, proxy) -> None:
-    client = variant.open(proxied, operation_timeout=0.3, keep_unconfirmed=0.8)
-    (row,) = client.claim_ownership([client.proposal("0", "owner-1")])
+    client = variant.open(proxied, keep_unconfirmed=0.8)
+    row = client.take("0", "owner-1")
+    client.set(operation_timeout=0.3)
     proxy.on("PUT").refuse(503, "ServerBusy")
     assert client.claim_ownership([row]) == [row]
     deadline = time.monotonic() + 5
     while client.claim_ownership([row]):
         assert time.monotonic() < deadline
     proxy.heal()
+    client.set(operation_timeout=5.0)
     assert client.claim_ownership([row])  # nobody else came
 
 
 def test_nothing_is_kept_where_the_store_was_told_so(variant, proxied, proxy) -> None:
-    client = variant.open(proxied, operation_timeout=0.3, keep_unconfirmed=0.0)
+    client = variant.open(proxied, keep_unconfirmed=0.0)
     row = client.take("0", "owner-1")
+    client.set(operation_timeout=0.3)
     proxy.on("PUT").refuse(503, "ServerBusy")
     assert client.claim_ownership([row]) == []
 
