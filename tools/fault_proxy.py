@@ -81,7 +81,8 @@ class FaultProxy(TcpServer):
 
     async def _exchange(self, exchange: Exchange, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether the connection stays open."""
-        request = Request(exchange.message.method, exchange.message.target)
+        message = exchange.message
+        request = Request(message.method, message.target, message.head)
         self.requests.append(request)
         self._unanswered += 1
         self.busiest = max(self.busiest, self._unanswered)

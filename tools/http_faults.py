@@ -14,6 +14,7 @@ class Request:
 
     method: str
     target: str
+    head: bytes = b""
     status: int | None = None
 
 
