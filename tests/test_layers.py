@@ -56,7 +56,7 @@ ARROWS: dict[str, set[str]] = {
 # The official client is a hard dependency, and azure-core is one of the client's.
 CLIENT = {"azure.eventhub", "azure.core"}
 BACKENDS = {
-    "blob": {"azure.storage", "azure.core", "aiohttp", "requests", "urllib3"},
+    "blob": {"azure.storage", "azure.core", "aiohttp", "certifi", "requests", "urllib3", "yarl"},
     "sql": {"sqlalchemy"},  # which imports the driver of a URL
     "redis": {"redis"},
     "cassandra": {"cassandra"},
@@ -92,8 +92,10 @@ DRIVERS = [
 LAZY = {
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
-    "_shared.drivers": "the modules of a driver are known only to its package",
     "stores.sql.postgresql": "the driver that a URL names is known only then",
+    "stores.blob._async.store": "azure-storage-blob is slow to import, and few stores need it",
+    "stores.blob._sync.store": "azure-storage-blob is slow to import, and few stores need it",
+    "stores.blob.options": "only a store behind a proxy needs requests",
     "stores.connections": "azure-identity is no dependency; it is used where it is installed",
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",

@@ -1,12 +1,12 @@
 """Check that a backend's driver is installed."""
 
-from importlib import import_module
+from importlib.util import find_spec
 
 from eventhub_checkpoints.errors import MissingDriverError
 
 
 def require_driver(what: str, extra: str, *modules: str) -> None:
-    """Import the modules of a driver; the caller's own import statements follow.
+    """Check that the modules of a driver are installed; it is imported where it is used.
 
     Called by the `__init__` of the package whose modules need the driver.
 
@@ -16,10 +16,11 @@ def require_driver(what: str, extra: str, *modules: str) -> None:
         modules: the modules that are needed.
 
     Raises:
-        MissingDriverError: one of them cannot be imported.
+        MissingDriverError: one of them is not installed.
     """
     try:
-        for module in modules:
-            import_module(module)
-    except ImportError as error:
-        raise MissingDriverError.of_extra(what, extra) from error
+        is_installed = all(map(find_spec, modules))
+    except ImportError:  # of a parent package
+        is_installed = False
+    if not is_installed:
+        raise MissingDriverError.of_extra(what, extra)

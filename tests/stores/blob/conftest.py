@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -35,12 +35,14 @@ class Variant:
     name: str
     loop: Loop
     scope: Scope
+    lean: bool = True
     opened: ExitStack = field(default_factory=ExitStack)
 
     @property
     def store(self) -> Any:
-        """Our class."""
-        return import_module(OURS[self.name]).BlobCheckpointStore
+        """Our class, which sends requests itself, or through the driver."""
+        ours = import_module(OURS[self.name]).BlobCheckpointStore
+        return ours if self.lean else through_driver(ours)
 
     @property
     def official(self) -> Any:
@@ -55,7 +57,8 @@ class Variant:
     @property
     def open_store(self) -> Callable[..., Any]:
         """Our stores by URL."""
-        return import_module(REGISTRIES[self.name]).open_store
+        ours = import_module(REGISTRIES[self.name]).open_store
+        return ours if self.lean else partial(ours, lean=False)
 
     def client(self, store: Any, scope: Scope | None = None) -> Client:
         """The store in the hands of a client; it is closed after the test."""
@@ -88,9 +91,21 @@ class Variant:
         return self.loop.finished(result)
 
 
-@pytest.fixture(params=["sync", "aio"])
+@cache
+def through_driver(store: type) -> type:
+    """The class with `lean=False` as its default."""
+
+    class ThroughDriver(store):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **{"lean": False, **kwargs})
+
+    return ThroughDriver
+
+
+@pytest.fixture(params=["sync", "aio", "sync-driver", "aio-driver"])
 def variant(request: pytest.FixtureRequest, loop: Loop, scope: Scope) -> Iterator[Variant]:
-    made = Variant(request.param, loop, scope)
+    name, _, path = request.param.partition("-")
+    made = Variant(name, loop, scope, lean=not path)
     with made.opened:
         yield made
 

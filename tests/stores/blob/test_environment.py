@@ -1,10 +1,13 @@
 """What the sync store's connections take from the environment, and when they look."""
 
+import certifi
 import pytest
 
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.errors import StoreUnavailableError
-from eventhub_checkpoints.stores.blob._sync.transport import pooled
+from eventhub_checkpoints.stores.blob._sync.driver_transport import pooled
+from eventhub_checkpoints.stores.blob._sync.http import tls_arguments
+from eventhub_checkpoints.stores.blob.options import ConnectionOptions
 
 NOBODY = "http://127.0.0.1:1"
 NAMES = ("orders.servicebus.windows.net", "orders", "$Default")
@@ -19,13 +22,13 @@ def environment(blob_container, monkeypatch):
     return monkeypatch
 
 
-@pytest.fixture
-def open_store(blob_container):
+@pytest.fixture(params=[True, False], ids=["lean", "driver"])
+def open_store(blob_container, request):
     opened = []
 
     def open_store(**settings):
         arguments = (blob_container.connection_string, blob_container.name)
-        settings = {"operation_timeout": 1.0, **settings}
+        settings = {"operation_timeout": 1.0, "lean": request.param, **settings}
         opened.append(BlobCheckpointStore.from_connection_string(*arguments, **settings))
         return opened[-1]
 
@@ -72,5 +75,13 @@ def test_certificates_that_the_environment_names_are_trusted(monkeypatch) -> Non
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/etc/our-own.pem")
     session = pooled(4, {})["transport"].session
     url = "https://account.blob.core.windows.net/container/blob"
-    given = session.merge_environment_settings(url, {}, False, True, None)
-    assert given["verify"] == "/etc/our-own.pem"
+    merged = session.merge_environment_settings(url, {}, False, True, None)
+    assert merged["verify"] == "/etc/our-own.pem"
+    for arguments, expected in (
+        ({}, "/etc/our-own.pem"),
+        ({"use_env_settings": False}, certifi.where()),
+        ({"connection_verify": "/etc/mine.pem"}, "/etc/mine.pem"),
+    ):
+        assert tls_arguments(ConnectionOptions.of(arguments, url))["ca_certs"] == expected
+    unverified = ConnectionOptions.of({"connection_verify": False}, url)
+    assert tls_arguments(unverified) == {"cert_reqs": "CERT_NONE"}

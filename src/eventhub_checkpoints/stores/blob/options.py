@@ -5,17 +5,20 @@ Every function here raises `ConfigurationError` for what it does not accept.
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.request import getproxies
 
-from azure.storage.blob import ContainerClient
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
 from eventhub_checkpoints._shared.settings import StoreSettings, did_you_mean, refuse_misspelt
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
+from eventhub_checkpoints.stores.blob import rest
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 Client = TypeVar("Client")
 
@@ -171,6 +174,7 @@ BLOB_SETTINGS = (
     "connect",
     "create_container",
     "name_case",
+    "lean",
 )
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
@@ -214,18 +218,182 @@ def made(make: Callable[..., Client], *args: Any, **kwargs: Any) -> Client:
     )
 
 
-def version_arguments(api_version: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return client arguments that make every request carry this service version.
+CONNECT_SECONDS = 10.0
+REST_ARGUMENTS = frozenset(
+    {
+        *("connection_verify", "connection_cert", "proxies", "use_env_settings"),
+        *("connection_timeout", "read_timeout", "secondary_hostname"),
+    }
+)
+"""Arguments of the driver's client that requests without the driver honour. The time limits of the
+store replace the two timeouts, and a request is never repeated at the secondary endpoint.
+"""
+ACCOUNT_HOST = re.compile(r"([a-z0-9]{3,24})\.blob\.core\.[a-z.]+(:\d+)?")
+SAS_KEYS = re.compile("s[a-z]{1,7}|rsc[cdelt]|[se][pr]k")
 
-    The driver refuses versions older than those it is tested with; Azure Stack Hub needs such
-    versions, so they are sent as a header.
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The container to connect to.
+
+    Attributes:
+        account_url: with or without `https://` and a SAS.
+        container: the container's name.
+        credential: any that azure-storage-blob accepts.
     """
-    headers = {**(arguments.get("headers") or {}), "x-ms-version": api_version}
-    try:
-        ContainerClient("https://localhost", "version", api_version=api_version).close()
-    except ValueError:
-        return {**arguments, "headers": headers}
-    return {**arguments, "headers": headers, "api_version": api_version}
+
+    account_url: str = field(repr=False)
+    container: str
+    credential: Any = field(repr=False)
+
+    def client(self, kind: Callable[..., Client], **arguments: Any) -> Client:
+        """Create the driver's client.
+
+        Raises:
+            ConfigurationError: the driver refused the arguments.
+        """
+        return made(kind, self.account_url, self.container, self.credential, **arguments)
+
+    def rest(self, api_version: str) -> rest.Container | None:
+        """Return how to build requests without the driver; None if only the driver can."""
+        url = self.account_url if "://" in self.account_url else f"https://{self.account_url}"
+        parts = urlsplit(url)
+        path = parts.path.rstrip("/")
+        host = ACCOUNT_HOST.fullmatch(parts.netloc)
+        is_local = parts.hostname in {"localhost", "127.0.0.1"}
+        if parts.fragment or (host and path):
+            return None
+        account = host[1] if host else path.strip("/") if is_local else ""
+        try:
+            authorization = authorization_of(self.credential, parts.query, account, parts.scheme)
+        except NotImplementedError:
+            return None
+        base = f"{parts.scheme}://{parts.netloc}{path}"
+        return rest.Container(base, self.container, authorization, api_version)
+
+
+def authorization_of(credential: Any, sas: str, account: str, scheme: str) -> rest.Authorization:
+    """Return how requests are authorised.
+
+    Args:
+        credential: the credential.
+        sas: query of the account's URL.
+        account: name of the account; `""` if its URL does not show it.
+        scheme: of the account's URL.
+
+    Raises:
+        NotImplementedError: only the driver knows, or refuses, this.
+    """
+    if sas and credential is None and is_sas(sas):
+        return fixed_sas(sas)
+    if sas:
+        raise NotImplementedError
+    match credential:
+        case None:
+            return None
+        case AzureSasCredential():
+            return rest.Sas(lambda: credential.signature.removeprefix("?"))
+        case AzureNamedKeyCredential():
+            return rest.SharedKey(partial(named_key, credential))
+        case {"account_name": str(name), "account_key": str(key), **others} if not others:
+            return rest.SharedKey(lambda: (name, key))
+        case str() if is_sas(credential.removeprefix("?")):
+            return fixed_sas(credential.removeprefix("?"))
+        case str() if account:
+            return rest.SharedKey(lambda: (account, credential))
+    if hasattr(credential, "get_token") and scheme == "https":
+        return rest.Token(credential)
+    raise NotImplementedError
+
+
+def named_key(credential: AzureNamedKeyCredential) -> tuple[str, str]:
+    """Return the account's name and key as they are now."""
+    key = credential.named_key
+    return key.name, key.key
+
+
+def is_sas(query: str) -> bool:
+    """Return whether a query has the parameters of a SAS, and no others."""
+    keys = [key for key, _ in parse_qsl(query)]
+    return "sig" in keys and all(map(SAS_KEYS.fullmatch, keys))
+
+
+def fixed_sas(query: str) -> rest.Sas:
+    """Return a SAS, encoded as the driver does."""
+    encoded = "&".join(f"{key}={quote(value, safe='')}" for key, value in parse_qsl(query))
+    return rest.Sas(lambda: encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """How to connect to a server.
+
+    Attributes:
+        server: URL of the server.
+        proxy: URL of the proxy; None without one.
+        authority: file or directory of the certificates that are trusted; True for those that the
+            HTTP library trusts, False if the server's certificate is not verified.
+        certificate: files of the client's certificate and its key.
+        use_environment: whether the environment may name certificates.
+    """
+
+    server: str
+    proxy: str | None
+    authority: str | bool
+    certificate: tuple[str, ...]
+    use_environment: bool
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any], url: str) -> Self | None:
+        """Return the options in the arguments of the driver's client; None if it has others.
+
+        Args:
+            arguments: of the driver's client.
+            url: of the container.
+        """
+        proxies = arguments.get("proxies") or {}
+        if not arguments.keys() <= REST_ARGUMENTS or not proxies.keys() <= {"http", "https"}:
+            return None
+        use_environment = arguments.get("use_env_settings", True)
+        proxy = proxies.get(url.partition(":")[0])
+        if use_environment and not proxy:
+            proxy = proxy_of_environment(url)
+        certificate = arguments.get("connection_cert") or ()
+        return cls(
+            "/".join(url.split("/", 3)[:3]),
+            proxy,
+            arguments.get("connection_verify", True),
+            (certificate,) if isinstance(certificate, str) else tuple(certificate),
+            use_environment,
+        )
+
+
+def proxy_of_environment(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL; None if it names none."""
+    if not getproxies():
+        return None
+    from requests.utils import get_environ_proxies, select_proxy
+
+    return select_proxy(url, get_environ_proxies(url))
+
+
+def parse_connection_string(text: Any) -> tuple[str, Any]:
+    """Return the account's URL and the credential that a connection string has.
+
+    Raises:
+        ConfigurationError: it is not a connection string of a storage account.
+    """
+    parts = (part.partition("=") for part in checked_connection_string(text).rstrip(";").split(";"))
+    fields = {name.strip().upper(): value for name, _, value in parts}
+    if fields.get("USEDEVELOPMENTSTORAGE") == "true":
+        return f"http://127.0.0.1:10000/{EMULATOR_ACCOUNT}", EMULATOR_KEY
+    account = fields.get("ACCOUNTNAME", "")
+    scheme = fields.get("DEFAULTENDPOINTSPROTOCOL", "https")
+    suffix = fields.get("ENDPOINTSUFFIX", "core.windows.net")
+    url = fields.get("BLOBENDPOINT") or f"{scheme}://{account}.blob.{suffix}"
+    if account and "ACCOUNTKEY" in fields:
+        return url, {"account_name": account, "account_key": fields["ACCOUNTKEY"]}
+    return url, fields.get("SHAREDACCESSSIGNATURE")
 
 
 def connection_string_for(address: ContainerUrl) -> str | None:
@@ -234,10 +402,7 @@ def connection_string_for(address: ContainerUrl) -> str | None:
     if not text:
         return None
     try:
-        checked_connection_string(text)
-        client = made(ContainerClient.from_connection_string, text, address.container)
+        url, _ = parse_connection_string(text)
     except ConfigurationError as error:
         raise ConfigurationError(f"{CONNECTION_STRING}: {error}") from None
-    with client:
-        same = client.url.partition("?")[0] == f"{address.account_url}/{address.container}"
-    return text if same else None
+    return text if url.partition("?")[0].rstrip("/") == address.account_url else None

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
+from urllib.parse import unquote
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 
@@ -18,12 +19,10 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
+from eventhub_checkpoints.stores.blob.rest import Blob
 from eventhub_checkpoints.stores.connections import innermost, is_untrusted, why_unreached
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
-
-if TYPE_CHECKING:
-    from azure.storage.blob import BlobProperties
 
 Row = TypeVar("Row", Ownership, Checkpoint)
 Kind = Literal["ownership", "checkpoint"]
@@ -158,6 +157,16 @@ def server_time(date: str | None) -> float | None:
     return parsedate_to_datetime(date).timestamp() if date else None
 
 
+def described(address: str) -> str:
+    """Return the container and its account, for messages.
+
+    Args:
+        address: the container's URL, without a SAS.
+    """
+    account, _, name = address.rpartition("/")
+    return f"container {unquote(name)!r} of {account}"
+
+
 def failure(status: int, code: str, operation: str, where: str) -> StoreError:
     """Return the error for an unsuccessful status.
 
@@ -196,17 +205,17 @@ def refusal(code: str, operation: str) -> str:
 
 
 def listing(
-    blobs: "Iterable[BlobProperties]",
+    blobs: Iterable[Blob],
     start: str,
     server_now: float | None,
-    read: "Callable[[str, BlobProperties], Row]",
+    read: Callable[[str, Blob], Row],
 ) -> Listing[Row]:
     """Return the rows among the blobs whose names begin with `start`; skip foreign blobs."""
     rows: list[Row] = []
     skipped: list[str] = []
     for blob in blobs:
         partition_id = str(blob.name)[len(start) :]
-        row = read(partition_id, blob) if is_row(partition_id, blob.metadata or {}) else None
+        row = read(partition_id, blob) if is_row(partition_id, blob.metadata) else None
         if row is None or (isinstance(row, Checkpoint) and not row.is_readable):
             skipped.append(f"blob {blob.name!r} was left out: it is not a readable record")
         else:
@@ -214,15 +223,15 @@ def listing(
     return Listing(rows, server_now, skipped)
 
 
-def ownership_row(scope: Scope, partition_id: str, blob: "BlobProperties") -> Ownership:
+def ownership_row(scope: Scope, partition_id: str, blob: Blob) -> Ownership:
     """Return the ownership that a listed blob holds."""
-    owner_id, modified = owner_of(blob.metadata or {}), blob.last_modified.timestamp()
+    owner_id, modified = owner_of(blob.metadata), blob.last_modified.timestamp()
     return Ownership(scope, partition_id, owner_id, bare_etag(blob.etag), modified)
 
 
-def checkpoint_row(scope: Scope, partition_id: str, blob: "BlobProperties") -> Checkpoint:
+def checkpoint_row(scope: Scope, partition_id: str, blob: Blob) -> Checkpoint:
     """Return the checkpoint that a blob holds, without a position if it has none."""
-    return checkpoint_of(scope, partition_id, blob.metadata or {}, bare_etag(blob.etag))
+    return checkpoint_of(scope, partition_id, blob.metadata, bare_etag(blob.etag))
 
 
 def new_etag(answer: Mapping[str, Any]) -> str:
@@ -247,6 +256,14 @@ def expected(error: HttpResponseError) -> Verdict:
     return reason
 
 
+def is_absent(error: HttpResponseError) -> bool:
+    """Return whether Get Blob Properties found no blob in an existing container.
+
+    A response without a body may have no error code; for a missing container it has one.
+    """
+    return error.status_code == 404 and error_code(error) in {"BlobNotFound", ""}
+
+
 def may_be_absent(error: HttpResponseError) -> bool:
     """Return whether this server answers "condition not met" for a missing blob.
 
@@ -267,13 +284,14 @@ def operation_of(error: HttpResponseError) -> str:
     return "write" if "comp=metadata" in request.url else "create"
 
 
-def mapped(error: Exception, where: str) -> StoreError:
-    """Convert a driver's error to an error of this package.
+def mapped(error: Exception, address: str) -> StoreError:
+    """Convert an error of azure-core to an error of this package.
 
     Args:
-        error: the driver's error.
-        where: the container and its account, for messages.
+        error: of the driver, or raised by the connections.
+        address: the container's URL, without a SAS.
     """
+    where = described(address)
     shown = f"{masked(str(error))} ({type(error).__name__})"
     if isinstance(error, ClientAuthenticationError) and not error_code(error):
         # The token provider or the request signing failed; any status may accompany it.

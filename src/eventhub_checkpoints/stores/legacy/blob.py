@@ -1,14 +1,12 @@
 """Reader for checkpoints that iothub-react stored in Azure Blob Storage."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from azure.core.exceptions import HttpResponseError
 
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.stores.blob._sync.store import (
-    BlobCheckpointStore,
-    BlobProperties,
-    ContainerClient,
-)
+from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
 from eventhub_checkpoints.stores.legacy.iothub_react import (
     BLOB_PREFIX,
     LONGEST,
@@ -16,9 +14,12 @@ from eventhub_checkpoints.stores.legacy.iothub_react import (
     checkpoints_of,
 )
 
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
 
 def read_iothub_react_blobs(
-    container: str | ContainerClient, scope: Scope, credential: Any = None
+    container: "str | ContainerClient", scope: Scope, credential: Any = None
 ) -> list[Checkpoint]:
     """Read what iothub-react saved in a container; nothing is written.
 
@@ -62,13 +63,19 @@ class _Container(BlobCheckpointStore):
         blobs, _ = self._requests.list_blobs(BLOB_PREFIX)
         return [
             StoredOffset(
-                f"blob {blob.name!r}", str(blob.name).removeprefix(BLOB_PREFIX), self._text(blob)
+                f"blob {blob.name!r}", blob.name.removeprefix(BLOB_PREFIX), self._text(blob.name)
             )
             for blob in blobs
         ]
 
-    def _text(self, blob: BlobProperties) -> str | None:
-        if blob.size > LONGEST:
-            return None
-        body = self._requests.container.download_blob(blob.name, **self._requests.bounds())
-        return bytes(body.readall()).decode("utf-8", "replace")
+    def _text(self, name: str) -> str | None:
+        driver = self._driver()
+        try:
+            body = driver.container.download_blob(
+                name, offset=0, length=LONGEST + 1, **driver.bounds()
+            ).readall()
+        except HttpResponseError as error:
+            if error.status_code != 416:
+                raise
+            return ""  # an empty blob has no such range
+        return None if len(body) > LONGEST else bytes(body).decode("utf-8", "replace")

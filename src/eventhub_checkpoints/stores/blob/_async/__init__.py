@@ -2,4 +2,4 @@
 
 from eventhub_checkpoints._shared.drivers import require_driver
 
-require_driver("the Blob store", "blob", "azure.storage.blob", "azure.storage.blob.aio", "aiohttp")
+require_driver("the Blob store", "blob", "azure.storage.blob", "aiohttp")

@@ -2,24 +2,23 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Self, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from azure.core import MatchConditions
 from azure.core.credentials import AzureNamedKeyCredential
-from azure.core.exceptions import HttpResponseError, ResourceExistsError
-from azure.storage.blob import BlobProperties
-from azure.storage.blob.aio import BlobClient, ContainerClient
+from azure.core.exceptions import HttpResponseError
 
 from eventhub_checkpoints._shared._async.compat import for_each
-from eventhub_checkpoints._shared.deadline import bound
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores._async.hooks import log
-from eventhub_checkpoints.stores.blob import options, protocol
-from eventhub_checkpoints.stores.blob._async.transport import check_credential, pooled
+from eventhub_checkpoints.stores.blob import options, protocol, rest
+from eventhub_checkpoints.stores.blob._async.http import HttpConnections, check_credential
+from eventhub_checkpoints.stores.blob._async.rest import RestRequests
 from eventhub_checkpoints.stores.blob.protocol import Kind, Row, Verdict
-from eventhub_checkpoints.stores.connections import PerProcessClient, default_credential
+from eventhub_checkpoints.stores.blob.rest import Blob
+from eventhub_checkpoints.stores.connections import default_credential
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     Conflict,
@@ -31,163 +30,21 @@ from eventhub_checkpoints.stores.hook_results import (
 )
 from eventhub_checkpoints.stores.record_format import is_row
 
-__all__ = ["BlobCheckpointStore", "BlobProperties", "BlobRequests", "ContainerClient"]
+if TYPE_CHECKING:
+    from azure.storage.blob.aio import ContainerClient
+
+    from eventhub_checkpoints.stores.blob._async.driver import DriverRequests
+
+__all__ = ["BlobCheckpointStore"]
 
 T = TypeVar("T")
 Item = TypeVar("Item")
-Hook = Callable[[Any], Any]
 
-CONNECT_SECONDS = 10.0
 OTHERS_POOL = 10
 """Connections in the pool of a client that the caller created.
 
 Source: requests, `DEFAULT_POOLSIZE`.
 """
-
-
-class BlobRequests:
-    """Requests to one container, limited to the time that the current call has left.
-
-    Args:
-        connect: creates the client; see `PerProcessClient`.
-        hook: the caller's `raw_response_hook`; for lists, this class sets its own, which calls it.
-    """
-
-    def __init__(self, connect: Callable[[], ContainerClient], hook: Hook | None = None) -> None:
-        self._client = PerProcessClient(connect)
-        self._hook = hook
-        self._blobs: dict[str, BlobClient] = {}
-
-    def begin_anew(self) -> None:
-        """Create a new client."""
-        self._client.begin_anew()
-        self._blobs = {}
-
-    @property
-    def container(self) -> ContainerClient:
-        """Return the client of this process and event loop."""
-        return self._client.now
-
-    @property
-    def address(self) -> str:
-        """Return the container's URL, without a SAS."""
-        return str(self.container.url).partition("?")[0]
-
-    async def create_container(self) -> None:
-        """Create the container, unless it exists."""
-        try:
-            await self.container.create_container(**self.bounds())
-        except ResourceExistsError as error:
-            if protocol.error_code(error) != "ContainerAlreadyExists":
-                raise
-
-    async def create(
-        self, name: str, metadata: dict[str, str], overwrite: bool = False
-    ) -> str | Verdict:
-        """Send Put Blob; return the new etag, or the reason for a failure."""
-        try:
-            answer = await self._blob(name).upload_blob(
-                b"", overwrite=overwrite, metadata=metadata, **self.bounds()
-            )
-        except HttpResponseError as error:
-            return protocol.expected(error)
-        return protocol.new_etag(answer)
-
-    async def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Verdict:
-        """Send Set Blob Metadata, if the etag matches or is None; return as `create`."""
-        condition: dict[str, Any] = {}
-        if etag is not None:
-            condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
-        try:
-            answer = await self._blob(name).set_blob_metadata(
-                metadata, **condition, **self.bounds()
-            )
-        except HttpResponseError as error:
-            reason = protocol.expected(error)
-            is_unclear = reason is Verdict.LOST and protocol.may_be_absent(error)
-            if is_unclear and await self.read(name) is None:
-                return Verdict.ABSENT
-            return reason
-        return protocol.new_etag(answer)
-
-    async def read(self, name: str) -> BlobProperties | None:
-        """Send Get Blob Properties; return None if the blob does not exist."""
-        try:
-            return await self._blob(name).get_blob_properties(**self.bounds())
-        except HttpResponseError as error:
-            # A response without a body may have no error code; for a missing container it has one.
-            if error.status_code == 404 and protocol.error_code(error) in {"BlobNotFound", ""}:
-                return None
-            raise
-
-    async def delete(self, name: str) -> bool:
-        """Send Delete Blob; return whether the blob existed."""
-        try:
-            await self._blob(name).delete_blob(**self.bounds())
-        except HttpResponseError as error:
-            if protocol.expected(error) is not Verdict.ABSENT:
-                raise
-            return False
-        return True
-
-    async def list_blobs(self, prefix: str) -> tuple[list[BlobProperties], float | None]:
-        """List blobs with their metadata; also return the service's time at the last page."""
-        dates: list[str | None] = []
-
-        def on_page(response: Any) -> None:
-            if self._hook is not None:
-                self._hook(response)
-            dates.append(response.http_response.headers.get("Date"))
-
-        ask = partial(self.container.list_blobs, name_starts_with=prefix, include=["metadata"])
-        blobs = await self._paged(partial(ask, raw_response_hook=on_page))
-        return blobs, protocol.server_time(dates[-1] if dates else None)
-
-    async def list_below(self, prefix: str) -> list[str]:
-        """List one level of the blobs' names: each prefix up to the next `/`."""
-        items = await self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
-        return [item.name for item in items if not isinstance(item, BlobProperties)]
-
-    async def _paged(self, ask: Callable[..., Any]) -> list[Any]:
-        items: list[Any] = []
-        marker: str | None = ""
-        while marker is not None:
-            pages = ask(**self.bounds()).by_page(marker or None)
-            async for page in pages:
-                async for item in page:
-                    items.append(item)
-                break  # the next page is requested with the time that is left then
-            marker = pages.continuation_token or None
-        return items
-
-    async def close(self) -> None:
-        """Close the client, unless it belongs to the parent process."""
-        if self._client.is_of_this_process:
-            await self.container.close()
-
-    @property
-    def where(self) -> str:
-        """Return the container and its account, for messages."""
-        account = self.address.rpartition("/")[0]
-        return f"container {self.container.container_name!r} of {account}"
-
-    def _blob(self, name: str) -> BlobClient:
-        blob = self._blobs.get(name)
-        if blob is None:
-            blob = self._blobs[name] = self.container.get_blob_client(name)
-        return blob
-
-    @staticmethod
-    def bounds() -> dict[str, Any]:
-        """Return the options of a request: its timeouts, and no retries."""
-        left = bound()
-        return {
-            "retry_total": 0,
-            # A redirect would send the credential to another address, and the driver would retry.
-            "permit_redirects": False,
-            "connection_timeout": min(left, CONNECT_SECONDS),
-            "read_timeout": left,
-        }
 
 
 class BlobCheckpointStore(FullCheckpointStore):
@@ -209,6 +66,10 @@ class BlobCheckpointStore(FullCheckpointStore):
         create_container: create the container before the first use if it does not exist.
         name_case: `"lower"` as .NET, Python and JavaScript write names, or `"as-typed"` to share
             a group with Java, Go or Rust.
+        lean: send requests without azure-storage-blob where that is possible; False: never. The
+            driver is used for `container_client` and `connect`, while azure-core's tracing is
+            switched on, and if an argument below is for the driver's client, except
+            `connection_verify`, `connection_cert`, `proxies` and `use_env_settings`.
         **kwargs: the settings of `BaseCheckpointStore`; all others go to the driver's client.
 
     Raises:
@@ -225,10 +86,11 @@ class BlobCheckpointStore(FullCheckpointStore):
         *,
         api_version: str = protocol.DEFAULT_API_VERSION,
         secondary_hostname: str | None = None,
-        container_client: ContainerClient | None = None,
-        connect: Callable[..., ContainerClient] | None = None,
+        container_client: "ContainerClient | None" = None,
+        connect: "Callable[..., ContainerClient] | None" = None,
         create_container: bool = False,
         name_case: str = "lower",
+        lean: bool = True,
         **kwargs: Any,
     ) -> None:
         settings, arguments = options.separated(kwargs)
@@ -239,26 +101,34 @@ class BlobCheckpointStore(FullCheckpointStore):
         super().__init__(**settings)
         self._name_case = protocol.checked_name_case(name_case)
         self.creates = create_container
+        self._ready_client = container_client
+        self._rest: RestRequests | None = None
+        self._through_driver: DriverRequests | None = None
+        self._driver_lock = Lock()
+        self._owned: list[Any] = []
         if container_client is not None:
-            self._requests = BlobRequests(lambda: container_client)
-            self._owned: list[Any] = []
+            self._driver()
             return
         check_credential(credential)
-        arguments = options.version_arguments(api_version, arguments)
         if secondary_hostname:
             arguments["secondary_hostname"] = secondary_hostname
-        make = connect or partial(
-            options.made,
-            ContainerClient,
+        self._arguments, self._api_version = arguments, api_version
+        self._connect = connect or options.Target(
             options.checked_account(blob_account_url),
             options.checked_container(container_name),
             credential,
         )
-        self._requests = BlobRequests(
-            lambda: make(**pooled(self.settings.max_concurrency, arguments)),
-            arguments.get("raw_response_hook"),
-        )
-        self._owned = [self._requests]
+        container = connection = None
+        if lean and isinstance(self._connect, options.Target):
+            container = self._connect.rest(api_version)
+        if container is not None:
+            connection = options.ConnectionOptions.of(arguments, container.url)
+        if container is not None and connection is not None:
+            size = self.settings.max_concurrency
+            self._rest = RestRequests(container, partial(HttpConnections, connection, size))
+            self._owned.append(self._rest)
+        else:
+            self._driver()
 
     @classmethod
     def from_connection_string(
@@ -269,15 +139,8 @@ class BlobCheckpointStore(FullCheckpointStore):
         Raises:
             ConfigurationError: it is not a connection string of a storage account.
         """
-        check_credential(credential)
-        connect = partial(
-            options.made,
-            ContainerClient.from_connection_string,
-            options.checked_connection_string(conn_str),
-            options.checked_container(container_name),
-            credential,
-        )
-        return cls(connect=connect, **kwargs)
+        url, own = options.parse_connection_string(conn_str)
+        return cls(url, container_name, own if credential is None else credential, **kwargs)
 
     @classmethod
     def from_container_url(cls, container_url: str, credential: Any = None, **kwargs: Any) -> Self:
@@ -321,22 +184,46 @@ class BlobCheckpointStore(FullCheckpointStore):
 
     async def open(self) -> None:
         if self.creates:
-            await self._requests.create_container()
+            await self._driver().create_container()
 
     async def close(self) -> None:
-        """Close what this store opened: its client, and a default credential."""
+        """Close what this store opened: its connections, and a default credential."""
         await super().close()
         for opened in self._owned:
             await opened.close()
 
     def drop_connections(self) -> None:
-        self._requests.begin_anew()
+        for requests in (self._rest, self._through_driver):
+            if requests is not None:
+                requests.begin_anew()
+
+    @property
+    def _requests(self) -> "RestRequests | DriverRequests":
+        return self._driver() if self._rest is None or rest.is_traced() else self._rest
+
+    def _driver(self) -> "DriverRequests":
+        with self._driver_lock:
+            if self._through_driver is None:
+                self._through_driver = self._opened_driver()
+            return self._through_driver
+
+    def _opened_driver(self) -> "DriverRequests":
+        from eventhub_checkpoints.stores.blob._async import driver
+
+        ready = self._ready_client
+        if ready is not None:
+            return driver.DriverRequests(lambda: ready)
+        requests = driver.connecting(
+            self._connect, self._api_version, self._arguments, self.settings.max_concurrency
+        )
+        self._owned.append(requests)
+        return requests
 
     def identity(self, scope: Scope) -> Scope:
         return scope.folded if self._name_case == "lower" else scope
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
-        return protocol.mapped(error, self._requests.where)
+        return protocol.mapped(error, self._requests.address)
 
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         return await self._read_all(scope, "ownership", protocol.ownership_row)
@@ -388,7 +275,7 @@ class BlobCheckpointStore(FullCheckpointStore):
         return protocol.blob_name(scope, kind, partition_id, self._name_case)
 
     async def _read_all(
-        self, scope: Scope, kind: Kind, read: Callable[[Scope, str, BlobProperties], Row]
+        self, scope: Scope, kind: Kind, read: Callable[[Scope, str, Blob], Row]
     ) -> Listing[Row]:
         start = protocol.prefix(scope, kind, self._name_case)
         blobs, server_now = await self._requests.list_blobs(start)

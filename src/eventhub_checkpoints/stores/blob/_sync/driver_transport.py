@@ -1,29 +1,12 @@
 # Not derived: edit this file and its async twin together.
-"""Connections of a synchronous blob client."""
+"""Transport of a synchronous client of azure-storage-blob."""
 
-from inspect import iscoroutinefunction
 from typing import Any
 
 from azure.core.pipeline.transport import RequestsTransport
 from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3.util import Timeout
-
-from eventhub_checkpoints._shared.settings import kind_of
-from eventhub_checkpoints.errors import ConfigurationError
-
-
-def check_credential(credential: object) -> None:
-    """Refuse an asynchronous credential: the driver would use its coroutine as a token.
-
-    Raises:
-        ConfigurationError: the credential is asynchronous.
-    """
-    if iscoroutinefunction(getattr(credential, "get_token", None)):
-        raise ConfigurationError(
-            f"credential is a {kind_of(credential)}, which is asynchronous; expected one of "
-            "azure.identity, not of azure.identity.aio"
-        )
 
 
 class OneBoundAdapter(HTTPAdapter):

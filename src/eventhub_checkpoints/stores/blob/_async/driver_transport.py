@@ -1,4 +1,4 @@
-"""Connections of an asynchronous blob client."""
+"""Transport of an asynchronous client of azure-storage-blob."""
 
 from typing import Any
 
@@ -19,10 +19,6 @@ class SingleTryTransport(AioHttpTransport):  # type: ignore[misc]  # azure-core 
         await super().open()
         if self.session is not None:
             self.session._retry_connection = False
-
-
-def check_credential(credential: object) -> None:
-    """Accept a credential of either kind: the driver awaits a token if necessary."""
 
 
 def pooled(size: int, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+# Not derived: edit this file and its async twin together.
+"""Connections of a synchronous store to Blob Storage."""
+
+import os
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any
+
+import certifi
+from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+from urllib3 import BaseHTTPResponse, PoolManager, ProxyManager, Timeout, make_headers
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProxyError
+from urllib3.util import parse_url
+
+from eventhub_checkpoints._shared.deadline import bound
+from eventhub_checkpoints._shared.settings import kind_of
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.blob.options import CONNECT_SECONDS, ConnectionOptions
+from eventhub_checkpoints.stores.blob.rest import Request, RequestLog, Response
+
+
+class HttpConnections:
+    """Connections to one server; each request is sent once."""
+
+    def __init__(self, options: ConnectionOptions, size: int) -> None:
+        arguments: dict[str, Any] = {"maxsize": size, **tls_arguments(options)}
+        if options.proxy:
+            headers = make_headers(proxy_basic_auth=parse_url(options.proxy).auth or None)
+            arguments |= {"proxy_url": options.proxy, "proxy_headers": headers}
+            self._pools: PoolManager = ProxyManager(**arguments)
+            self._urlopen: Any = self._pools.urlopen
+            self._start = 0
+        else:
+            self._pools = PoolManager(**arguments)
+            # The manager would parse the URL of each request to find this pool.
+            self._urlopen = self._pools.connection_from_url(options.server).urlopen
+            self._start = len(options.server)
+
+    def send(self, request: Request, url: str) -> Response:
+        """Send a request without a body, within the time that the current call has left.
+
+        Args:
+            request: what is sent.
+            url: its URL, with the credential if that is a SAS.
+
+        Raises:
+            ServiceRequestError: there is no connection, so nothing was sent.
+            ServiceResponseError: no response arrived.
+        """
+        left = bound()
+        log = RequestLog.of(request)
+        try:
+            received: BaseHTTPResponse = self._urlopen(
+                request.method,
+                url[self._start :],
+                headers=request.headers,
+                redirect=False,
+                retries=False,
+                timeout=Timeout(connect=min(left, CONNECT_SECONDS), read=left, total=left),
+            )
+        except (NewConnectionError, ConnectTimeoutError, ProxyError) as error:
+            raise ServiceRequestError(error, error=error) from error
+        except HTTPError as error:
+            raise ServiceResponseError(error, error=error) from error
+        headers, reason = received.headers, received.reason or ""
+        response = Response(request, received.status, reason, headers, received.data)
+        if log is not None:
+            log.end(response)
+        return response
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pools.clear()
+
+
+def tls_arguments(options: ConnectionOptions) -> dict[str, Any]:
+    """Return how certificates are verified, as urllib3 takes it.
+
+    The defaults are those of requests, which the driver uses.
+    """
+    if options.authority is False:
+        return {"cert_reqs": "CERT_NONE"}
+    authority = options.authority
+    if not isinstance(authority, str):
+        names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if options.use_environment else ()
+        paths = [os.environ[name] for name in names if os.environ.get(name)]
+        authority = paths[0] if paths else certifi.where()
+    place = "ca_cert_dir" if Path(authority).is_dir() else "ca_certs"
+    files = zip(("cert_file", "key_file"), options.certificate, strict=False)
+    return {"cert_reqs": "CERT_REQUIRED", place: authority, **dict(files)}
+
+
+def check_credential(credential: object) -> None:
+    """Refuse an asynchronous credential: the driver would use its coroutine as a token.
+
+    Raises:
+        ConfigurationError: the credential is asynchronous.
+    """
+    if iscoroutinefunction(getattr(credential, "get_token", None)):
+        raise ConfigurationError(
+            f"credential is a {kind_of(credential)}, which is asynchronous; expected one of "
+            "azure.identity, not of azure.identity.aio"
+        )
+
+
+def get_token(credential: Any, scope: str, **options: str) -> Any:
+    """Return a token of a credential."""
+    return credential.get_token(scope, **options)
