@@ -10,19 +10,23 @@ from benchmarks.report import show, wide_console, write
 from benchmarks.results import Entry, Result, Target
 from benchmarks.sides import sync_sides
 
-NEAR_BARE = Target("cpu", BARE, 1.1)
+REQUEST = Target("cpu", OFFICIAL, 0.4)
 
 CASES = {
-    "renew": Entry("renew an ownership", partial(operations.renew, sync_sides), (NEAR_BARE,)),
+    "renew": Entry("renew an ownership", partial(operations.renew, sync_sides), (REQUEST,)),
     "recheckpoint": Entry(
-        "write a checkpoint again", partial(operations.recheckpoint, sync_sides), (NEAR_BARE,)
+        "write a checkpoint again", partial(operations.recheckpoint, sync_sides), (REQUEST,)
     ),
     "first-claim": Entry(
         "first claim",
         partial(operations.first_claims, sync_sides),
-        (NEAR_BARE, Target("cpu", OFFICIAL, 0.6)),
+        (Target("cpu", OFFICIAL, 0.25),),
     ),
-    "list": Entry("list 1024 ownerships", partial(operations.list_many, sync_sides)),
+    "list": Entry(
+        "list 1024 ownerships",
+        partial(operations.list_many, sync_sides),
+        (Target("cpu", OFFICIAL, 0.15),),
+    ),
     "first-claims": Entry(
         "1024 first claims, 10 ms away",
         partial(batches.first_claims, batches.by_threads),
@@ -34,7 +38,9 @@ CASES = {
         (Target("wall", OFFICIAL, 1 / 4),),
     ),
     "first-claims-aio": Entry(
-        "1024 first claims, 10 ms away, aio", partial(batches.first_claims, batches.by_tasks)
+        "1024 first claims, 10 ms away, aio",
+        partial(batches.first_claims, batches.by_tasks),
+        (Target("wall", OFFICIAL, 0.15),),
     ),
     "renewals-aio": Entry(
         "1024 renewals, 10 ms away, aio", partial(batches.renewals, batches.by_tasks)

@@ -45,7 +45,7 @@ def test_one_quick_case_prints_its_row_and_writes_its_figures(tmp_path: Path) ->
     """It starts a server of its own, as it does for a user: that of the tests holds their rows."""
     printed, cases = quick_benchmark("benchmarks", tmp_path / "figures.json", "renew")
     assert "renew an ownership" in printed
-    assert "at most 1.1 x bare" in printed
+    assert "at most 0.4 x official" in printed
     assert {*cases} == {"renew"}
     assert {*cases["renew"]} == {"cpu", "wall"}
     for measure in cases["renew"].values():
