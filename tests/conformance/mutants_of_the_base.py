@@ -75,7 +75,7 @@ class KeepsTheUnknownAsNew(Sound):
 @mutant("an_unknown_renewal_is_not_kept_for_ever")
 class KeepsTheUnknownForEver(Sound):
     def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
-        kept = self._known(proposal).lease.renewed_by(proposal.owner_id, proposal.etag)
+        kept = self._known(proposal).renewed_by(proposal.owner_id, proposal.etag)
         row = super()._learn(proposal, answer, now)
         return kept if isinstance(answer, StoreUnavailableError) else row
 
@@ -84,7 +84,7 @@ class FlatteredStates(PartitionStates):
     """Takes what a list shows for new."""
 
     def ownerships_listed(self, scope: Any, rows: Any, began: Any) -> None:
-        young = [replace(row, last_modified_time=time.time()) for row in rows]
+        young = [(row, time.time()) for row, _ in rows]
         super().ownerships_listed(scope, young, began)
 
 
@@ -240,9 +240,7 @@ class GivesTimesInTheFuture(Sound):
     def _list(self, scope: Any) -> Any:
         listing = self._call(self.read_ownerships, scope)
         ahead = time.time() - listing.server_now
-        return [
-            replace(row, last_modified_time=row.last_modified_time + ahead) for row in listing.rows
-        ]
+        return [(row, row.last_modified_time + ahead) for row in listing.rows]
 
 
 @mutant("a_short_stall_costs_nothing")

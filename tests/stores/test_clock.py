@@ -12,7 +12,7 @@ TIMES = st.floats(1e9, 2e9)
 
 def local_time(last_modified: float, server_now: float | None, local_now: float) -> float:
     row = Ownership(SCOPE, "0", "me", "etag", last_modified)
-    return on_local_clock(Listing([row], server_now), local_now)[0].last_modified_time
+    return on_local_clock(Listing([row], server_now), local_now)[0][1]
 
 
 @given(TIMES, st.floats(0, 1e6), st.floats(-1e6, 1e6))
@@ -31,4 +31,4 @@ def test_a_backend_without_a_clock_of_its_own_uses_this_one() -> None:
 
 def test_everything_else_of_the_row_is_kept() -> None:
     row = Ownership(SCOPE, "0", "me", "etag", 10.0)
-    assert on_local_clock(Listing([row], 10.0), 10.0) == [row]
+    assert on_local_clock(Listing([row], 10.0), 10.0) == [(row, 10.0)]

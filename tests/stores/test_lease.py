@@ -1,7 +1,5 @@
 """What a store knows of its own claim, from the taking to the loss."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +21,7 @@ def held(*etags: str) -> Lease:
 
 
 def test_nothing_is_held_at_first() -> None:
-    assert Lease() == Lease(owner_id="", taken=False, ever=False, confirmed=None)
+    assert Lease() == Lease(owner_id="", taken=False, ever=False)
 
 
 def test_the_first_claim_takes_the_partition() -> None:
@@ -50,7 +48,7 @@ def test_another_owner_id_of_the_same_store_is_a_taking() -> None:
 
 def test_a_loss_cancels_the_taking() -> None:
     hold = held("e1").lost()
-    assert (hold.owner_id, hold.taken, hold.confirmed, hold.ever) == ("", False, None, True)
+    assert (hold.owner_id, hold.taken, hold.ever) == ("", False, True)
 
 
 def test_a_release_ends_the_hold_and_remembers_that_it_was() -> None:
@@ -66,9 +64,8 @@ def test_a_list_without_the_row_is_a_loss() -> None:
     assert held("e1").listed(None).owner_id == ""
 
 
-def test_a_list_that_shows_the_own_row_confirms_it() -> None:
-    shown = replace(row("e1"), last_modified_time=7.0)
-    assert held("e1").listed(shown) == replace(held("e1"), confirmed=shown)
+def test_a_list_that_shows_the_own_row_changes_nothing() -> None:
+    assert held("e1").listed(row("e1")) == held("e1")
 
 
 def test_a_late_release_may_use_the_newest_etag_of_its_claim() -> None:
@@ -97,18 +94,3 @@ def test_what_is_remembered_is_bounded(renewals: int) -> None:
     hold = held(*(f"e{number}" for number in range(renewals)))
     assert len(hold.etags) == min(renewals, REMEMBERED_ETAGS)
     assert hold.etags[-1] == f"e{renewals - 1}"
-
-
-def test_a_claim_by_the_owner_with_the_confirmed_etag_is_a_renewal() -> None:
-    assert held("e1").renewed_by("me", "e1") == row("e1")
-
-
-def test_a_claim_with_another_owner_or_etag_is_no_renewal() -> None:
-    hold = held("e1")
-    assert hold.renewed_by("other", "e1") is None
-    assert hold.renewed_by("me", "e0") is None
-    assert Lease().renewed_by("me", None) is None
-
-
-def test_a_released_row_is_renewed_by_nobody() -> None:
-    assert held("e1").won(row("e2", ""), "e1").renewed_by("", "e2") is None

@@ -9,6 +9,7 @@ from eventhub_checkpoints.stores.partition_state import (
     Lease,
     PartitionState,
     PartitionStates,
+    next_change,
 )
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$default")
@@ -33,7 +34,7 @@ def states() -> PartitionStates:
 
 
 def show(states: PartitionStates, *rows: Checkpoint) -> None:
-    states.checkpoints_listed(SCOPE, rows, states.begin_list(SCOPE))
+    states.checkpoints_listed(SCOPE, rows, next_change())
 
 
 def held(states: PartitionStates) -> PartitionState:
@@ -79,7 +80,7 @@ def test_the_second_list_after_a_claim_raises_the_floor(states: PartitionStates)
 def test_a_list_begun_before_the_claim_is_not_its_first(states: PartitionStates) -> None:
     known = held(states)
     known.record_claim(known.lease.lost())
-    began = states.begin_list(SCOPE)
+    began = next_change()
     known.record_claim(known.lease.won(owned("e9"), "e8"))
     states.checkpoints_listed(SCOPE, [row("older", 100)], began)
     assert known.checkpoint == CheckpointGuard("adopted", floor=100)
@@ -91,7 +92,7 @@ def test_a_renewal_during_the_first_list_changes_nothing(states: PartitionStates
     known = states.partition(SCOPE, "0")
     known.record_write(CheckpointGuard("long ago", floor=100))
     known.record_claim(Lease().won(owned("e1"), None))
-    began = states.begin_list(SCOPE)
+    began = next_change()
     known.record_claim(known.lease.won(owned("e2"), "e1"))
     states.checkpoints_listed(SCOPE, [row("theirs", 7)], began)
     assert known.checkpoint == CheckpointGuard("theirs")
@@ -107,7 +108,7 @@ def test_a_loss_before_the_first_list_cancels_it(states: PartitionStates) -> Non
 
 def test_a_list_does_not_undo_a_write_that_ended_meanwhile(states: PartitionStates) -> None:
     known = held(states)
-    began = states.begin_list(SCOPE)
+    began = next_change()
     known.record_write(known.checkpoint.written("mine", forced=False))
     states.checkpoints_listed(SCOPE, [row("adopted", 100)], began)
     assert known.checkpoint == CheckpointGuard("mine")
@@ -125,7 +126,7 @@ def test_a_list_does_not_take_a_write_under_way_for_a_strangers(states: Partitio
 def test_a_first_list_that_a_write_overlapped_is_not_made_up_for(states: PartitionStates) -> None:
     known = states.partition(SCOPE, "0")
     known.record_claim(Lease().won(owned("e1"), None))
-    began = states.begin_list(SCOPE)
+    began = next_change()
     known.record_write(known.checkpoint.written("mine", forced=False))
     states.checkpoints_listed(SCOPE, [row("older")], began)
     show(states, row("theirs", 100))
@@ -135,7 +136,7 @@ def test_a_first_list_that_a_write_overlapped_is_not_made_up_for(states: Partiti
 def test_a_list_that_is_older_than_the_adopted_one_is_ignored(states: PartitionStates) -> None:
     known = held(states)
     known.record_claim(known.lease.lost())
-    older = states.begin_list(SCOPE)
+    older = next_change()
     known.record_claim(known.lease.won(owned("e9"), "e8"))
     show(states, row("newer", 3))
     states.checkpoints_listed(SCOPE, [row("adopted", 100)], older)
@@ -143,7 +144,7 @@ def test_a_list_that_is_older_than_the_adopted_one_is_ignored(states: PartitionS
 
 
 def test_a_list_that_is_older_than_one_without_the_row_is_ignored(states: PartitionStates) -> None:
-    older = states.begin_list(SCOPE)
+    older = next_change()
     show(states)
     known = states.partition(SCOPE, "0")
     known.record_claim(Lease().won(owned("e1"), None))
@@ -155,7 +156,7 @@ def test_a_list_that_is_newer_than_one_without_the_row_raises_the_floor(
     states: PartitionStates,
 ) -> None:
     show(states)
-    newer = states.begin_list(SCOPE)
+    newer = next_change()
     known = states.partition(SCOPE, "0")
     known.record_claim(Lease().won(owned("e1"), None))
     states.checkpoints_listed(SCOPE, [row("theirs", 100)], newer)
@@ -164,7 +165,7 @@ def test_a_list_that_is_newer_than_one_without_the_row_raises_the_floor(
 
 def test_a_list_of_ownerships_teaches_a_loss(states: PartitionStates) -> None:
     known = held(states)
-    states.ownerships_listed(SCOPE, [owned("e9", "other")], states.begin_list(SCOPE))
+    states.ownerships_listed(SCOPE, [(owned("e9", "other"), 1.0)], next_change())
     assert known.lease.owner_id == ""
 
 
@@ -172,10 +173,43 @@ def test_a_list_of_ownerships_does_not_undo_a_claim_that_ended_meanwhile(
     states: PartitionStates,
 ) -> None:
     known = states.partition(SCOPE, "0")
-    began = states.begin_list(SCOPE)
+    began = next_change()
     known.record_claim(Lease().won(owned("e1"), None))
     states.ownerships_listed(SCOPE, [], began)
     assert known.lease.owner_id == "me"
+
+
+def test_a_claim_by_the_owner_with_the_confirmed_etag_is_a_renewal(states: PartitionStates) -> None:
+    known = states.partition(SCOPE, "0")
+    known.record_claim(Lease().won(owned("e1"), None), owned("e1"))
+    assert known.renewed_by("me", "e1") == owned("e1")
+
+
+def test_a_listed_row_is_confirmed_at_the_time_on_this_clock(states: PartitionStates) -> None:
+    states.ownerships_listed(SCOPE, [(owned("e1"), 7.0)], next_change())
+    known = states.partition(SCOPE, "0")
+    assert known.renewed_by("me", "e1") == owned("e1").at(7.0)
+
+
+def test_a_claim_with_another_owner_or_etag_is_no_renewal(states: PartitionStates) -> None:
+    known = states.partition(SCOPE, "0")
+    assert known.renewed_by("me", None) is None
+    known.record_claim(Lease().won(owned("e1"), None), owned("e1"))
+    assert known.renewed_by("other", "e1") is None
+    assert known.renewed_by("me", "e0") is None
+
+
+def test_a_lost_row_is_renewed_by_nobody(states: PartitionStates) -> None:
+    known = states.partition(SCOPE, "0")
+    known.record_claim(Lease().won(owned("e1"), None), owned("e1"))
+    known.record_claim(known.lease.lost())
+    assert known.renewed_by("me", "e1") is None
+
+
+def test_a_released_row_is_renewed_by_nobody(states: PartitionStates) -> None:
+    known = states.partition(SCOPE, "0")
+    known.record_claim(Lease().won(owned("e2", ""), "e1"), owned("e2", ""))
+    assert known.renewed_by("", "e2") is None
 
 
 def test_a_batch_that_leaves_a_partition_out_gives_it_up(states: PartitionStates) -> None:

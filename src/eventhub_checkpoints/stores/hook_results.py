@@ -1,7 +1,7 @@
 """Argument and result types of a backend's hooks, and conversion of the backend's times."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
@@ -74,14 +74,14 @@ class Conflict(NamedTuple):
     stored: Checkpoint | None
 
 
-def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[Ownership]:
-    """Return the rows with the ages that they have on the backend's clock.
+def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[tuple[Ownership, float]]:
+    """Return the rows, each with the time at which it has the same age on this process's clock.
 
     The client compares `last_modified_time` with its own clock, so clock skew would make it steal
     partitions that are being processed. An age is never negative.
     """
     server_now = local_now if listing.server_now is None else listing.server_now
     return [
-        replace(row, last_modified_time=local_now - max(server_now - row.last_modified_time, 0.0))
+        (row, local_now - age if (age := server_now - row.last_modified_time) > 0 else local_now)
         for row in listing.rows
     ]

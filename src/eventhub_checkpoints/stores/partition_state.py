@@ -6,7 +6,7 @@ back (G3), and `PartitionStates` holds both for every partition that the store h
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from itertools import count
 
 from eventhub_checkpoints.records import RELEASED, Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores.hook_results import Seen
@@ -22,7 +22,6 @@ class Lease:
         owner_id: owner that holds the partition through this store; `""` if none.
         taken: whether the partition was newly won, and its first list since then is pending.
         ever: whether this store has ever held the partition.
-        confirmed: the row as the server last confirmed it, its time on this process's clock.
         winner: owner that won `etags`.
         etags: etags won in an unbroken series of claims, the newest last. A late release may use
             the newest, but must not undo a newer claim of the same client.
@@ -31,20 +30,18 @@ class Lease:
     owner_id: str = RELEASED
     taken: bool = False
     ever: bool = False
-    confirmed: Ownership | None = None
     winner: str = RELEASED
     etags: tuple[str, ...] = ()
 
     def won(self, row: Ownership, previous_etag: str | None) -> "Lease":
         """Return the lease after a confirmed claim, renewal or release over `previous_etag`."""
         if row.owner_id == RELEASED:
-            return Lease(ever=self.ever, confirmed=row)
+            return Lease(ever=self.ever)
         goes_on = row.owner_id == self.winner and previous_etag in self.etags
         return Lease(
             owner_id=row.owner_id,
             taken=self.taken or row.owner_id != self.owner_id,
             ever=True,
-            confirmed=row,
             winner=row.owner_id,
             etags=(*(self.etags if goes_on else ()), row.etag)[-REMEMBERED_ETAGS:],
         )
@@ -55,26 +52,18 @@ class Lease:
 
     def lost(self) -> "Lease":
         """Return the lease after the partition was lost."""
-        return replace(self, owner_id=RELEASED, taken=False, confirmed=None)
+        return replace(self, owner_id=RELEASED, taken=False)
 
     def listed(self, row: Ownership | None) -> "Lease":
         """Return the lease after a list of ownerships; `row` is None if there is none."""
-        if row is None or row.owner_id != self.owner_id:
-            return replace(self.lost(), confirmed=row)
-        return replace(self, confirmed=row)
+        is_lost = self.owner_id and (row is None or row.owner_id != self.owner_id)
+        return self.lost() if is_lost else self
 
     def newer_etag(self, etag: str | None) -> str | None:
         """Return the newest etag of the series that includes this one; None if it is the newest."""
         if etag not in self.etags or self.etags[-1] == etag:
             return None
         return self.etags[-1]
-
-    def renewed_by(self, owner_id: str, etag: str | None) -> Ownership | None:
-        """Return the confirmed row if a claim by this owner with this etag renews it."""
-        row = self.confirmed
-        if row is None or not owner_id or (row.owner_id, row.etag) != (owner_id, etag):
-            return None
-        return row
 
 
 REMEMBERED_WRITES = 8
@@ -103,8 +92,10 @@ class CheckpointGuard:
 
     def adopted(self, row: Checkpoint | None) -> "CheckpointGuard":
         """Return the state reset to the listed row, without a floor."""
-        base = row.version if row else Seen.ABSENT
-        return replace(self, base=base, floor=None, reached=row.sequence_number if row else None)
+        base, reached = (row.version, row.sequence_number) if row else (Seen.ABSENT, None)
+        if (base, None, reached) == (self.base, self.floor, self.reached):
+            return self
+        return CheckpointGuard(base, None, self.unanswered, reached)
 
     def shown(self, row: Checkpoint | None) -> "CheckpointGuard":
         """Return the state after a list or a conflict showed the stored row."""
@@ -152,63 +143,71 @@ def highest(numbers: Sequence[int | None]) -> int | None:
     return max((number for number in numbers if number is not None), default=None)
 
 
-class Mark(NamedTuple):
-    """Change counts of a partition when a list began."""
-
-    writes: int = 0
-    claims: int = 0
-    adoptions: int = 0
+_changes = count(1)
 
 
-class Marks(NamedTuple):
-    """Change counts of a scope's partitions when a list began; `others` is for unknown ones."""
+def next_change() -> int:
+    """Return a number that is higher than those of all earlier changes and lists.
 
-    known: dict[str, Mark]
-    others: Mark
-
-    def of(self, partition_id: str) -> Mark:
-        """Return the change counts of one partition."""
-        return self.known.get(partition_id, self.others)
+    A list may show what was stored when it began. It is compared with the numbers of the changes
+    that it could undo.
+    """
+    return next(_changes)
 
 
 @dataclass(slots=True, eq=False)
 class PartitionState:
-    """State of one partition: its lease, its checkpoint, and their change counts.
+    """State of one partition: its lease, its checkpoint, and the numbers of their last changes.
 
     Attributes:
-        writes, claims, adoptions: number of changes of each kind.
-        taken_at: value of `claims` when the partition was newly claimed.
+        confirmed: the row as the server last confirmed it, and the time of its last modification on
+            this process's clock.
+        written_at, claimed_at: number of this store's last write or claim.
+        adopted_at: number of the list that the checkpoint was last reset to.
+        taken_at: number of the claim that newly won the partition.
         writing: whether a write of this store is in progress. A list may show it before its answer
             arrives, and must not attribute it to another writer.
     """
 
     checkpoint: CheckpointGuard = field(default_factory=CheckpointGuard)
     lease: Lease = field(default_factory=Lease)
-    writes: int = 0
-    claims: int = 0
-    adoptions: int = 0
+    confirmed: tuple[Ownership, float] | None = None
+    written_at: int = 0
+    claimed_at: int = 0
+    adopted_at: int = 0
     taken_at: int = 0
     writing: bool = False
 
     def record_write(self, checkpoint: CheckpointGuard) -> None:
         """Record the result of a write of this store."""
         self.checkpoint = checkpoint
-        self.writes += 1
+        self.written_at = next_change()
 
-    def record_claim(self, lease: Lease) -> None:
-        """Record the result of a claim of this store."""
-        self.claims += 1
+    def record_claim(self, lease: Lease, row: Ownership | None = None) -> None:
+        """Record the result of a claim of this store, and the row if it was won.
+
+        The row's time is on this process's clock.
+        """
+        self.claimed_at = next_change()
         if lease.owner_id and lease.owner_id != self.lease.owner_id:
-            self.taken_at = self.claims
+            self.taken_at = self.claimed_at
         self.lease = lease
+        self.confirmed = (row, row.last_modified_time) if row else None
+
+    def renewed_by(self, owner_id: str, etag: str | None) -> Ownership | None:
+        """Return the confirmed row if a claim by this owner with this etag renews it."""
+        if self.confirmed is None or not owner_id:
+            return None
+        row, last_modified_time = self.confirmed
+        return row.at(last_modified_time) if (row.owner_id, row.etag) == (owner_id, etag) else None
 
 
 @dataclass(slots=True, eq=False)
 class ScopeState:
-    """States of a scope's partitions, and the number of its lists of checkpoints."""
+    """States of a scope's partitions, and the number of its last list of checkpoints."""
 
     partitions: dict[str, PartitionState] = field(default_factory=dict)
-    lists: int = 0
+    listed_at: int = 0
 
 
 class PartitionStates:
@@ -234,54 +233,46 @@ class PartitionStates:
         here = self._scope(scope)
         known = here.partitions.get(partition_id)
         if known is None:
-            base = Seen.ABSENT if here.lists else Seen.UNKNOWN
-            known = PartitionState(CheckpointGuard(base), adoptions=here.lists)
+            base = Seen.ABSENT if here.listed_at else Seen.UNKNOWN
+            known = PartitionState(CheckpointGuard(base), adopted_at=here.listed_at)
             here.partitions[partition_id] = known
         return known
 
-    def begin_list(self, scope: Scope) -> Marks:
-        """Return the change counts; call this before a list is requested."""
-        here = self._scope(scope)
-        return Marks(
-            {
-                partition_id: Mark(known.writes, known.claims, known.adoptions)
-                for partition_id, known in here.partitions.items()
-            },
-            # Every list has shown that an unknown partition has no row.
-            Mark(adoptions=here.lists),
-        )
-
-    def checkpoints_listed(self, scope: Scope, rows: Iterable[Checkpoint], began: Marks) -> None:
-        """Apply a list of checkpoints."""
+    def checkpoints_listed(self, scope: Scope, rows: Iterable[Checkpoint], began: int) -> None:
+        """Apply a list of checkpoints; `began` is the number of its beginning."""
         here, shown = self._scope(scope), {row.partition_id: row for row in rows}
+        ended = next_change()
         for partition_id in shown.keys() | here.partitions.keys():
-            known = self.partition(scope, partition_id)
-            row, began_at = shown.get(partition_id), began.of(partition_id)
-            is_first = known.lease.taken and began_at.claims >= known.taken_at
-            if known.writes != began_at.writes or known.writing:
+            known = here.partitions.get(partition_id) or self.partition(scope, partition_id)
+            row = shown.get(partition_id)
+            is_first = known.lease.taken and known.taken_at < began
+            if known.written_at > began or known.writing:
                 pass  # older than what the store has written since
             elif is_first or not known.lease.ever or known.checkpoint.base is Seen.UNKNOWN:
                 known.checkpoint = known.checkpoint.adopted(row)
-                known.adoptions += 1
-            elif known.adoptions == began_at.adoptions:
+                known.adopted_at = ended
+            elif known.adopted_at < began:
                 known.checkpoint = known.checkpoint.shown(row)
             if is_first:
                 known.lease = known.lease.settled()
-        here.lists += 1
+        here.listed_at = ended
 
-    def ownerships_listed(self, scope: Scope, rows: Iterable[Ownership], began: Marks) -> None:
-        """Apply a list of ownerships; times are on this process's clock."""
-        shown = {row.partition_id: row for row in rows}
-        for partition_id in shown.keys() | self._scope(scope).partitions.keys():
-            known = self.partition(scope, partition_id)
-            if known.claims == began.of(partition_id).claims:
-                known.lease = known.lease.listed(shown.get(partition_id))
+    def ownerships_listed(
+        self, scope: Scope, rows: Iterable[tuple[Ownership, float]], began: int
+    ) -> None:
+        """Apply a list of ownerships, each with its time on this process's clock."""
+        here, shown = self._scope(scope), {row[0].partition_id: row for row in rows}
+        for partition_id in shown.keys() | here.partitions.keys():
+            known = here.partitions.get(partition_id) or self.partition(scope, partition_id)
+            if known.claimed_at < began:
+                known.confirmed = shown.get(partition_id)
+                known.lease = known.lease.listed(known.confirmed and known.confirmed[0])
 
     def forget(self, scope: Scope, partition_id: str | None) -> None:
         """Reset the state of a partition, or a whole scope, whose rows were deleted on purpose."""
         for key, known in self._scope(scope).partitions.items():
             if partition_id in (None, key):
-                known.record_claim(known.lease.listed(None))
+                known.record_claim(known.lease.lost())
                 known.record_write(CheckpointGuard())
 
     def proposed(self, claims: Iterable[Proposal]) -> None:

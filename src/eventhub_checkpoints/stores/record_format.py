@@ -8,7 +8,7 @@ Source: run against the newest official stores; `docs/wire-format.md` has the ta
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eventhub_checkpoints.records import LEAST_INT64, MOST_INT64, RELEASED, Checkpoint, Scope
 
@@ -56,14 +56,20 @@ def checkpoint_of(scope: Scope, partition_id: str, fields: Fields, version: str)
     return Checkpoint(scope, partition_id, offset, sequence_number, version)
 
 
-def position_fields(offset: str | None, sequence_number: int | None) -> Fields:
-    """Return the fields of a backend that stores a position in typed columns."""
-    number = None if sequence_number is None else str(sequence_number)
-    return {"offset": offset, "sequencenumber": number}
+def checkpoint_of_columns(
+    scope: Scope, partition_id: str, offset: Any, sequence_number: Any, version: str
+) -> Checkpoint:
+    """Return the checkpoint of a backend that stores a position in typed columns."""
+    if type(sequence_number) is not int:  # SQLite stores a value of any type
+        sequence_number = decimal_int64(str(sequence_number))
+    offset = "" if not offset or offset in NO_OFFSET else offset
+    return Checkpoint(scope, partition_id, offset, sequence_number, version)
 
 
 def field(fields: Fields, name: str) -> str:
     """Return a value by its key, regardless of case and underscores; `""` if it is missing."""
+    if name in fields:
+        return fields[name] or ""
     for key, value in fields.items():
         if key.lower().replace("_", "") == name:
             return value or ""

@@ -290,7 +290,7 @@ class HookRunner(Hooks):
         row = answer.row.at(began)
         with self._state_lock:
             known = self._states.partition(proposal.scope, proposal.partition_id)
-            known.record_claim(known.lease.won(row, proposal.etag))
+            known.record_claim(known.lease.won(row, proposal.etag), row)
         return Remembered(row)
 
     def _known(self, record: Proposal | Checkpoint) -> PartitionState:

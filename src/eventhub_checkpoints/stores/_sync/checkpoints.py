@@ -27,7 +27,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Written,
     on_local_clock,
 )
-from eventhub_checkpoints.stores.partition_state import PartitionState, is_same_write
+from eventhub_checkpoints.stores.partition_state import PartitionState, is_same_write, next_change
 
 TRIES_AFTER_CONFLICT = 3
 LIVE_SECONDS = 60.0
@@ -72,8 +72,7 @@ class CheckpointMethods(HookRunner):
 
     def _list_checkpoints(self, scope: Scope) -> Sequence[Checkpoint]:
         self._ready()
-        with self._state_lock:
-            began = self._states.begin_list(scope)
+        began = next_change()
         listing = self._call(self.read_checkpoints, scope, retries=True)
         with self._state_lock:
             self._states.checkpoints_listed(scope, listing.rows, began)
@@ -222,8 +221,8 @@ class CheckpointMethods(HookRunner):
             log.debug("partition %r: its owner is not known: %s", record.partition_id, error)
             return
         known, now = self._known(record), time.time()
-        for row in on_local_clock(listing, now):
-            age = now - row.last_modified_time
+        for row, modified in on_local_clock(listing, now):
+            age = now - modified
             is_other = row.owner_id not in (RELEASED, known.lease.owner_id)
             if row.partition_id == record.partition_id and is_other and age < LIVE_SECONDS:
                 log.warning(

@@ -14,6 +14,7 @@ from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableErro
 from eventhub_checkpoints.records import Ownership, Proposal, Scope, checked_rows, fresh_etag
 from eventhub_checkpoints.stores._sync.hooks import Answer, HookRunner, log
 from eventhub_checkpoints.stores.hook_results import Lost, Won, on_local_clock
+from eventhub_checkpoints.stores.partition_state import next_change
 
 
 class OwnershipMethods(HookRunner):
@@ -45,7 +46,7 @@ class OwnershipMethods(HookRunner):
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         rows = compat.uninterrupted(self.settings.operation_timeout, self._list, scope)
-        return [row.as_dict(scope) for row in rows]
+        return [row.as_dict(scope, modified) for row, modified in rows]
 
     def claim_ownership(
         self, ownership_list: Iterable[Mapping[str, Any]], **kwargs: Any
@@ -79,10 +80,9 @@ class OwnershipMethods(HookRunner):
             raise failures[0]
         return [won[claim].as_dict(claim.scope) for claim in proposals if claim in won]
 
-    def _list(self, scope: Scope) -> list[Ownership]:
+    def _list(self, scope: Scope) -> list[tuple[Ownership, float]]:
         self._ready()
-        with self._state_lock:
-            began = self._states.begin_list(scope)
+        began = next_change()
         listing = self._call(self.read_ownerships, scope, retries=True)
         rows = on_local_clock(listing, time.time())
         with self._state_lock:
@@ -118,7 +118,7 @@ class OwnershipMethods(HookRunner):
         with self._state_lock:
             known = self._states.partition(proposal.scope, proposal.partition_id)
             if isinstance(answer, StoreUnavailableError):
-                kept = known.lease.renewed_by(proposal.owner_id, proposal.etag)
+                kept = known.renewed_by(proposal.owner_id, proposal.etag)
                 self.counters["unconfirmed_claims"] += 1
                 log.warning("claim of partition %s: %s", proposal.partition_id, answer)
                 if kept and now - kept.last_modified_time < self.settings.keep_unconfirmed:
@@ -190,14 +190,14 @@ class OwnershipMethods(HookRunner):
         for scope in {claim.scope for claim in conflicts if not claim.is_release}:
             claims = [claim for claim in conflicts if claim.scope == scope]
             try:
-                rows = {row.partition_id: row for row in self._list(scope)}
+                rows = {row[0].partition_id: row for row in self._list(scope)}
             except Exception as error:
                 own.update(dict.fromkeys(claims, error))
                 continue
             for claim in claims:
-                row = rows.get(claim.partition_id)
+                row, modified = rows.get(claim.partition_id, (None, 0.0))
                 if row is not None and self._is_own(claim, row):
-                    own[claim] = self._remembered(claim, Won(row), row.last_modified_time)
+                    own[claim] = self._remembered(claim, Won(row), modified)
         return own
 
     def _is_own(self, proposal: Proposal, row: Ownership) -> bool:

@@ -291,13 +291,15 @@ def rows_of(answer: ResultSet) -> list[Row]:
         ConfigurationError: the session has a custom row factory.
     """
     names, rows = answer.column_names or (), answer.current_rows
-    rows = [] if rows is None else list(rows)
-    if not all(isinstance(row, Mapping | tuple) for row in rows):
-        raise ConfigurationError(
-            "the session's row_factory makes neither tuples nor dicts; give the store a session "
-            "with one of the driver's own"
-        )
-    return [
-        dict(row) if isinstance(row, Mapping) else dict(zip(names, row, strict=True))
-        for row in rows
-    ]
+    dicts: list[Row] = []
+    for row in () if rows is None else rows:
+        if isinstance(row, tuple):
+            dicts.append(dict(zip(names, row, strict=True)))
+        elif isinstance(row, Mapping):
+            dicts.append(dict(row))
+        else:
+            raise ConfigurationError(
+                "the session's row_factory makes neither tuples nor dicts; give the store a "
+                "session with one of the driver's own"
+            )
+    return dicts

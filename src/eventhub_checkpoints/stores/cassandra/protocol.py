@@ -1,8 +1,8 @@
 """Tables, lightweight transactions, and rows as records."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
@@ -10,7 +10,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores import record_format
 from eventhub_checkpoints.stores.hook_results import Listing
-from eventhub_checkpoints.stores.record_format import is_row, owner_of, position_fields
+from eventhub_checkpoints.stores.record_format import is_row, owner_of
 
 DEFAULT_KEYSPACE = "eventhub_checkpoints"
 KEYSPACE = re.compile("[a-z][a-z0-9_]{0,47}")
@@ -163,52 +163,51 @@ def scope_key(scope: Scope) -> tuple[str, str, str]:
 Row = Mapping[str, Any]
 
 
+EPOCH = datetime(1970, 1, 1)
+
+
 def seconds(time: datetime | None) -> float:
     """Convert the driver's naive UTC time; a row without one counts as very old."""
-    return time.replace(tzinfo=UTC).timestamp() if time else 0.0
+    return (time - EPOCH).total_seconds() if time else 0.0
 
 
 def ownerships(scope: Scope, rows: Sequence[Row]) -> Listing[Ownership]:
     """Return the ownerships of a scope; skip rows that no claim could replace."""
-    readable = [row for row in rows if row["etag"] and is_row(row["partition_id"], {})]
-    records = [
-        Ownership(
-            scope,
-            row["partition_id"],
-            owner_of({"ownerid": row["owner_id"]}),
-            row["etag"],
-            seconds(row["last_modified_time"]),
-        )
-        for row in readable
-    ]
-    server_now = seconds(rows[0]["server_now"]) if rows else None
-    return Listing(records, server_now, skipped(scope, "ownership", rows, readable))
+    records: list[Ownership] = []
+    skipped: list[str] = []
+    for row in rows:
+        partition_id, etag = row["partition_id"], row["etag"]
+        if etag and is_row(partition_id, {}):
+            owner_id, modified = owner_of({"ownerid": row["owner_id"]}), row["last_modified_time"]
+            records.append(Ownership(scope, partition_id, owner_id, etag, seconds(modified)))
+        else:
+            skipped.append(left_out(scope, "ownership", row))
+    return Listing(records, seconds(rows[0]["server_now"]) if rows else None, skipped)
 
 
 def checkpoints(scope: Scope, rows: Sequence[Row]) -> Listing[Checkpoint]:
     """Return the checkpoints of a scope; skip rows without a position."""
-    readable = [
-        row
-        for row in rows
-        if is_row(row["partition_id"], {}) and checkpoint_of(scope, row).is_readable
-    ]
-    records = [checkpoint_of(scope, row) for row in readable]
-    return Listing(records, skipped=skipped(scope, "checkpoint", rows, readable))
+    records: list[Checkpoint] = []
+    skipped: list[str] = []
+    for row in rows:
+        record = checkpoint_of(scope, row)
+        if record.is_readable and is_row(record.partition_id, {}):
+            records.append(record)
+        else:
+            skipped.append(left_out(scope, "checkpoint", row))
+    return Listing(records, skipped=skipped)
 
 
 def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
     """Return the checkpoint of a row, without a position if it has none."""
-    fields = position_fields(row["offset"], row["sequence_number"])
-    return record_format.checkpoint_of(scope, row["partition_id"], fields, row["version"] or "")
+    return record_format.checkpoint_of_columns(
+        scope, row["partition_id"], row["offset"], row["sequence_number"], row["version"] or ""
+    )
 
 
-def skipped(scope: Scope, kind: str, rows: Iterable[Row], readable: Sequence[Row]) -> list[str]:
-    """Return one sentence for each row that could not be read."""
-    left_out = {row["partition_id"] for row in rows} - {row["partition_id"] for row in readable}
-    return [
-        f"row {name!r} of {scope} was left out: it is not a valid {kind}"
-        for name in sorted(left_out)
-    ]
+def left_out(scope: Scope, kind: str, row: Row) -> str:
+    """Return the sentence about a row that could not be read."""
+    return f"row {row['partition_id']!r} of {scope} was left out: it is not a valid {kind}"
 
 
 def settled(proposals: Sequence[Proposal], rows: Sequence[Row]) -> tuple[set[str], set[str]]:

@@ -178,8 +178,7 @@ def ownership_of(scope: Scope, row: Row) -> Ownership | None:
 def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
     """Return the checkpoint in a row, without a position if it has none."""
     partition_id, offset, number, version = row
-    fields = record_format.position_fields(offset, number)
-    return record_format.checkpoint_of(scope, partition_id, fields, str(version))
+    return record_format.checkpoint_of_columns(scope, partition_id, offset, number, str(version))
 
 
 def readable_checkpoint(scope: Scope, row: Row) -> Checkpoint | None:

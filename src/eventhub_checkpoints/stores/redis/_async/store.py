@@ -374,7 +374,11 @@ class RedisCheckpointStore(FullCheckpointStore):
         return [
             Won(proposal.won(protocol.seconds(time)))
             if raw is None
-            else Lost(protocol.stored_ownership(proposal.scope, proposal.partition_id, raw))
+            else Lost(
+                protocol.ownership_of(
+                    proposal.scope, proposal.partition_id, *protocol.value_of(raw, "etag")
+                )
+            )
             for proposal, raw in zip(batch, answers, strict=True)
         ]
 
