@@ -8,7 +8,7 @@ Source: run against the newest official stores; `docs/wire-format.md` has the ta
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from eventhub_checkpoints.records import LEAST_INT64, MOST_INT64, RELEASED, Checkpoint, Scope
 
@@ -18,13 +18,6 @@ NO_OWNER = frozenset({"", "null"})
 """The second is what the JavaScript store writes for a null owner."""
 
 Fields = Mapping[str, str | None]
-
-
-class StoredPosition(NamedTuple):
-    """A position as some writer stored it; at least one of the two fields is known."""
-
-    offset: str
-    sequence_number: int | None
 
 
 def is_row(partition_id: str, fields: Fields) -> bool:
@@ -41,19 +34,10 @@ def owner_of(fields: Fields) -> str:
     return RELEASED if owner_id in NO_OWNER else owner_id
 
 
-def position_of(fields: Fields) -> StoredPosition | None:
-    """Return the position of a checkpoint row; None if it has neither offset nor number."""
-    offset = field(fields, "offset")
-    position = StoredPosition(
-        "" if offset in NO_OFFSET else offset, decimal_int64(field(fields, "sequencenumber"))
-    )
-    return None if position == StoredPosition("", None) else position
-
-
 def checkpoint_of(scope: Scope, partition_id: str, fields: Fields, version: str) -> Checkpoint:
     """Return the checkpoint that a row holds, without a position if it has none."""
-    offset, sequence_number = position_of(fields) or StoredPosition("", None)
-    return Checkpoint(scope, partition_id, offset, sequence_number, version)
+    offset, number = field(fields, "offset"), decimal_int64(field(fields, "sequencenumber"))
+    return checkpoint_of_columns(scope, partition_id, offset, number, version)
 
 
 def checkpoint_of_columns(
