@@ -103,7 +103,8 @@ def in_lower_case(scope: Scope) -> Scope:
     return Scope(*(name.lower() for name in scope))
 
 
-# `Final`, not frozen, which would triple the time to create one: a list creates one for each row.
+# Type checkers protect the fields. `frozen` would triple the time to create a record, and a list
+# creates one for each row.
 @dataclass(slots=True, unsafe_hash=True)
 class Ownership:
     """Ownership of a partition; `owner_id` is `""` if nobody owns it.

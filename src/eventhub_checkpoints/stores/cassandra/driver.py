@@ -284,22 +284,28 @@ def retried_by_base(statement: Statement, is_idempotent: bool) -> Statement:
     return statement
 
 
-def rows_of(answer: ResultSet) -> list[Row]:
-    """Return the rows of one page as dicts, for each row factory of the driver.
+def tuples_of(answer: ResultSet) -> list[tuple[Any, ...]]:
+    """Return the rows of one page as tuples, for each row factory of the driver.
 
     Raises:
         ConfigurationError: the session has a custom row factory.
     """
     names, rows = answer.column_names or (), answer.current_rows
-    dicts: list[Row] = []
+    tuples: list[tuple[Any, ...]] = []
     for row in () if rows is None else rows:
         if isinstance(row, tuple):
-            dicts.append(dict(zip(names, row, strict=True)))
+            tuples.append(row)
         elif isinstance(row, Mapping):
-            dicts.append(dict(row))
+            tuples.append(tuple(row[name] for name in names))
         else:
             raise ConfigurationError(
                 "the session's row_factory makes neither tuples nor dicts; give the store a "
                 "session with one of the driver's own"
             )
-    return dicts
+    return tuples
+
+
+def rows_of(answer: ResultSet) -> list[Row]:
+    """Return the rows of one page as dicts."""
+    names = answer.column_names or ()
+    return [dict(zip(names, row, strict=True)) for row in tuples_of(answer)]

@@ -26,6 +26,8 @@ exception for it. Source: Cassandra 5.0, `doc/native_protocol_v5.spec`, section 
 SCOPE_KEY = "fully_qualified_namespace, eventhub_name, consumer_group"
 OF_SCOPE = "fully_qualified_namespace = ? AND eventhub_name = ? AND consumer_group = ?"
 OF_ROW = f"{OF_SCOPE} AND partition_id = ?"
+CHECKPOINT = ("partition_id", "offset", "sequence_number", "version")
+"""Columns of `checkpoint_of`."""
 NOW = "toTimestamp(now())"
 """The coordinator's clock, in milliseconds."""
 
@@ -56,7 +58,7 @@ class Statements:
             f'"{keyspace}".{table}' for table in ("ownership", "checkpoint", "version")
         )
         tables = ownership, checkpoint
-        position = "partition_id, offset, sequence_number, version"
+        position = ", ".join(CHECKPOINT)
         new_position = (
             f"UPDATE {checkpoint} SET offset = ?, sequence_number = ?, version = ?, writer = ?, "
             f"last_modified_time = {NOW} WHERE {OF_ROW}"
@@ -171,43 +173,48 @@ def seconds(time: datetime | None) -> float:
     return (time - EPOCH).total_seconds() if time else 0.0
 
 
-def ownerships(scope: Scope, rows: Sequence[Row]) -> Listing[Ownership]:
+def ownerships(scope: Scope, rows: Sequence[tuple[Any, ...]]) -> Listing[Ownership]:
     """Return the ownerships of a scope; skip rows that no claim could replace."""
     records: list[Ownership] = []
     skipped: list[str] = []
-    for row in rows:
-        partition_id, etag = row["partition_id"], row["etag"]
+    for partition_id, owner_id, etag, modified, _ in rows:
         if etag and is_row(partition_id, {}):
-            owner_id, modified = owner_of({"ownerid": row["owner_id"]}), row["last_modified_time"]
+            owner_id = owner_of({"ownerid": owner_id})
             records.append(Ownership(scope, partition_id, owner_id, etag, seconds(modified)))
         else:
-            skipped.append(left_out(scope, "ownership", row))
-    return Listing(records, seconds(rows[0]["server_now"]) if rows else None, skipped)
+            skipped.append(left_out(scope, "ownership", partition_id))
+    return Listing(records, seconds(rows[0][-1]) if rows else None, skipped)
 
 
-def checkpoints(scope: Scope, rows: Sequence[Row]) -> Listing[Checkpoint]:
+def checkpoints(scope: Scope, rows: Sequence[tuple[Any, ...]]) -> Listing[Checkpoint]:
     """Return the checkpoints of a scope; skip rows without a position."""
     records: list[Checkpoint] = []
     skipped: list[str] = []
     for row in rows:
-        record = checkpoint_of(scope, row)
+        record = checkpoint_of(scope, *row)
         if record.is_readable and is_row(record.partition_id, {}):
             records.append(record)
         else:
-            skipped.append(left_out(scope, "checkpoint", row))
+            skipped.append(left_out(scope, "checkpoint", record.partition_id))
     return Listing(records, skipped=skipped)
 
 
-def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
+def checkpoint_of(
+    scope: Scope,
+    partition_id: str,
+    offset: str | None,
+    sequence_number: int | None,
+    version: str | None,
+) -> Checkpoint:
     """Return the checkpoint of a row, without a position if it has none."""
     return record_format.checkpoint_of_columns(
-        scope, row["partition_id"], row["offset"], row["sequence_number"], row["version"] or ""
+        scope, partition_id, offset, sequence_number, version or ""
     )
 
 
-def left_out(scope: Scope, kind: str, row: Row) -> str:
+def left_out(scope: Scope, kind: str, partition_id: str) -> str:
     """Return the sentence about a row that could not be read."""
-    return f"row {row['partition_id']!r} of {scope} was left out: it is not a valid {kind}"
+    return f"row {partition_id!r} of {scope} was left out: it is not a valid {kind}"
 
 
 def settled(proposals: Sequence[Proposal], rows: Sequence[Row]) -> tuple[set[str], set[str]]:

@@ -111,9 +111,10 @@ class CassandraRequests:
         with suppress(driver.DriverException):
             await apart(partial(refresh, self._keyspace, bound()))
 
-    async def read(self, text: str, values: Sequence[object]) -> list[driver.Row]:
+    async def read(self, text: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """Return the rows of one scope as they all were at the same moment."""
-        return driver.rows_of(await self._send(driver.read_of(await self._prepared(text), values)))
+        statement = driver.read_of(await self._prepared(text), values)
+        return driver.tuples_of(await self._send(statement))
 
     async def scan(self, text: str) -> list[driver.Row]:
         """Return the rows of the whole table, page by page."""
@@ -321,13 +322,14 @@ class CassandraCheckpointStore(FullCheckpointStore):
             if await self._is_applied(known.update_checkpoint, values):
                 return Written(checkpoint.version)
             rows = await self._requests.read(known.read_checkpoint, key)
-            return Conflict(protocol.checkpoint_of(scope, rows[0]) if rows else None)
+            return Conflict(protocol.checkpoint_of(scope, *rows[0]) if rows else None)
         if seen is FORCE and await self._is_applied(known.replace_checkpoint, (*row, *key)):
             return Written(checkpoint.version)
-        rows = await self._requests.write((known.create_checkpoint, (*row, *key)))
-        if rows[0][APPLIED]:
+        [answer] = await self._requests.write((known.create_checkpoint, (*row, *key)))
+        if answer[APPLIED]:
             return Written(checkpoint.version)
-        return Conflict(protocol.checkpoint_of(scope, rows[0]))
+        stored = (answer[name] for name in protocol.CHECKPOINT)
+        return Conflict(protocol.checkpoint_of(scope, *stored))
 
     async def read_scopes(self) -> Sequence[Scope]:
         scopes: set[Scope] = set()
@@ -403,4 +405,4 @@ class CassandraCheckpointStore(FullCheckpointStore):
 
     async def _partitions(self, table: int, scope: Scope) -> set[str]:
         rows = await self._requests.read(self._statements.partitions[table], scope_key(scope))
-        return {row["partition_id"] for row in rows}
+        return {name for (name,) in rows}

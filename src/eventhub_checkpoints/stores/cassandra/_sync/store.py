@@ -112,9 +112,10 @@ class CassandraRequests:
         with suppress(driver.DriverException):
             apart(partial(refresh, self._keyspace, bound()))
 
-    def read(self, text: str, values: Sequence[object]) -> list[driver.Row]:
+    def read(self, text: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """Return the rows of one scope as they all were at the same moment."""
-        return driver.rows_of(self._send(driver.read_of(self._prepared(text), values)))
+        statement = driver.read_of(self._prepared(text), values)
+        return driver.tuples_of(self._send(statement))
 
     def scan(self, text: str) -> list[driver.Row]:
         """Return the rows of the whole table, page by page."""
@@ -316,13 +317,14 @@ class CassandraCheckpointStore(FullCheckpointStore):
             if self._is_applied(known.update_checkpoint, values):
                 return Written(checkpoint.version)
             rows = self._requests.read(known.read_checkpoint, key)
-            return Conflict(protocol.checkpoint_of(scope, rows[0]) if rows else None)
+            return Conflict(protocol.checkpoint_of(scope, *rows[0]) if rows else None)
         if seen is FORCE and self._is_applied(known.replace_checkpoint, (*row, *key)):
             return Written(checkpoint.version)
-        rows = self._requests.write((known.create_checkpoint, (*row, *key)))
-        if rows[0][APPLIED]:
+        [answer] = self._requests.write((known.create_checkpoint, (*row, *key)))
+        if answer[APPLIED]:
             return Written(checkpoint.version)
-        return Conflict(protocol.checkpoint_of(scope, rows[0]))
+        stored = (answer[name] for name in protocol.CHECKPOINT)
+        return Conflict(protocol.checkpoint_of(scope, *stored))
 
     def read_scopes(self) -> Sequence[Scope]:
         scopes: set[Scope] = set()
@@ -396,4 +398,4 @@ class CassandraCheckpointStore(FullCheckpointStore):
 
     def _partitions(self, table: int, scope: Scope) -> set[str]:
         rows = self._requests.read(self._statements.partitions[table], scope_key(scope))
-        return {row["partition_id"] for row in rows}
+        return {name for (name,) in rows}
