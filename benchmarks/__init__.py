@@ -7,7 +7,8 @@ this file tells how to read the figures.
 
 - `measuring`: what is measured of a piece of work, and the sides taking turns at it.
 - `rows`: what the SDK hands to a store.
-- `operations`, `batches`, `imports`: the cases, on whatever sides.
+- `operations`, `batches`, `imports`: the cases, on whatever sides; `memory`: a consumer of many
+  partitions, by `memory_once` in a process of its own.
 - `places`, `sides`: Azurite and the slow way to it, and the three sides on Blob.
 - `servers`, `bare_sql`, `bare_redis`, `bare_cassandra`: all backends, and the bare calls on each.
 - `relays`: one counts round trips, the other makes them long.

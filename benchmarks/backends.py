@@ -9,23 +9,32 @@ from functools import partial
 from rich.console import Console
 
 from backends import BACKENDS, Backend, ServerMissingError
-from benchmarks import operations
+from benchmarks import memory, operations
 from benchmarks.command import arguments, measured
 from benchmarks.report import show, wide_console, write
 from benchmarks.results import Entry, OneTrip, Result, Share
 from benchmarks.servers import BLOB, MEASURED, Servers, of_backend
 
 BATCH = 64
-OWN_PART = 0.15e-3
+OWN_PART, LIST_PART = 0.15e-3, 3e-3
 """Seconds."""
 TIMES = ("cpu", "wall")
 RATE = ("cpu", "rate")
-PACKAGES = ("sqlalchemy", "psycopg", "aiosqlite", "redis", "cassandra-driver")
+PACKAGES = (
+    "sqlalchemy",
+    "psycopg",
+    "aiosqlite",
+    "pymysql",
+    "aiomysql",
+    "redis",
+    "cassandra-driver",
+)
 
 
 def cases(servers: Servers) -> dict[str, Entry]:
     """The cases on these servers."""
     one, each = (Share("cpu", OWN_PART),), (Share("cpu", OWN_PART, BATCH),)
+    listed = (Share("cpu", LIST_PART),)
     renew, first_claims = operations.renew, operations.first_claims
     return {
         "renew": Entry("renew", partial(renew, servers.sync), one, TIMES),
@@ -42,12 +51,24 @@ def cases(servers: Servers) -> dict[str, Entry]:
             (OneTrip(),),
             ("trips",),
         ),
-        "list": Entry("list 1024", partial(operations.list_many, servers.sync), (), TIMES),
+        "list": Entry("list 1024", partial(operations.list_many, servers.sync), listed, TIMES),
+        "list-aio": Entry(
+            "list 1024, aio", partial(operations.list_many_aio, servers.aio), listed, TIMES
+        ),
         "write-8": Entry(
             "checkpoints, 8 tasks", partial(operations.writes, servers.aio, tasks=8), (), RATE
         ),
         "write-64": Entry(
             "checkpoints, 64 tasks", partial(operations.writes, servers.aio, tasks=64), (), RATE
+        ),
+        "memory": Entry(
+            "1024 partitions", partial(memory.consumers, servers.urls), (), ("memory",)
+        ),
+        "memory-aio": Entry(
+            "1024 partitions, aio",
+            partial(memory.consumers, servers.urls, variant="--aio"),
+            (),
+            ("memory",),
         ),
     }
 

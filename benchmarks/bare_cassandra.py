@@ -96,6 +96,9 @@ class BareCassandraAio(Bare):
         if not (await self._execute(self.replace, values))[0][0]:
             await self._execute(self.create_checkpoint, values)
 
+    async def list_ownership(self, *names: str) -> list[Any]:
+        return list(await self._execute(self.listing, names))
+
     async def close(self) -> None:
         await asyncio.to_thread(self.shut_down)
 

@@ -80,12 +80,18 @@ class BareRedisAio:
         address = RedisUrl.parse(url)
         pool = BlockingConnectionPool.from_url(address.driver_url, max_connections=CONNECTIONS)
         client = AioRedis.from_pool(pool)
-        await client.script_load(WRITE_CHECKPOINT.text)
+        for script in (LIST, WRITE_CHECKPOINT):
+            await client.script_load(script.text)
         return cls(client, address.namespace)
 
     async def update_checkpoint(self, row: Row) -> None:
         key = self._keys.of(scope_of(row), "checkpoint")
         await self._client.evalsha(WRITE_CHECKPOINT.digest, 1, key, *checkpoint_arguments(row))
+
+    async def list_ownership(self, *names: str) -> list[Any]:
+        key = self._keys.of(names, "ownership")
+        _, found = await self._client.evalsha(LIST.digest, 1, key)
+        return list(zip(found[::2], found[1::2], strict=True))
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -1,30 +1,38 @@
-"""The statements of a program that keeps one connection to PostgreSQL or SQLite, and no engine."""
+"""The statements of a program that keeps one connection to a SQL database, and no engine."""
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Self
 from uuid import uuid4
 
+import aiomysql
 import aiosqlite
 import psycopg
+import pymysql
 from sqlalchemy import TextClause
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import URL, Dialect, make_url
 
 from benchmarks.rows import Row
 from eventhub_checkpoints.stores.sql.statements import Statements, columns
-from eventhub_checkpoints.stores.sql.tables import Tables
+from eventhub_checkpoints.stores.sql.tables import NAMES, Tables
 from eventhub_checkpoints.stores.sql.url import DIALECTS
 
 CONNECTIONS = 4
-"""To PostgreSQL, for many tasks; as many as the store has."""
+"""To a server, for many tasks; as many as the store has."""
 DURABLE = "PRAGMA synchronous = FULL"
+COMMITTED = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 SPELLINGS: dict[str, Dialect] = {
+    "mysql": mysql.dialect(paramstyle="pyformat"),
     "postgresql": postgresql.dialect(paramstyle="pyformat"),
     "sqlite": sqlite.dialect(paramstyle="named"),
 }
 """With parameters by name, as the drivers take them."""
+
+
+MYSQL_TABLES = Tables("eventhub_checkpoints", quote=DIALECTS["mysql"].quote)
 
 
 def with_new_etags(rows: Sequence[Row]) -> list[Row]:
@@ -75,8 +83,7 @@ class BareSql:
         self._cursor.execute(self._checkpoint, with_version(row))
 
     def list_ownership(self, *names: str) -> list[Any]:
-        keys = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
-        self._cursor.execute(self._list, dict(zip(keys, names, strict=True)))
+        self._cursor.execute(self._list, dict(zip(NAMES, names, strict=True)))
         return list(self._cursor.fetchall())
 
     def close(self) -> None:
@@ -112,12 +119,40 @@ class BarePostgres(BareSql):
         self._cursor.execute(statement, columns(claims))
 
 
+class BareMysql(BareSql):
+    """PyMySQL."""
+
+    def __init__(self, url: str) -> None:
+        connection = pymysql.connect(**address_of_mysql(url), init_command=COMMITTED)
+        super().__init__(connection, "mysql", MYSQL_TABLES)
+
+    def _claim_together(self, statement: str, claims: list[Row]) -> None:
+        self._cursor.execute(statement, DIALECTS["mysql"].batch(claims))
+
+
+class AioMysql:
+    """A connection of aiomysql with the methods of the other drivers' connections."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def execute(self, statement: str, values: Row) -> Any:
+        cursor = await self._connection.cursor()
+        await cursor.execute(statement, values)
+        return cursor
+
+    async def close(self) -> None:
+        await self._connection.ensure_closed()
+
+
 class BareSqlAio:
     """Connections that tasks take in turn."""
 
-    def __init__(self, connections: Sequence[Any], statement: str) -> None:
+    def __init__(self, connections: Sequence[Any], dialect: str, tables: Tables) -> None:
         self._connections = connections
-        self._statement = statement
+        say = Statements(tables, DIALECTS[dialect])
+        self._checkpoint = spelled(say.force_checkpoint[0], dialect)
+        self._list = spelled(say.ownerships, dialect)
         self._free: asyncio.Queue[Any] = asyncio.Queue()
         for connection in connections:
             self._free.put_nowait(connection)
@@ -128,8 +163,7 @@ class BareSqlAio:
         path = str(make_url(url).database)
         connection = await aiosqlite.connect(path, isolation_level=None)
         await connection.execute(DURABLE)
-        say = Statements(Tables("eventhub_checkpoints"), DIALECTS["sqlite"])
-        return cls([connection], spelled(say.force_checkpoint[0], "sqlite"))
+        return cls([connection], "sqlite", Tables("eventhub_checkpoints"))
 
     @classmethod
     async def postgres(cls, url: str) -> Self:
@@ -139,13 +173,31 @@ class BareSqlAio:
             await psycopg.AsyncConnection.connect(address, autocommit=True)
             for _ in range(CONNECTIONS)
         ]
-        say = Statements(tables, DIALECTS["postgresql"])
-        return cls(opened, spelled(say.force_checkpoint[0], "postgresql"))
+        return cls(opened, "postgresql", tables)
+
+    @classmethod
+    async def mysql(cls, url: str) -> Self:
+        """Several connections to a server."""
+        opened = [
+            AioMysql(await aiomysql.connect(**address_of_mysql(url), init_command=COMMITTED))
+            for _ in range(CONNECTIONS)
+        ]
+        return cls(opened, "mysql", MYSQL_TABLES)
 
     async def update_checkpoint(self, row: Row) -> None:
+        async with self._executed(self._checkpoint, with_version(row)):
+            pass
+
+    async def list_ownership(self, *names: str) -> list[Any]:
+        async with self._executed(self._list, dict(zip(NAMES, names, strict=True))) as cursor:
+            return list(await cursor.fetchall())
+
+    @asynccontextmanager
+    async def _executed(self, statement: str, values: Row) -> AsyncIterator[Any]:
         connection = await self._free.get()
         try:
-            cursor = await connection.execute(self._statement, with_version(row))
+            cursor = await connection.execute(statement, values)
+            yield cursor
             await cursor.close()
         finally:
             self._free.put_nowait(connection)
@@ -153,6 +205,19 @@ class BareSqlAio:
     async def close(self) -> None:
         for connection in self._connections:
             await connection.close()
+
+
+def address_of_mysql(url: str) -> dict[str, Any]:
+    """What both drivers take of a store's URL."""
+    found: URL = make_url(url)
+    return {
+        "host": found.host,
+        "port": found.port or 3306,
+        "user": found.username,
+        "password": found.password or "",
+        "db": found.database,
+        "autocommit": True,
+    }
 
 
 def parted(url: str) -> tuple[str, Tables]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from benchmarks.measuring import OFFICIAL, Cost, Rounds, cost_of, in_turns, on_a_loop
+from benchmarks.measuring import BARE, OFFICIAL, OURS, Cost, Rounds, cost_of, in_turns, on_a_loop
 from benchmarks.rows import Row, checkpoint, ownership, scope_of
 
 MANY = 1024
@@ -110,6 +110,28 @@ def list_many(open_sides: Open, quick: bool) -> Rounds:
 
     with open_sides() as found:
         works = {name: work(name, side) for name, side in found.items()}
+        for number in count():
+            yield in_turns(works, number, turns=3)
+
+
+def list_many_aio(open_sides: OpenAio, quick: bool) -> Rounds:
+    """The same on an event loop; bare calls list what ours have claimed."""
+    size = QUICK_MANY if quick else MANY
+
+    def work(run: Any, name: str, side: Any) -> Work:
+        group = name.replace(BARE, OURS)
+        if group == name:
+            for rows in batches(of_group(name, size), 64):
+                run(side.claim_ownership(rows))
+        names = scope_of(ownership(group))
+
+        def once() -> None:
+            assert len(run(side.list_ownership(*names))) == size
+
+        return once
+
+    with on_a_loop(open_sides()) as (run, found):
+        works = {name: work(run, name, side) for name, side in found.items()}
         for number in count():
             yield in_turns(works, number, turns=3)
 

@@ -14,7 +14,7 @@ from azure.storage.blob.aio import ContainerClient as ContainerClientAio
 from backends import BACKENDS, Backend
 from benchmarks.bare_cassandra import BareCassandra, BareCassandraAio
 from benchmarks.bare_redis import BareRedis, BareRedisAio
-from benchmarks.bare_sql import BarePostgres, BareSqlAio, BareSqlite
+from benchmarks.bare_sql import BareMysql, BarePostgres, BareSqlAio, BareSqlite
 from benchmarks.measuring import BARE, OFFICIAL, OURS, Round
 from benchmarks.operations import Sides
 from benchmarks.relays import Relay
@@ -44,6 +44,7 @@ def official(kind: Callable[..., Any]) -> Callable[[str], Any]:
 MEASURED: dict[str, tuple[Callable[[str], Any], Callable[[str], Any]]] = {
     "sqlite": (BareSqlite, BareSqlAio.sqlite),
     "postgres": (BarePostgres, BareSqlAio.postgres),
+    "mysql": (BareMysql, BareSqlAio.mysql),
     "redis": (BareRedis, BareRedisAio.opened),
     "cassandra": (BareCassandra, BareCassandraAio.opened),
     BLOB: (bare_blob, bare_blob_aio),
@@ -94,6 +95,12 @@ class Servers:
         """All sides, with methods that wait."""
         with ExitStack() as opened:
             yield self._sides(self._urls(opened), opened)
+
+    @contextmanager
+    def urls(self) -> Iterator[dict[str, str]]:
+        """The URLs of new places, by backend, and of one for official Blob."""
+        with ExitStack() as opened:
+            yield self._urls(opened)
 
     @contextmanager
     def counted(self) -> Iterator[tuple[Sides, Callable[[], int]]]:

@@ -101,6 +101,11 @@ class BareAio:
         except ResourceNotFoundError:
             await blob.upload_blob(b"", metadata=metadata)
 
+    async def list_ownership(self, *names: str) -> list[Any]:
+        prefix = f"{'/'.join(names)}/ownership/"
+        blobs = self._container.list_blobs(name_starts_with=prefix, include=["metadata"])
+        return [blob async for blob in blobs]
+
     async def close(self) -> None:
         await self._container.close()
 
