@@ -84,10 +84,15 @@ class Worker:
 
 
 class Workers:
-    """Runs calls of one thread in other threads."""
+    """Runs calls of one thread in other threads.
+
+    Attributes:
+        process: identity of this process, another object in a forked child. A comparison costs
+            less than `os.getpid`, which is a call of the kernel.
+    """
 
     def __init__(self) -> None:
-        self._workers: list[Worker] = []
+        self.forget()
 
     def call(self, function: Callable[[], T]) -> T:
         """Call the function in another thread and wait; call it here if none can be started."""
@@ -115,7 +120,8 @@ class Workers:
 
     def forget(self) -> None:
         """Drop all threads: a forked process has none of its parent's."""
-        self._workers = []
+        self._workers: list[Worker] = []
+        self.process = object()
 
 
 workers = Workers()

@@ -8,6 +8,7 @@ import sys
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 
@@ -27,7 +28,7 @@ class InFlightEvent:
     """Started event, or several consecutive ones that finish together.
 
     Attributes:
-        position: of the (last) event; for a repeated event, the newest one tracked before it.
+        position: of the (last) event.
         size: number of events that it stands for.
         is_done: whether it was finished.
         has_failed: whether processing failed; the position then stays before the event.
@@ -64,19 +65,18 @@ class Watermark:
         max_pending: number of started events after the position at which `is_full` is true.
 
     Attributes:
+        begun: number of started events.
         count: events in the finished prefix.
-        pending: number of started events after the position.
         unpassed: events that the position has not passed, in the order of arrival.
     """
 
-    __slots__ = ("_newest", "_passed", "count", "max_pending", "pending", "unpassed")
+    __slots__ = ("_passed", "begun", "count", "max_pending", "unpassed")
 
     def __init__(self, max_pending: int = sys.maxsize) -> None:
         self.max_pending = max_pending
+        self.begun = 0
         self.count = 0
-        self.pending = 0
         self.unpassed: deque[InFlightEvent] = deque()
-        self._newest: tuple[int, str] | None = None
         self._passed: tuple[int, str] | None = None
 
     @property
@@ -85,6 +85,19 @@ class Watermark:
         # Created on demand: far more events are passed than saved.
         return self._passed and Position(*self._passed)
 
+    @property
+    def pending(self) -> int:
+        """Number of started events after the position."""
+        return self.begun - self.count
+
+    @property
+    def first_unpassed(self) -> InFlightEvent | None:
+        """First event that the position has not passed; None if there is none."""
+        try:
+            return self.unpassed[0]
+        except IndexError:  # not checked before: another thread may pass the last event meanwhile
+            return None
+
     def track(self, position: tuple[int, str], size: int = 1) -> InFlightEvent:
         """Start an event, or the last of several consecutive ones; call it in order of arrival."""
         event = InFlightEvent(self, position, size)
@@ -92,33 +105,27 @@ class Watermark:
         return event
 
     def enter(self, event: InFlightEvent) -> None:
-        """Start an event that the caller has created; call it in the order of arrival.
+        """Start an event that the caller has created; call it in the order of arrival."""
+        self.unpassed.append(event)
+        self.begun += event.size
+
+    def move(self) -> None:
+        """Advance the position past the finished events at the head.
 
         After a link was reopened, the client delivers again the events that it had buffered, so
         sequence numbers may repeat and decrease within one session. A repeated event is processed
-        like any other, but takes the newest position that was tracked, so nothing moves back.
+        like any other, but does not move the position back.
 
         Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`: the buffer is
         kept, and the new link starts after the last event that was delivered from it.
         """
-        newest = self._newest
-        if newest is None or event.position[0] > newest[0]:
-            self._newest = event.position
-        else:
-            event.position = newest
-        self.unpassed.append(event)
-        self.pending += event.size
-
-    def move(self) -> None:
-        """Advance the position past the finished events at the head."""
-        unpassed, passed = self.unpassed, 0
+        unpassed, count, newest = self.unpassed, self.count, self._passed
         while unpassed and unpassed[0].is_done:
-            last = unpassed.popleft()
-            passed += last.size
-        if passed:
-            self._passed = last.position
-            self.count += passed
-            self.pending -= passed
+            event = unpassed.popleft()
+            count += event.size
+            if newest is None or event.position[0] > newest[0]:
+                newest = event.position
+        self.count, self._passed = count, newest
 
     def split(self, event: InFlightEvent, first: InFlightEvent) -> None:
         """Separate the first events from a group that the position has not passed.
@@ -127,16 +134,11 @@ class Watermark:
             event: the group.
             first: the first events of the group, fewer than all.
         """
-        at = self._index(event)
-        before = self.unpassed[at - 1].position if at else self.position
-        if before is not None and first.position[0] < before[0]:
-            first.position = before
         event.size -= first.size
-        self.unpassed.insert(at, first)
+        self.unpassed.insert(self._index(event), first)
 
     def replace(self, event: InFlightEvent, other: InFlightEvent) -> None:
         """Replace an event that the position has not passed by another object."""
-        other.position = event.position
         self.unpassed[self._index(event)] = other
 
     def _index(self, event: InFlightEvent) -> int:
@@ -154,7 +156,8 @@ class Watermark:
     @property
     def is_settled(self) -> bool:
         """Return whether the position cannot advance: no event is pending, or the next failed."""
-        return not self.unpassed or self.unpassed[0].has_failed
+        first = self.first_unpassed
+        return first is None or first.has_failed
 
 
 class Row(NamedTuple):
@@ -258,18 +261,30 @@ class Deliveries:
 class Latest:
     """Last requested checkpoint, and the number of requests.
 
+    Threads record requests without a lock, since `newest` is replaced as a whole. A reader that
+    takes `count` before `position` counts no request that the position does not stand for.
+
     Attributes:
-        count: number of requests; the last checkpoint stands for all of them.
-        newest: sequence number and offset of the last one; None if there is none yet.
+        counter: counts the requests.
+        newest: number of the last one, its sequence number and its offset.
+        at_once: last position that was written at once, in place of the `newest` of that number.
     """
 
-    __slots__ = ("count", "newest")
+    __slots__ = ("at_once", "counter", "newest")
 
     def __init__(self) -> None:
-        self.count = 0
-        self.newest: tuple[int, str] | None = None
+        self.counter = count(1)
+        self.newest = 0, 0, ""
+        self.at_once: tuple[int, Position | None] = 0, None
+
+    @property
+    def count(self) -> int:
+        """Number of requests; the last checkpoint stands for all of them."""
+        return self.newest[0]
 
     @property
     def position(self) -> Position | None:
         """Last requested position; None if there is none yet."""
-        return self.newest and Position(*self.newest)
+        number, sequence_number, offset = self.newest
+        replaced, position = self.at_once
+        return position if replaced == number else Position(sequence_number, offset)

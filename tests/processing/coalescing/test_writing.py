@@ -1,6 +1,7 @@
 """A checkpoint per event comes in, and few are written."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from eventhub_checkpoints import (
     every,
     trailing,
 )
+from eventhub_checkpoints.processing.policy import Due, Policy, SaveSchedule
 
 
 def test_many_checkpoints_are_few_writes_and_the_last_is_stored(make, wait) -> None:
@@ -39,6 +41,41 @@ def test_each_checkpoint_is_due_where_the_policy_says_so(make, wait) -> None:
     for number in range(3):
         kept.save("0", number)
         wait(lambda number=number: kept.below.stored() == number)
+
+
+class Asked(Policy):
+    """Saves each checkpoint; something happens once while it finds that nothing is due."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def begin(self, now: float) -> SaveSchedule:
+        return AskedSchedule(self, now)
+
+
+class AskedSchedule(SaveSchedule):
+    def __init__(self, policy: Asked, now: float) -> None:
+        self.policy, self.every = policy, every(events=1).begin(now)
+        self.wake_count, self.wake_time = self.every.wake_count, self.every.wake_time
+
+    def look(self, count: int, position: Position | None, now: float) -> Due | None:
+        due = self.every.look(count, position, now)
+        if due is None and (meanwhile := self.policy.meanwhile):
+            self.policy.meanwhile = None
+            meanwhile()
+        self.wake_count, self.wake_time = self.every.wake_count, self.every.wake_time
+        return due
+
+    def saved(self, count: int, now: float) -> None:
+        self.every.saved(count, now)
+
+
+def test_a_checkpoint_that_comes_while_the_policy_is_asked_is_written(make_sync, wait) -> None:
+    policy = Asked()
+    kept = make_sync(policy)
+    policy.meanwhile = lambda: kept.save("0", 8)
+    kept.save("0", 7)
+    wait(lambda: kept.below.stored() == 8)
+    assert policy.meanwhile is None
 
 
 def test_a_replay_window_is_kept_and_written_by_a_flush(make, wait) -> None:

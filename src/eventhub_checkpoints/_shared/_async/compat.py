@@ -1,7 +1,6 @@
 """Primitives that differ between sync and async: waiting, and running calls in parallel."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
@@ -14,6 +13,7 @@ from eventhub_checkpoints._shared.deadline import (
     deadline,
     seconds_left,
 )
+from eventhub_checkpoints._shared.workers import workers
 
 Lock = asyncio.Lock
 sleep = asyncio.sleep
@@ -25,7 +25,7 @@ Arguments = ParamSpec("Arguments")
 
 def place() -> object:
     """Return the process and event loop to which connections and locks belong."""
-    return os.getpid(), asyncio.get_running_loop()
+    return workers.process, asyncio.get_running_loop()
 
 
 class InContext(Generic[Result]):

@@ -2,7 +2,6 @@
 """Primitives that differ between sync and async: waiting, and running calls in parallel."""
 
 import contextvars
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +29,7 @@ Arguments = ParamSpec("Arguments")
 
 def place() -> object:
     """Return the process to which connections and locks belong."""
-    return os.getpid()
+    return workers.process
 
 
 def bounded(

@@ -106,6 +106,7 @@ class Checkpointer(ClosingContext):
         self._write_timeout = write_timeout
         self._store = store
         self._has_other_store = False
+        self._last_used: PartitionSession | None = None
         self._warned: set[str] = set()
         make_writer = partial(CheckpointWriter, store, write_timeout, on_error, unhealthy_after)
         self._sessions = PartitionSessions(
@@ -172,16 +173,17 @@ class Checkpointer(ClosingContext):
                 Let the exception leave the handler: the client then closes the partition, and the
                 event is read again.
         """
-        session, sessions = CURRENT_SESSION.get(), self._sessions
-        key = key_of(partition_context)
-        if session is None or session.writer is not sessions.writer or session.key != key:
-            session = sessions.open.get(key) or self._begun(partition_context)
+        session = CURRENT_SESSION.get() or self._last_used
+        # The client passes one object for all events of a partition. Any other is compared by name.
+        if (
+            session is None
+            or session.context is not partition_context
+            or session.writer is not self._sessions.writer
+            or session.is_over
+        ):
+            session = self._session_of(partition_context)
         if not session.is_announced and time.monotonic() - session.began_at >= ANNOUNCED_WITHIN:
             self._warn(NOT_ANNOUNCED)
-        if session.is_over:
-            self._warn(
-                "track() was called with an event after its session has ended: it is not saved"
-            )
         try:
             return Ticket(session, event)
         except AttributeError:
@@ -190,9 +192,20 @@ class Checkpointer(ClosingContext):
             kind = None if event is None else type(event)
             raise InvalidRecordError("event", kind, "one event") from None
 
-    def _begun(self, partition_context: PartitionContext) -> PartitionSession:
-        self._check_client(partition_context)
-        return self._sessions.of(partition_context, announces=False)
+    def _session_of(self, partition_context: PartitionContext) -> PartitionSession:
+        session, sessions = CURRENT_SESSION.get(), self._sessions
+        key = key_of(partition_context)
+        if session is None or session.writer is not sessions.writer or session.key != key:
+            session = sessions.open.get(key)
+        if session is None:
+            self._check_client(partition_context)
+            session = sessions.of(partition_context, announces=False)
+        if session.is_over:
+            self._warn(
+                "track() was called with an event after its session has ended: it is not saved"
+            )
+        self._last_used = session
+        return session
 
     def _check_client(self, partition_context: PartitionContext) -> None:
         check_context(self, partition_context)

@@ -163,8 +163,7 @@ class WriteBuffer(CheckpointWriter):
         else:
             with session.guard:
                 progress.was_saved(time.monotonic())
-                if finished.count == due.count:
-                    finished.newest = position
+            finished.at_once = due.count, position
         finally:
             session.changed()
             self.wake()
@@ -311,11 +310,9 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
                 await self._buffer.write_now(session, Position(number, offset), kwargs)
         elif session is not None:
             finished = session.finished
-            with session.guard:
-                finished.newest = number, offset
-                finished.count += 1
-                is_due = finished.count >= session.progress.wake_count
-            if is_due:
+            count = next(finished.counter)
+            finished.newest = count, number, offset
+            if count >= session.progress.wake_count:
                 self._buffer.wake()
 
     async def flush(self) -> bool:

@@ -63,9 +63,8 @@ class Ticket(ContextGuard, InFlightEvent):
     def failed(self) -> None:
         """Mark the event as failed: it is read again when the partition is claimed again."""
         session = self._session
-        with session.guard:
-            self.has_failed = True
-            session.begun.pop(id(self._event), None)
+        session.begun.pop(id(self._event), None)
+        self.has_failed = session.has_failures = True
         self._event = None
         session.changed()
 

@@ -68,7 +68,9 @@ class PartitionSession(SessionProgress[Watermark]):
 
     Attributes:
         closer: the aio client's task that closes it, and then releases the partition.
+        context: the client's context of the partition.
         begun: events that are neither done nor failed, by the id of the client's object.
+        has_failures: whether any event has failed.
         is_announced: whether the client has announced that the partition is open; a sync client
             may deliver events before.
         began_at: when it began.
@@ -77,8 +79,8 @@ class PartitionSession(SessionProgress[Watermark]):
     """
 
     __slots__ = (
-        *("_draining", "_max_unsaved", "began_at", "begun", "closer", "ends_by", "is_announced"),
-        *("key", "scope", "watermark", "writer"),
+        *("_draining", "_max_unsaved", "began_at", "begun", "closer", "context", "ends_by"),
+        *("has_failures", "is_announced", "key", "scope", "watermark", "writer"),
     )
 
     def __init__(
@@ -95,10 +97,11 @@ class PartitionSession(SessionProgress[Watermark]):
         names: Mapping[str, str] = dict(zip(NAMES, key, strict=True))
         super().__init__(names, self.watermark, policy, tally)
         self.writer = writer
-        self.is_announced = False
+        self.has_failures = self.is_announced = False
         self.began_at = time.monotonic()
         self.begun: dict[int, InFlightEvent] = {}
         self.closer: object = None
+        self.context: PartitionContext | None = None
         self.ends_by: float | None = None
         self._draining = Since()
         self._max_unsaved = sys.maxsize if max_unsaved is None else max_unsaved
@@ -116,8 +119,8 @@ class PartitionSession(SessionProgress[Watermark]):
     @property
     def is_stuck(self) -> bool:
         """Return whether an event has failed that all others wait for."""
-        unpassed = self.watermark.unpassed
-        return bool(unpassed) and unpassed[0].has_failed
+        first = self.watermark.first_unpassed
+        return first is not None and first.has_failed
 
     async def wait_for_room(self) -> None:
         """Wait until one more event may be started.
@@ -152,25 +155,29 @@ class PartitionSession(SessionProgress[Watermark]):
         )
 
     def enter(self, event: InFlightEvent, source: Any) -> bool:
-        """Start an event, of which `source` is the client's object, if there is room for it."""
-        with self.guard:
-            watermark = self.watermark
-            pending, unpassed = watermark.pending, watermark.unpassed
-            unsaved = watermark.count + pending - self.progress.saved_count
-            # The condition of `has_room`, inlined because it is evaluated for every event.
-            is_full = pending >= watermark.max_pending or unsaved >= self._max_unsaved
-            if (is_full or (unpassed and unpassed[0].has_failed)) and not self.is_over:
-                return False
-            if not unsaved:
-                self.behind_since = time.monotonic()
-            watermark.enter(event)
-            self.begun[id(source)] = event
+        """Start an event, of which `source` is the client's object, if there is room for it.
+
+        Without `guard`, to save time for every event: events are started one after another, and the
+        events that finish meanwhile only make room.
+        """
+        watermark = self.watermark
+        begun, saved_count = watermark.begun, self.progress.saved_count
+        # Most of `has_room`, inlined because it is evaluated for every event.
+        is_full = begun - watermark.count >= watermark.max_pending
+        if (is_full or begun - saved_count >= self._max_unsaved or self.has_failures) and (
+            not self.has_room
+        ):
+            return False
+        if begun == saved_count:
+            self.behind_since = time.monotonic()
+        self.begun[id(source)] = event
+        watermark.enter(event)
         return True
 
     def leave(self, event: InFlightEvent, source: Any) -> bool:
         """Finish an event; return whether a save may be due."""
+        self.begun.pop(id(source), None)
         with self.guard:
-            self.begun.pop(id(source), None)
             event.is_done = True
             watermark = self.watermark
             unpassed = watermark.unpassed
@@ -182,8 +189,7 @@ class PartitionSession(SessionProgress[Watermark]):
     def draining_since(self) -> float:
         """Return since when the current unfinished events have been waited for."""
         with self.guard:
-            begun = self.watermark.count + self.watermark.pending
-            return self._draining.of(begun, time.monotonic())
+            return self._draining.of(self.watermark.begun, time.monotonic())
 
 
 CURRENT_SESSION: ContextVar[PartitionSession | None] = ContextVar(
@@ -258,6 +264,7 @@ class PartitionSessions:
         key = key_of(partition_context)
         tally = self._tallies.setdefault(key, Tally())
         session = PartitionSession(key, self._policy, tally, self.writer, *self._limits)
+        session.context = partition_context
         session.before = self._overlapped(key)
         if self._is_closed:
             session.is_over = True

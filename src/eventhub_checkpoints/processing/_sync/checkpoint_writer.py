@@ -63,7 +63,8 @@ class SessionProgress(Generic[F]):
         tally: counts its writes.
 
     Attributes:
-        guard: held while `finished` or `progress` is read or changed, never while waiting.
+        guard: held while `progress` or a finished position is changed, and while both are read;
+            never while waiting.
         watchers: one signal for each caller that waits in `until`.
         before: earlier session of the same partition that may still be writing. This one waits for
             its last write, and writes nothing below that.
@@ -279,6 +280,9 @@ class CheckpointWriter:
             if now >= progress.wake_time or finished.count >= progress.wake_count:
                 due = progress.due(finished.count, finished.position, now)
             next_look = min(progress.wake_time, progress.late_at(limit))
+            if finished.count >= progress.wake_count:
+                # A checkpoint was recorded without the guard, before the new bound was set.
+                next_look = now
         if is_late:
             self._report(session.partition_id, TimeoutError(f"no answer within {limit:g} s"))
         if due is not None:

@@ -164,8 +164,7 @@ class WriteBuffer(CheckpointWriter):
         else:
             with session.guard:
                 progress.was_saved(time.monotonic())
-                if finished.count == due.count:
-                    finished.newest = position
+            finished.at_once = due.count, position
         finally:
             session.changed()
             self.wake()
@@ -312,11 +311,9 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
                 self._buffer.write_now(session, Position(number, offset), kwargs)
         elif session is not None:
             finished = session.finished
-            with session.guard:
-                finished.newest = number, offset
-                finished.count += 1
-                is_due = finished.count >= session.progress.wake_count
-            if is_due:
+            count = next(finished.counter)
+            finished.newest = count, number, offset
+            if count >= session.progress.wake_count:
                 self._buffer.wake()
 
     def flush(self) -> bool:
