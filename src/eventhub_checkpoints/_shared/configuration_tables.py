@@ -12,7 +12,7 @@ from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 
-DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
+DURATION = r"(?a)\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*"
 SECONDS = {
     **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 0.001),
     **dict.fromkeys(("s", "second", "seconds"), 1.0),
@@ -29,7 +29,7 @@ def seconds_of(value: Any) -> float | None:
     A number without a unit is refused: HOCON reads it as milliseconds, most readers as seconds.
     """
     if isinstance(value, str):
-        match = DURATION.fullmatch(value)
+        match = re.fullmatch(DURATION, value)
         unit = SECONDS.get(match[2]) if match else None
         return round(float(match[1]) * unit, 9) if match and unit else None
     # A timedelta, or dateutil's relativedelta, which pyhocon creates for a duration.
@@ -110,13 +110,13 @@ def count(path: str, value: object) -> int:
     return value
 
 
-def matching(pattern: re.Pattern[str], expected: str) -> Check:
+def matching(pattern: str, expected: str) -> Check:
     """Return a check for strings that match a pattern."""
 
     def check(path: str, value: object) -> str:
         if not isinstance(value, str):
             raise unfit(path, value, expected)
-        if not pattern.fullmatch(value):
+        if not re.fullmatch(pattern, value):
             raise ConfigurationError(f"{path} cannot be used as it is; expected {expected}")
         return value
 

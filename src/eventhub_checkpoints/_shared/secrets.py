@@ -4,31 +4,24 @@ import re
 import sys
 
 MASK = "***"
-IN_TEXT = re.compile(
-    r"""(://[^:/?\#\s@]*:) \S{0,300}@
-        | \b((?:\w*(?:key|signature|password|passwd|pwd|secret|token)|sig)(?:=|%3D)
-            | SharedKey\ [\w-]+: | Bearer\ ) [^&;\s'")]+""",
-    re.IGNORECASE | re.VERBOSE,
-)
-USER = re.compile(
-    r"""(?::|%3A) (?:/|%2F){2} [^:%]* (?::|%3A)
-        | (?<!\w) b?['"] [^:/%'"]* (?::(?!//)|%3A(?!%2F))""",
-    re.IGNORECASE | re.VERBOSE,
-)
+# Strings, which `re` compiles when they are first used: most programs show no value.
+IN_TEXT = r"""(?ix)
+    (://[^:/?\#\s@]*:) \S{0,300}@
+    | \b((?:\w*(?:key|signature|password|passwd|pwd|secret|token)|sig)(?:=|%3D)
+        | SharedKey\ [\w-]+: | Bearer\ ) [^&;\s'")]+"""
+USER = r"""(?ix)
+    (?::|%3A) (?:/|%2F){2} [^:%]* (?::|%3A)
+    | (?<!\w) b?['"] [^:/%'"]* (?::(?!//)|%3A(?!%2F))"""
 """Matches the part of a URL before its password, with or without a scheme."""
-NAMED_SECRET = re.compile(
-    r"""(?:shared_?access_?(?:key|signature) | (?:account|access|api|storage)[ _-]?key
+NAMED_SECRET = r"""(?ix)
+    (?:shared_?access_?(?:key|signature) | (?:account|access|api|storage)[ _-]?key
         | (?<![a-z])sig | pass(?:word|wd|phrase)? | pwd | secret | token | credentials?
         | authorization)
-        [\\"']* \s* (?:=|:|%3D) | bearer(?:\s|%20|\+)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-BARE_SECRET = re.compile(
-    r"""(?<![\w+/%-]) (?:
+    [\\"']* \s* (?:=|:|%3D) | bearer(?:\s|%20|\+)"""
+BARE_SECRET = r"""(?x)
+    (?<![\w+/%-]) (?:
         eyJ[\w-]{8,}\.[\w.-]*               # a JSON Web Token
-        | [\w+/%-]{40,} (?:=|%3[Dd])+ )     # a key of 256 bits or more in base64""",
-    re.VERBOSE,
-)
+        | [\w+/%-]{40,} (?:=|%3[Dd])+ )     # a key of 256 bits or more in base64"""
 
 
 def quoted(value: object, limit: int = 100) -> str:
@@ -43,7 +36,7 @@ def quoted(value: object, limit: int = 100) -> str:
         text = repr(value)
     except Exception:  # for example an int with more digits than Python converts
         return f"<{type(value).__qualname__}>"
-    named, bare, user = NAMED_SECRET.search(text), BARE_SECRET.search(text), USER.search(text)
+    named, bare, user = (re.search(each, text) for each in (NAMED_SECRET, BARE_SECRET, USER))
     starts = named and named.end(), bare and bare.start()
     cuts = [start for start in starts if start is not None]
     cut = min(cuts, default=len(text))
@@ -62,8 +55,10 @@ def masked(text: str) -> str:
 
     Unlike in `quoted`, a secret ends here at the next delimiter.
     """
-    text = IN_TEXT.sub(lambda match: f"{match[1]}{MASK}@" if match[1] else match[2] + MASK, text)
-    return BARE_SECRET.sub(MASK, text)
+    text = re.sub(
+        IN_TEXT, lambda match: f"{match[1]}{MASK}@" if match[1] else match[2] + MASK, text
+    )
+    return re.sub(BARE_SECRET, MASK, text)
 
 
 def holds_secret(text: str) -> bool:

@@ -155,17 +155,15 @@ PORTS = {
     "6380": "rediss://HOST:6380/0",
     "9042": "cassandra://HOST/KEYSPACE",
 }
-SQLITE = re.compile(r"sqlite3:///(?P<path>.+)|(?:sqlite3?|file):/{0,2}(?P<file>.+)", re.IGNORECASE)
-PATH = re.compile(r"[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?)", re.IGNORECASE)
-CONNECTION_STRING = re.compile(
-    r"\b(?:(?P<account>AccountName|AccountKey|BlobEndpoint)=|Endpoint=sb:)", re.IGNORECASE
-)
+SQLITE = r"(?i)sqlite3:///(?P<path>.+)|(?:sqlite3?|file):/{0,2}(?P<file>.+)"
+PATH = r"(?i)[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?)"
+CONNECTION_STRING = r"(?i)\b(?:(?P<account>AccountName|AccountKey|BlobEndpoint)=|Endpoint=sb:)"
 STORAGE_ACCOUNT = (
     "; the connection string of a storage account goes to "
     "BlobCheckpointStore.from_connection_string"
 )
 EVENT_HUB = "; this is the connection string of an event hub, not the URL of a store"
-HOST = re.compile(r"[\w.-]+:(?P<port>\d+)(?:/\d*)?")
+HOST = r"[\w.-]+:(?P<port>\d+)(?:/\d*)?"
 
 
 def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
@@ -175,7 +173,7 @@ def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
         url: the string or path that was passed; only a path without a secret is repeated.
         own: URL prefixes of the store that was called; empty for any store.
     """
-    if isinstance(url, str) and (match := CONNECTION_STRING.search(url)):
+    if isinstance(url, str) and (match := re.search(CONNECTION_STRING, url)):
         return STORAGE_ACCOUNT if match["account"] else EVENT_HUB
     if isinstance(url, PurePath):
         meant: str | None = sqlite_url(str(url))
@@ -196,11 +194,11 @@ def meant_url(url: str) -> str | None:
         return POSTGRESQL
     if ",password=" in url:
         return "rediss://:PASSWORD@HOST:6380/0"  # format of StackExchange.Redis and the portal
-    if match := HOST.fullmatch(url):
+    if match := re.fullmatch(HOST, url):
         return PORTS.get(match["port"])
-    if match := SQLITE.fullmatch(url):
+    if match := re.fullmatch(SQLITE, url):
         return sqlite_url(match["path"] or match["file"])
-    return sqlite_url(url) if not slashes and PATH.fullmatch(url) else None
+    return sqlite_url(url) if not slashes and re.fullmatch(PATH, url) else None
 
 
 def sqlite_url(path: str) -> str:

@@ -71,7 +71,7 @@ POSITIONS = (str, int, datetime)
 """Types that the client accepts as a start position."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Options:
     """Options of one processor, as documented in `EventProcessor`."""
 

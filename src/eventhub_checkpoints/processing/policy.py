@@ -133,7 +133,7 @@ PARTS = 64
 MOST_GROUPS = 2 * PARTS + 2
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Group:
     """Consecutive events that are saved together.
 

@@ -12,7 +12,7 @@ Stored = tuple[object, object]
 """Sequence number and offset of a stored checkpoint, as listed."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StartChoice:
     """Choice of the saved positions that the client of one processor sees.
 
@@ -91,8 +91,8 @@ class StartChoice:
         self.finished.pop(partition_id, None)
 
 
-REFUSAL = re.compile(r"The supplied (?:offset|sequence number) '[^']*' is invalid.*", re.DOTALL)
-DECIMAL = re.compile(r"-?\d+")
+REFUSAL = r"(?s)The supplied (?:offset|sequence number) '[^']*' is invalid.*"
+DECIMAL = r"-?\d+"
 CONDITION = "com.microsoft:georeplication:invalid-offset"
 
 
@@ -105,7 +105,7 @@ def refused_position(error: BaseException) -> str | None:
     seen: BaseException | None = error
     while seen is not None:
         text = str(seen)
-        if refusal := REFUSAL.search(text):
+        if refusal := re.search(REFUSAL, text):
             return refusal[0].splitlines()[0]
         if CONDITION in text or CONDITION in str(getattr(seen, "condition", "")):
             return text.splitlines()[0] if text else CONDITION
@@ -134,8 +134,8 @@ def beyond(position: Stored, properties: Mapping[str, Any]) -> str | None:
 def foreign(offset: object, properties: Mapping[str, Any]) -> str | None:
     """Explain that an offset is from before the hub was geo-replicated; None if it is not."""
     end = str(properties["last_enqueued_offset"])
-    is_decimal = isinstance(offset, str) and offset != BEGINNING and DECIMAL.fullmatch(offset)
-    if not is_decimal or DECIMAL.fullmatch(end):
+    is_decimal = isinstance(offset, str) and offset != BEGINNING and re.fullmatch(DECIMAL, offset)
+    if not is_decimal or re.fullmatch(DECIMAL, end):
         return None
     return f"offset {offset} is decimal, and those of the hub are not: it is geo-replicated now"
 
@@ -144,7 +144,7 @@ def behind_last_offset(offset: str, properties: Mapping[str, Any]) -> str | None
     """Explain that an offset is past the last one; None if it is not, or both are opaque."""
     end = str(properties["last_enqueued_offset"])
     is_forgotten = end == BEGINNING and properties["last_enqueued_sequence_number"] >= 0
-    if is_forgotten or not (DECIMAL.fullmatch(offset) and DECIMAL.fullmatch(end)):
+    if is_forgotten or not (re.fullmatch(DECIMAL, offset) and re.fullmatch(DECIMAL, end)):
         return None
     return f"offset {offset} is beyond the last, {end}" if int(offset) > int(end) else None
 

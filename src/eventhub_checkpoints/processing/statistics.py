@@ -10,7 +10,6 @@ from weakref import WeakSet
 from eventhub_checkpoints.processing.watermark import Position
 
 
-@dataclass(slots=True)
 class Tally:
     """Counts of write results of one partition, over all of its sessions.
 
@@ -20,9 +19,10 @@ class Tally:
         failed: writes that failed; each is retried.
     """
 
-    saved: int = 0
-    refused: int = 0
-    failed: int = 0
+    __slots__ = ("failed", "refused", "saved")
+
+    def __init__(self) -> None:
+        self.saved = self.refused = self.failed = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 Everything invalid raises `ConfigurationError`: an unknown key, a value, a setting that is repeated.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -23,32 +22,28 @@ SQL_URL = "postgresql://..., mysql://... or sqlite:///..."
 REDIS_URL = "redis://... or rediss://..."
 
 AZUREBLOB: tables.Keys = {
-    "account": tables.matching(re.compile("[a-z0-9]{3,24}"), "the name of a storage account"),
+    "account": tables.matching("[a-z0-9]{3,24}", "the name of a storage account"),
     "key": tables.text,
-    "protocol": tables.matching(re.compile("https?"), "'https' or 'http'"),
-    "endpoint": tables.matching(
-        re.compile(r"https?://[^@?#\s]+"), "https://HOST, without container"
-    ),
+    "protocol": tables.matching("https?", "'https' or 'http'"),
+    "endpoint": tables.matching(r"https?://[^@?#\s]+", "https://HOST, without container"),
     "useEmulator": tables.flag,
     "lease": tables.anything,
 }
 CASSANDRA: tables.Keys = {
-    "cluster": tables.matching(re.compile(rf"{HOST}(?:\s*,\s*{HOST})*"), HOSTS),
+    "cluster": tables.matching(rf"{HOST}(?:\s*,\s*{HOST})*", HOSTS),
     "replicationFactor": tables.count,
     "username": tables.text,
     "password": tables.text,
     "datacenter": tables.text,
 }
 SQL: tables.Keys = {
-    "url": tables.matching(
-        re.compile(r"(?:postgresql|mysql|mariadb|sqlite)(?:\+\w+)?:.+"), SQL_URL
-    ),
+    "url": tables.matching(r"(?:postgresql|mysql|mariadb|sqlite)(?:\+\w+)?:.+", SQL_URL),
     "password": tables.text,
     "schema": tables.text,
     "entra": tables.flag,
 }
 REDIS: tables.Keys = {
-    "url": tables.matching(re.compile("rediss?:.+"), REDIS_URL),
+    "url": tables.matching("rediss?:.+", REDIS_URL),
     "password": tables.text,
     "entra": tables.flag,
 }

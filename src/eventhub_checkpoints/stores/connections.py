@@ -126,12 +126,12 @@ LINKS = ("__cause__", "inner_exception", "reason", "os_error", "orig")
 Source: Python; azure-core, `AzureError`; urllib3, `MaxRetryError`; aiohttp, `ClientConnectorError`;
 SQLAlchemy, `DBAPIError`.
 """
-UNRESOLVED = re.compile(
+UNRESOLVED = (
     "failed to resolve host|could not translate host name|Name or service not known|"
     "nodename nor servname|getaddrinfo failed|No address associated with hostname|"
     "Temporary failure in name resolution"
 )
-REFUSED = re.compile(
+REFUSED = (
     rf"Connection refused|Errno {errno.ECONNREFUSED}\]|Error {errno.ECONNREFUSED} connecting|"
     r"WinError 10061|0x0000274D"
 )
@@ -141,9 +141,9 @@ REFUSED = re.compile(
 def why_unreached(error: BaseException) -> str | None:
     """Return why there is no connection, and what to check; None for any other error."""
     for cause in linked(error):
-        if isinstance(cause, socket.gaierror) or UNRESOLVED.search(str(cause)):
+        if isinstance(cause, socket.gaierror) or re.search(UNRESOLVED, str(cause)):
             return "the host's name cannot be resolved: check its spelling, and DNS"
-        if isinstance(cause, ConnectionRefusedError) or REFUSED.search(str(cause)):
+        if isinstance(cause, ConnectionRefusedError) or re.search(REFUSED, str(cause)):
             return "the connection was refused: check host and port, and that the server runs there"
     return None
 

@@ -255,7 +255,7 @@ class CheckpointManager:
         return self._tracker.take_out(event)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ProcessorRun:
     """Settings and state of one run of a processor, shared by its partitions.
 
