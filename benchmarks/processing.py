@@ -26,7 +26,7 @@ from benchmarks.report import wide_console, write_json
 from benchmarks.spark_cores import answer_of, on_cores
 from benchmarks.spark_hub import hub_name
 from benchmarks.spark_results import Figures, Reach, Row, show
-from benchmarks.spark_servers import Cores, Server, stand_in
+from benchmarks.spark_servers import Cores, Kind, Server, stand_in
 
 MODULE = "benchmarks.processing_once"
 EVENTS, QUICK_EVENTS = 100_000, 5_000
@@ -35,7 +35,8 @@ SLOWER = 50
 
 WINDOWS = (1, 10, 100, 1000, 10_000)
 TRACKERS = {f"tracker-{window}": window for window in WINDOWS}
-KIND = (1, 0)
+ONE, FOUR = KINDS = (1, 0), (4, 0)
+"""The hubs: one partition, or four partitions in the same consumer."""
 VARIANTS = {"": "", "-aio": ", aio"}
 WAYS = {
     COALESCING: "CoalescingCheckpointStore",
@@ -46,7 +47,12 @@ BESIDE = {way: {OURS: way, OFFICIAL: OFFICIAL, NONE: NONE} for way in (COALESCIN
     PROCESSOR: {OURS: PROCESSOR, OFFICIAL: OFFICIAL_BATCHES, NONE: NONE_BATCHES}
 }
 """By way of ours: which way is in which column."""
-CONSUMERS = {f"{way}{variant}": (way, variant) for variant in VARIANTS for way in WAYS}
+CONSUMERS: dict[str, tuple[str, Kind, str]] = {
+    f"{way}{suffix}{variant}": (way, kind, variant)
+    for variant in VARIANTS
+    for kind, suffix, ways in ((ONE, "", WAYS), (FOUR, "-4", (COALESCING, TRACKED)))
+    for way in ways
+}
 CONSUMED = (OURS, OFFICIAL, NONE)
 MEASURES = ("rate", "cpu", "layer", "writes")
 PACKAGES = (
@@ -69,20 +75,22 @@ class Bench:
     cores: Cores
     events: int
 
-    def one_round(self, ways: list[str], variant: str, number: int) -> dict[str, Figures]:
+    def one_round(
+        self, ways: list[str], kind: Kind, variant: str, number: int
+    ) -> dict[str, Figures]:
         """All ways, one after another, and what each of ours adds to the processor time of none."""
-        found = {way: self.once(way, variant) for way in turned(ways, number)}
+        found = {way: self.once(way, kind, variant) for way in turned(ways, number)}
         for way in {*ways} & {*WAYS}:
             bare = found[BESIDE[way][NONE]]["cpu"]
             found[way] = {**found[way], "layer": found[way]["cpu"] / bare - 1}
         return found
 
-    def once(self, way: str, variant: str) -> Figures:
+    def once(self, way: str, kind: Kind, variant: str) -> Figures:
         """One of them in a process of its own, on a container of its own."""
         events = self.events // SLOWER if way == OFFICIAL else self.events
         words = ["--way", way, "--events", str(events), *(["--aio"] if variant else [])]
         with self.blobs.place() as place:
-            words += [self.hubs.addresses[hub_name(*KIND)], place.url]
+            words += [self.hubs.addresses[hub_name(*kind)], place.url]
             counted, wall, cpu, writes = answer_of(MODULE, words, self.cores.client)
         return {
             "rate": counted / wall,
@@ -108,21 +116,25 @@ def tracker_rows(names: list[str], events: int, rounds: int, console: Console) -
 def consumer_rows(bench: Bench, names: list[str], rounds: int, console: Console) -> list[Row]:
     """A row for each of our ways, beside the official one and none that ran in the same rounds."""
     found = []
-    for variant, word in VARIANTS.items():
-        ours = [way for way, of in (CONSUMERS[name] for name in names) if of == variant]
-        if ours:
-            console.print(f"measuring consumers{word}, {rounds} rounds")
-            ways = [*dict.fromkeys(side for way in ours for side in BESIDE[way].values())]
-            figures = [bench.one_round(ways, variant, number) for number in range(rounds)]
-            found += [row_of(way, variant, figures) for way in ours]
+    for kind, variant in dict.fromkeys(CONSUMERS[name][1:] for name in names):
+        ours = {
+            name: CONSUMERS[name][0] for name in names if CONSUMERS[name][1:] == (kind, variant)
+        }
+        console.print(f"measuring consumers of {kind[0]}{VARIANTS[variant]}, {rounds} rounds")
+        beside = {way: sides_of(way, kind) for way in ours.values()}
+        ways = [*dict.fromkeys(side for sides in beside.values() for side in sides.values())]
+        figures = [bench.one_round(ways, kind, variant, number) for number in range(rounds)]
+        for name, way in ours.items():
+            rows = [{side: each[of] for side, of in beside[way].items()} for each in figures]
+            several = "" if kind == ONE else f", {kind[0]} partitions"
+            title = f"{WAYS[way]}{several}{VARIANTS[variant]}"
+            found.append(Row(name, title, CONSUMED, MEASURES, rows, REACH.get(way, ())))
     return found
 
 
-def row_of(way: str, variant: str, rounds: list[dict[str, Figures]]) -> Row:
-    """What the rounds say of one of our ways."""
-    figures = [{side: each[name] for side, name in BESIDE[way].items()} for each in rounds]
-    title = WAYS[way] + VARIANTS[variant]
-    return Row(f"{way}{variant}", title, CONSUMED, MEASURES, figures, REACH.get(way, ()))
+def sides_of(way: str, kind: Kind) -> dict[str, str]:
+    """Which way is in which column; official writes as often, however many partitions there are."""
+    return {side: of for side, of in BESIDE[way].items() if kind == ONE or side != OFFICIAL}
 
 
 def consumed(names: list[str], events: int, rounds: int, console: Console) -> list[Row]:
@@ -134,7 +146,7 @@ def consumed(names: list[str], events: int, rounds: int, console: Console) -> li
                 blobs = running.enter_context(BACKENDS["blob"]())
         except ServerMissingError as missing:
             sys.exit(str(missing))
-        hubs = running.enter_context(stand_in({KIND}, events, cores))
+        hubs = running.enter_context(stand_in({*KINDS}, events, cores))
         return consumer_rows(Bench(hubs, blobs, cores, events), names, rounds, console)
 
 

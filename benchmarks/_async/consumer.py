@@ -69,33 +69,33 @@ class Consumer:
 
     async def plain(self, context: Any, event: Any) -> None:
         if self.meter.count():
-            await self.finish(context, event)
+            await self.finish(context)
 
     async def updated(self, context: Any, event: Any) -> None:
         await context.update_checkpoint(event)
         if self.meter.count():
-            await self.finish(context, event)
+            await self.finish(context)
 
     async def tracked(self, context: Any, event: Any) -> None:
         async with self.layer.track(context, event):
             pass
         if self.meter.count():
-            await self.finish(context, event)
+            await self.finish(context)
 
     async def plain_batch(self, context: Any, events: Any) -> None:
         if self.meter.count(len(events)):
-            await self.finish(context, events[-1])
+            await self.finish(context)
 
     async def updated_batch(self, context: Any, events: Any) -> None:
         await context.update_checkpoint(events[-1])
         if self.meter.count(len(events)):
-            await self.finish(context, events[-1])
+            await self.finish(context)
 
-    async def finish(self, context: Any, last: Any) -> None:
+    async def finish(self, context: Any) -> None:
         """Save what is not saved yet, and end."""
         await self.layer.flush()
         self.meter.stop()
-        await self.end(context, last)
+        await self.end(context)
 
     async def process(self) -> None:
         """Have an `EventProcessor` do it; what it saves as it stops is not timed."""
@@ -106,13 +106,13 @@ class Consumer:
             async def process_events(self, events: Any) -> None:
                 if meter.count(len(events)):
                     meter.stop()
-                    seen.extend((self.context, events[-1]))
+                    seen.append(self.context)
 
         async with EventProcessor(self.connect, Counting, store=self.store, on_error=broken):
             while not seen:
                 await sleep(POLL_SECONDS)
         await self.end(*seen)
 
-    async def end(self, context: Any, last: Any) -> None:
+    async def end(self, context: Any) -> None:
         """End the process, and see that the store has what it must."""
-        self.meter.end(await self.store.list_checkpoints(*scope_of(context)), last)
+        self.meter.end(await self.store.list_checkpoints(*scope_of(context)))

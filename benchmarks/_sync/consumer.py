@@ -70,33 +70,33 @@ class Consumer:
 
     def plain(self, context: Any, event: Any) -> None:
         if self.meter.count():
-            self.finish(context, event)
+            self.finish(context)
 
     def updated(self, context: Any, event: Any) -> None:
         context.update_checkpoint(event)
         if self.meter.count():
-            self.finish(context, event)
+            self.finish(context)
 
     def tracked(self, context: Any, event: Any) -> None:
         with self.layer.track(context, event):
             pass
         if self.meter.count():
-            self.finish(context, event)
+            self.finish(context)
 
     def plain_batch(self, context: Any, events: Any) -> None:
         if self.meter.count(len(events)):
-            self.finish(context, events[-1])
+            self.finish(context)
 
     def updated_batch(self, context: Any, events: Any) -> None:
         context.update_checkpoint(events[-1])
         if self.meter.count(len(events)):
-            self.finish(context, events[-1])
+            self.finish(context)
 
-    def finish(self, context: Any, last: Any) -> None:
+    def finish(self, context: Any) -> None:
         """Save what is not saved yet, and end."""
         self.layer.flush()
         self.meter.stop()
-        self.end(context, last)
+        self.end(context)
 
     def process(self) -> None:
         """Have an `EventProcessor` do it; what it saves as it stops is not timed."""
@@ -107,13 +107,13 @@ class Consumer:
             def process_events(self, events: Any) -> None:
                 if meter.count(len(events)):
                     meter.stop()
-                    seen.extend((self.context, events[-1]))
+                    seen.append(self.context)
 
         with EventProcessor(self.connect, Counting, store=self.store, on_error=broken):
             while not seen:
                 sleep(POLL_SECONDS)
         self.end(*seen)
 
-    def end(self, context: Any, last: Any) -> None:
+    def end(self, context: Any) -> None:
         """End the process, and see that the store has what it must."""
-        self.meter.end(self.store.list_checkpoints(*scope_of(context)), last)
+        self.meter.end(self.store.list_checkpoints(*scope_of(context)))
