@@ -53,13 +53,17 @@ def test_one_quick_case_prints_its_row_and_writes_its_figures(tmp_path: Path) ->
         assert all(value > 0 for value in measure["median"].values())
 
 
-def test_a_backend_is_measured_beside_its_bare_driver(tmp_path: Path) -> None:
-    words = ["sqlite", "renew", "checkpoint", "renew-64", "list", "write-8"]
-    printed, cases = quick_benchmark("benchmarks.backends", tmp_path / "figures.json", *words)
+@pytest.mark.parametrize("name", ["sqlite", "mysql"])
+def test_a_backend_is_measured_beside_its_bare_driver(
+    servers: Callable[[str], Backend], name: str, tmp_path: Path
+) -> None:
+    servers(name)
+    only = ["renew", "checkpoint", "renew-64", "list", "list-aio", "write-8", "memory-aio"]
+    printed, cases = quick_benchmark("benchmarks.backends", tmp_path / "figures.json", name, *only)
     assert "at most 0.15 ms above bare" in printed
-    assert {*cases} == {f"{name}-sqlite" for name in words[1:]}
-    assert {*cases["renew-sqlite"]} == {"cpu", "wall"}
-    assert {*cases["write-8-sqlite"]} == {"cpu", "rate"}
+    assert {*cases} == {f"{case}-{name}" for case in only}
+    assert {*cases[f"renew-{name}"]} == {"cpu", "wall"}
+    assert {*cases[f"write-8-{name}"]} == {"cpu", "rate"}
     for measures in cases.values():
         for measure in measures.values():
             # Official Blob is beside them where there is an Azurite.
