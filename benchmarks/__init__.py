@@ -16,6 +16,7 @@ this file tells how to read the figures.
   `_async`, `_sync`: the consumers.
 - `receive`, `receive_hub`, `receive_once`: a hub into Arrow, in several ways.
 - `spark`, `spark_*`: a hub into Spark, and which core does what.
+- `scale`: consumer groups of up to 1,000 consumers on a simulated clock.
 - `__main__`, `backends`: names and targets, one table for each command.
 - `command`, `results`, `report`: what was asked for, what came of it, the table and the JSON file.
 """

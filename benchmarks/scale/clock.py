@@ -1,0 +1,77 @@
+"""Event loop on a simulated clock: every wait ends at once, and the clock moves on by it."""
+
+import asyncio
+import logging
+import random
+import selectors
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+EPOCH = 1_800_000_000.0
+"""The simulated time of day at the start, in seconds since the epoch."""
+QUIET = ("azure.eventhub", "eventhub_checkpoints")
+"""Loggers that report every stolen partition and every throttled request."""
+
+T = TypeVar("T")
+
+
+class Clock(selectors.SelectSelector):
+    """A clock, and the selector that moves it on instead of waiting for I/O, of which is none.
+
+    The functions of `time` are replaced by its own, because the SDK's load balancer, the store and
+    asyncio read them. Threads would still wait in real time, so there are none.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None:
+            raise RuntimeError("the simulation waits for something that cannot happen")
+        self.now += max(timeout, 0.0)
+        return []
+
+    def monotonic(self) -> float:
+        """Replace `time.monotonic`."""
+        return self.now
+
+    def time(self) -> float:
+        """Replace `time.time`."""
+        return EPOCH + self.now
+
+
+def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int) -> T:
+    """Run a coroutine function on a simulated clock that starts at 0.
+
+    The result depends on the seed only, within processes of the same `PYTHONHASHSEED`: the SDK
+    iterates over sets of partition ids.
+    """
+    clock, state = Clock(), random.getstate()
+    random.seed(seed)
+    try:
+        with (
+            patch.object(time, "monotonic", clock.monotonic),
+            patch.object(time, "time", clock.time),
+            quiet(),
+            asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(clock)) as runner,
+        ):
+            return runner.run(main())
+    finally:
+        random.setstate(state)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence the loggers in `QUIET`."""
+    levels = {name: logging.getLogger(name).level for name in QUIET}
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)

@@ -1,0 +1,113 @@
+"""Runs behind each table of the report, and their execution in several processes."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from multiprocessing import get_context
+
+from benchmarks.scale.backends import BACKENDS
+from benchmarks.scale.scenarios import SCENARIOS, Outcome, Setup, run
+
+STRATEGIES = "greedy", "balanced"
+INTERVALS = 10.0, 30.0, 60.0
+SIZES = (1, 32), (4, 32), (10, 128), (4, 1024), (32, 512), (100, 1024)
+"""Consumers and partitions."""
+LARGEST = 1000, 2048
+MIDDLE = 20, 256
+QUICK = 10, 64
+
+Outcomes = Mapping[Setup, Outcome]
+
+
+def starts() -> list[Setup]:
+    """Starts of groups of all sizes, with both strategies."""
+    return [
+        *(
+            Setup("start", backend, *size, strategy)
+            for size in SIZES
+            for strategy in STRATEGIES
+            for backend in ("blob", "redis")
+        ),
+        # Greedy on Blob would be 2 million claims in the first round, and tens of millions of
+        # refused requests: too many to simulate. The size before it shows the effect.
+        Setup("start", "redis", *LARGEST, "greedy"),
+        Setup("start", "redis", *LARGEST, "balanced"),
+        Setup("start", "blob", *LARGEST, "balanced"),
+    ]
+
+
+def scenarios() -> list[Setup]:
+    """All scenarios in a group of 100 consumers, and two in the largest."""
+    return [
+        *(
+            Setup(scenario, backend, 100, 1024)
+            for scenario in SCENARIOS
+            for backend in ("blob", "redis")
+        ),
+        Setup("fail-10%", "blob", *LARGEST),
+        Setup("fail-10%", "redis", *LARGEST),
+        Setup("rolling", "redis", *LARGEST),
+    ]
+
+
+def intervals() -> list[Setup]:
+    """Starts and failures with several intervals."""
+    return [
+        Setup(scenario, "blob", *MIDDLE, strategy, interval)
+        for scenario in ("start", "fail-10%")
+        for strategy in STRATEGIES
+        for interval in INTERVALS
+    ]
+
+
+def backends() -> list[Setup]:
+    """The same start and failure on all backends."""
+    return [
+        Setup(scenario, backend, 100, 1024)
+        for backend in BACKENDS
+        for scenario in ("start", "fail-10%")
+    ]
+
+
+TABLES: Mapping[str, Callable[[], list[Setup]]] = {
+    "starts": starts,
+    "scenarios": scenarios,
+    "intervals": intervals,
+    "backends": backends,
+}
+
+
+def planned(names: Iterable[str], seed: int, quick: bool) -> dict[str, list[Setup]]:
+    """Return the runs of these tables; `quick` reduces all groups to a small size."""
+    plan: dict[str, list[Setup]] = {}
+    for name in names:
+        setups = [replace(setup, seed=seed) for setup in TABLES[name]()]
+        if quick:
+            setups = [
+                replace(
+                    setup,
+                    consumers=min(setup.consumers, QUICK[0]),
+                    partitions=min(setup.partitions, QUICK[1]),
+                )
+                for setup in setups
+            ]
+        plan[name] = list(dict.fromkeys(setups))
+    return plan
+
+
+def run_all(
+    setups: Sequence[Setup], jobs: int, report: Callable[[Outcome], None]
+) -> dict[Setup, Outcome]:
+    """Run each setup once, the largest first; `report` is called after each."""
+    # The order of a set of strings depends on it, and is part of the result.
+    os.environ["PYTHONHASHSEED"] = "0"
+    setups = sorted(set(setups), key=lambda each: -each.consumers * each.partitions)
+    outcomes: dict[Setup, Outcome] = {}
+    # One run per process: the largest leaves gigabytes behind.
+    with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
+        for future in as_completed([pool.submit(run, setup) for setup in setups]):
+            outcome = future.result()
+            outcomes[outcome.setup] = outcome
+            report(outcome)
+    return outcomes

@@ -1,0 +1,161 @@
+"""Tables of the report in Markdown, and the place in a page where they are written."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.scale.cost import PRICES, blob_per_month, per_month
+from benchmarks.scale.scenarios import Outcome
+
+Rows = Iterable[Sequence[str]]
+
+
+def table(headings: Sequence[str], rows: Rows, names: int = 1) -> str:
+    """Return a table whose columns after the first `names` are right-aligned."""
+    rule = ["---"] * names + ["--:"] * (len(headings) - names)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))
+
+
+def duration(seconds: float | None) -> str:
+    """Return seconds in a readable unit."""
+    if seconds is None:
+        return "never"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def size(outcome: Outcome) -> str:
+    """Return consumers and partitions."""
+    return f"{outcome.setup.consumers:,} x {outcome.setup.partitions:,}"
+
+
+def measures(outcome: Outcome) -> list[str]:
+    """Return the columns that all tables of runs have."""
+    requests = outcome.requests
+    return [
+        duration(outcome.balanced_after),
+        f"{outcome.smallest} to {outcome.largest}",
+        f"{outcome.hand_overs:,}",
+        f"{outcome.late_hand_overs:,}",
+        duration(outcome.longest_gap),
+        duration(outcome.mean_gap),
+        f"{requests.get('claim', 0):,}",
+        f"{requests.get('list', 0) + requests.get('checkpoints', 0):,}",
+        f"{outcome.peak:,}",
+        f"{outcome.refused:,}",
+        f"{outcome.run_seconds:.1f} s",
+    ]
+
+
+MEASURES = (
+    "balanced after",
+    "partitions each",
+    "hand-overs",
+    "after balance",
+    "longest gap",
+    "mean gap",
+    "claim requests",
+    "lists",
+    "peak per s",
+    "refused",
+    "run time",
+)
+
+
+def starts(outcomes: Iterable[Outcome]) -> str:
+    """Starts, by size."""
+    names = "consumers x partitions", "strategy", "backend"
+    rows = ([size(one), one.setup.strategy, one.setup.backend, *measures(one)] for one in outcomes)
+    return table([*names, *MEASURES], rows, len(names))
+
+
+def scenarios(outcomes: Iterable[Outcome]) -> str:
+    """Scenarios, by size."""
+    names = "scenario", "consumers x partitions", "backend"
+    rows = ([one.setup.scenario, size(one), one.setup.backend, *measures(one)] for one in outcomes)
+    return table([*names, *MEASURES], rows, len(names))
+
+
+def intervals(outcomes: Iterable[Outcome]) -> str:
+    """Intervals and strategies."""
+    names = "scenario", "strategy", "interval"
+    rows = (
+        [
+            one.setup.scenario,
+            one.setup.strategy,
+            f"{one.setup.interval:g} s",
+            *measures(one),
+            f"${per_month('blob', one.steady):,.2f}",
+        ]
+        for one in outcomes
+    )
+    return table([*names, *MEASURES, "Blob, per month"], rows, len(names))
+
+
+def backends(outcomes: Iterable[Outcome]) -> str:
+    """All backends."""
+    names = "backend", "scenario"
+    rows = ([one.setup.backend, one.setup.scenario, *measures(one)] for one in outcomes)
+    return table([*names, *MEASURES], rows, len(names))
+
+
+def costs(outcomes: Iterable[Outcome]) -> str:
+    """Cost per month in the balanced state: measured on Blob, and the price of the others."""
+    rows = []
+    for one in outcomes:
+        setup = one.setup
+        if (setup.backend, setup.strategy) != ("blob", "balanced"):
+            continue
+        computed = (
+            blob_per_month(setup.consumers, setup.partitions, interval) for interval in (10, 30, 60)
+        )
+        rows.append(
+            [
+                size(one),
+                f"{sum(one.steady.values()):.2f}",
+                f"${per_month('blob', one.steady):,.2f}",
+                *(f"${dollars:,.2f}" for dollars in computed),
+            ]
+        )
+    headings = [
+        "consumers x partitions",
+        "requests per s, measured",
+        "Blob, measured",
+        *(f"Blob, {interval} s" for interval in (10, 30, 60)),
+    ]
+    return table(headings, rows)
+
+
+def prices() -> str:
+    """The prices, which are inputs."""
+    headings = "backend", "dollars", "for", "source"
+    rows = (
+        [name, f"{price.dollars:g}", price.what, price.source] for name, price in PRICES.items()
+    )
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, ["---"] * 4, *rows))
+
+
+RENDER = {
+    "starts": starts,
+    "scenarios": scenarios,
+    "intervals": intervals,
+    "backends": backends,
+}
+MARKS = "<!-- {name}: written by benchmarks.scale -->", "<!-- end of {name} -->"
+
+
+def write_into(page: Path, name: str, content: str) -> None:
+    """Replace what lies between the marks of this name in a page.
+
+    Raises:
+        ValueError: the page has no such marks.
+    """
+    begin, end = (mark.format(name=name) for mark in MARKS)
+    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
+    replaced, count = pattern.subn(
+        lambda _: f"{begin}\n\n{content}\n\n{end}", page.read_text(encoding="utf-8")
+    )
+    if count != 1:
+        raise ValueError(f"{page} has no place for {name}: expected {begin} and {end}")
+    page.write_text(replaced, encoding="utf-8")

@@ -1,0 +1,166 @@
+"""Consumer groups on a simulated clock: the facts on which the figures of docs/scale.md rest."""
+
+import asyncio
+import random
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from azure.eventhub import LoadBalancingStrategy
+from azure.eventhub._eventprocessor.ownership_manager import OwnershipManager
+from azure.eventhub.aio._eventprocessor._ownership_manager import (
+    OwnershipManager as AioOwnershipManager,
+)
+
+from benchmarks.scale import tables
+from benchmarks.scale.backends import BACKENDS
+from benchmarks.scale.clock import simulate
+from benchmarks.scale.cost import blob_per_month, per_month
+from benchmarks.scale.group import SCOPE
+from benchmarks.scale.plots import write_chart
+from benchmarks.scale.scenarios import SCENARIOS, Setup, run
+from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
+from eventhub_checkpoints.memory import MemoryCheckpointStore
+
+SMALL = Setup("start", "redis", consumers=10, partitions=64, interval=10.0)
+LONGEST_INTERVAL = 12.0
+"""The SDK extends an interval by up to 20 %."""
+
+
+def test_a_simulated_hour_is_over_at_once() -> None:
+    async def wait() -> tuple[float, float]:
+        began = time.time(), time.monotonic()
+        await asyncio.sleep(3600)
+        return time.time() - began[0], time.monotonic() - began[1]
+
+    began = time.monotonic()
+    assert simulate(wait, seed=1) == pytest.approx((3600, 3600))
+    assert time.monotonic() - began < 60
+
+
+def test_a_wait_that_nothing_can_end_is_an_error() -> None:
+    async def wait() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(RuntimeError, match="cannot happen"):
+        simulate(wait, seed=1)
+
+
+def test_the_same_seed_gives_the_same_result() -> None:
+    setup = replace(SMALL, scenario="rolling")
+    facts = run(setup).facts()
+    assert run(setup).facts() == facts
+    assert run(replace(setup, seed=2)).facts() != facts | {"setup": {**facts["setup"], "seed": 2}}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_scenario_ends_with_each_partition_read_once(scenario, backend) -> None:
+    outcome = run(replace(SMALL, scenario=scenario, backend=backend))
+    consumers = {"join": 11, "fail-10%": 9}.get(scenario, 10)
+    assert outcome.balanced_after is not None
+    assert outcome.is_read_once
+    assert outcome.smallest == 64 // consumers
+    assert outcome.late_hand_overs == outcome.failed_rounds == outcome.refused == 0
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "balanced"])
+@pytest.mark.parametrize("consumers", [2, 8])
+def test_a_start_takes_a_round_for_each_partition_of_a_consumer(strategy, consumers) -> None:
+    outcome = run(replace(SMALL, consumers=consumers, strategy=strategy))
+    share = 64 // consumers
+    assert outcome.balanced_after is not None
+    assert (share - 2) * 10 < outcome.balanced_after < (share + 3) * LONGEST_INTERVAL
+
+
+def test_greedy_reads_at_once_and_hands_over_while_balanced_leaves_partitions_unread() -> None:
+    greedy, balanced = run(SMALL), run(replace(SMALL, strategy="balanced"))
+    assert greedy.longest_gap < 4 < balanced.mean_gap
+    assert greedy.steals == greedy.hand_overs > 40
+    assert balanced.hand_overs == 0
+
+
+def test_partitions_of_a_killed_consumer_are_unread_until_they_expire() -> None:
+    outcome = run(replace(SMALL, scenario="fail-10%"))
+    assert outcome.hand_overs - outcome.steals in (6, 7)  # those of the one that was killed
+    assert 48 < outcome.longest_gap < 60 + 2 * LONGEST_INTERVAL
+
+
+def test_a_batch_is_one_request_except_on_blob() -> None:
+    blob, redis = run(replace(SMALL, backend="blob")), run(SMALL)
+    assert redis.steady["claim"] == pytest.approx(10 / 11, rel=0.1)
+    assert blob.steady["claim"] == pytest.approx(64 / 11, rel=0.1)
+    assert blob.steady["list"] == pytest.approx(redis.steady["list"], rel=0.1)
+    computed = blob_per_month(consumers=10, partitions=64, interval=10)
+    assert per_month("blob", blob.steady) == pytest.approx(computed, rel=0.1)
+
+
+@pytest.mark.parametrize("scenario", ["start", "rolling"])
+def test_a_throttled_group_retries_and_loses_nothing(
+    scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BACKENDS, "blob", replace(BACKENDS["blob"], limit=20))
+    outcome = run(replace(SMALL, scenario=scenario, backend="blob"))
+    assert outcome.refused > 0
+    assert outcome.peak > 20
+    assert outcome.is_read_once
+    assert outcome.late_hand_overs == outcome.unconfirmed_claims == outcome.failed_rounds == 0
+
+
+@pytest.mark.parametrize("strategy", list(LoadBalancingStrategy))
+def test_the_sync_load_balancer_decides_as_the_simulated_one(strategy) -> None:
+    """The simulation runs the asyncio load balancer; in turns, both own the same partitions."""
+    partition_ids = [str(number) for number in range(32)]
+
+    async def later() -> list[str]:
+        return partition_ids
+
+    hub = {"eventhub_name": SCOPE.eventhub_name, "_address": SimpleNamespace(hostname="ns")}
+    stores = MemoryCheckpointStore(), AioMemoryCheckpointStore()
+    clients = (
+        SimpleNamespace(**hub, get_partition_ids=lambda: partition_ids),
+        SimpleNamespace(**hub, get_partition_ids=later),
+    )
+    kinds = OwnershipManager, AioOwnershipManager
+    owned = []
+    for kind, client, store in zip(kinds, clients, stores, strict=True):
+        random.seed(1)
+        managers = [
+            kind(client, "$Default", f"owner-{number}", store, 60.0, strategy, None)
+            for number in range(4)
+        ]
+        owned.append([in_turn(managers) for _ in range(12)])
+    assert owned[0] == owned[1]
+    assert [len(partitions) for partitions in owned[0][-1]] == [8] * 4
+
+
+def in_turn(managers: list[OwnershipManager | AioOwnershipManager]) -> list[set[str]]:
+    async def finished(answer: object) -> list[str]:
+        return answer if isinstance(answer, list) else await answer
+
+    return [set(asyncio.run(finished(manager.claim_ownership()))) for manager in managers]
+
+
+def test_a_table_replaces_what_was_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    begin, end = (mark.format(name="starts") for mark in tables.MARKS)
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
+    tables.write_into(page, "starts", tables.starts([run(SMALL)]))
+    written = page.read_text()
+    assert "| 10 x 64 | greedy | redis |" in written
+    assert "old" not in written
+    assert written.startswith("before\n")
+    assert written.endswith("after\n")
+    with pytest.raises(ValueError, match="has no place for costs"):
+        tables.write_into(page, "costs", "")
+
+
+def test_a_chart_draws_each_line(tmp_path: Path) -> None:
+    lines = {"first": [(1.0, 10.0), (100.0, 1000.0)], "second & last": [(1.0, 0.0), (10.0, 20.0)]}
+    write_chart(tmp_path / "chart.svg", "title", ("x", "y"), lines)
+    svg = (tmp_path / "chart.svg").read_text()
+    assert svg.count("<polyline") == 2
+    assert svg.count("<circle") == 3  # a logarithmic axis has no 0
+    assert "second &amp; last" in svg
