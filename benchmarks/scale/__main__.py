@@ -18,7 +18,7 @@ from benchmarks.command import new_file
 from benchmarks.scale import real, tables
 from benchmarks.scale.figures import write_plots
 from benchmarks.scale.plan import TABLES, planned, run_all
-from benchmarks.scale.scenarios import Outcome
+from benchmarks.scale.scenarios import Outcome, Setup
 
 REAL = "real"
 NAMES = (*TABLES, REAL)
@@ -39,6 +39,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--docs", type=Path, help="the folder of scale.md, which is rewritten")
     parser.add_argument(
+        "--load", type=Path, help="an earlier result file: what is in it is not run again"
+    )
+    parser.add_argument(
         "--json", type=Path, default=new_file("benchmarks.scale"), help="the result file"
     )
     return parser.parse_args()
@@ -51,7 +54,9 @@ def main() -> None:
     began = time.perf_counter()
     plan = planned([name for name in asked.only or NAMES if name != REAL], asked.seed, asked.quick)
     everything = [setup for setups in plan.values() for setup in setups]
-    outcomes = run_all(everything, asked.jobs, show)
+    known = loaded(asked.load) if asked.load else {}
+    missing = [setup for setup in everything if setup not in known]
+    outcomes = known | run_all(missing, asked.jobs, show)
     sections = {
         name: tables.RENDER[name]([outcomes[setup] for setup in setups])
         for name, setups in plan.items()
@@ -63,7 +68,7 @@ def main() -> None:
         sections[REAL] = real.compare(asked.seed, asked.quick)
     for name, section in sections.items():
         print(f"\n{name}\n\n{section}")
-    print(f"\n{len(outcomes)} simulations in {time.perf_counter() - began:.0f} s")
+    print(f"\n{len(set(missing))} simulations in {time.perf_counter() - began:.0f} s")
     if asked.docs:
         for name, section in sections.items():
             tables.write_into(asked.docs / "scale.md", name, section)
@@ -72,6 +77,17 @@ def main() -> None:
     records = [asdict(outcome) for outcome in outcomes.values()]
     asked.json.write_text(json.dumps({"seed": asked.seed, "runs": records}, indent=1) + "\n")
     print(f"written to {asked.json}")
+
+
+def loaded(path: Path) -> dict[Setup, Outcome]:
+    """Return the outcomes in a result file."""
+    outcomes = {}
+    for record in json.loads(path.read_text())["runs"]:
+        record["setup"] = Setup(**record["setup"])
+        for name in ("hand_overs_by_second", "requests_by_second"):
+            record[name] = {int(second): count for second, count in record[name].items()}
+        outcomes[record["setup"]] = Outcome(**record)
+    return outcomes
 
 
 def show(outcome: Outcome) -> None:

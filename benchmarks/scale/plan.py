@@ -1,5 +1,6 @@
 """Runs behind each table of the report, and their execution in several processes."""
 
+import gc
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -29,16 +30,12 @@ def starts() -> list[Setup]:
             for strategy in STRATEGIES
             for backend in ("blob", "redis")
         ),
-        # Greedy on Blob would be 2 million claims in the first round, and tens of millions of
-        # refused requests: too many to simulate. The size before it shows the effect.
-        Setup("start", "redis", *LARGEST, "greedy"),
-        Setup("start", "redis", *LARGEST, "balanced"),
-        Setup("start", "blob", *LARGEST, "balanced"),
+        Setup("start", "redis", *LARGEST),
     ]
 
 
 def scenarios() -> list[Setup]:
-    """All scenarios in a group of 100 consumers, and two in the largest."""
+    """All scenarios in a group of 100 consumers, and a failure in the largest."""
     return [
         *(
             Setup(scenario, backend, 100, 1024)
@@ -46,8 +43,6 @@ def scenarios() -> list[Setup]:
             for backend in ("blob", "redis")
         ),
         Setup("fail-10%", "blob", *LARGEST),
-        Setup("fail-10%", "redis", *LARGEST),
-        Setup("rolling", "redis", *LARGEST),
     ]
 
 
@@ -96,6 +91,11 @@ def planned(names: Iterable[str], seed: int, quick: bool) -> dict[str, list[Setu
     return plan
 
 
+def collect_rarely() -> None:
+    """Save a quarter of the time: millions of objects live, and few of them are garbage cycles."""
+    gc.set_threshold(100_000, 50, 1000)
+
+
 def run_all(
     setups: Sequence[Setup], jobs: int, report: Callable[[Outcome], None]
 ) -> dict[Setup, Outcome]:
@@ -105,7 +105,9 @@ def run_all(
     setups = sorted(set(setups), key=lambda each: -each.consumers * each.partitions)
     outcomes: dict[Setup, Outcome] = {}
     # One run per process: the largest leaves gigabytes behind.
-    with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(
+        jobs, get_context("spawn"), collect_rarely, max_tasks_per_child=1
+    ) as pool:
         for future in as_completed([pool.submit(run, setup) for setup in setups]):
             outcome = future.result()
             outcomes[outcome.setup] = outcome

@@ -10,6 +10,7 @@ from typing import Any
 from azure.eventhub import LoadBalancingStrategy
 from azure.eventhub.aio import EventHubConsumerClient
 
+from benchmarks.scale.clock import quiet
 from eventhub_checkpoints.aio import open_store
 
 HOOKS = {
@@ -60,4 +61,5 @@ async def consume(asked: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(consume(json.loads(sys.argv[1])))
+    with quiet():
+        asyncio.run(consume(json.loads(sys.argv[1])))

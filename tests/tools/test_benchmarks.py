@@ -153,6 +153,19 @@ def test_what_spark_reads_is_measured_beside_a_plain_loop(tmp_path: Path) -> Non
             assert all(value > 0 or name == "server" for value in measure["median"].values())
 
 
+def test_a_quick_simulation_prints_its_table_and_writes_its_figures(tmp_path: Path) -> None:
+    written = tmp_path / "figures.json"
+    words = ["--quick", "--jobs", "1", "--only", "backends", "--seed", "7", "--json", str(written)]
+    ran = benchmark("benchmarks.scale", *words)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("seed 7\n")
+    assert "| cassandra | fail-10% |" in ran.stdout
+    figures = json.loads(written.read_text())
+    assert figures["seed"] == 7
+    assert len(figures["runs"]) == 8
+    assert all(each["is_read_once"] for each in figures["runs"])
+
+
 @pytest.mark.parametrize(
     ("module", "known"),
     [
@@ -160,6 +173,7 @@ def test_what_spark_reads_is_measured_beside_a_plain_loop(tmp_path: Path) -> Non
         ("benchmarks.backends", "renew"),
         ("benchmarks.processing", "tracked"),
         ("benchmarks.spark", "two-tasks"),
+        ("benchmarks.scale", "intervals"),
     ],
 )
 def test_an_unknown_case_is_answered_with_the_known_ones(module: str, known: str) -> None:
