@@ -30,6 +30,7 @@ def starts() -> list[Setup]:
             for strategy in STRATEGIES
             for backend in ("blob", "redis")
         ),
+        Setup("start", "blob", *LARGEST),
         Setup("start", "redis", *LARGEST),
     ]
 
