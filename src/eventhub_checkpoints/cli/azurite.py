@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -38,7 +38,7 @@ OPTIONS = (
     "--blobKeepAliveTimeout 120"
 )
 IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
-LISTENS = re.compile(r"successfully listens on (http://\S+)")
+LISTENS = re.compile(r"successfully listens on (https?://\S+)")
 INSTALL_SECONDS = 600
 """Timeout of one download, and of waiting for another process that does the same."""
 
@@ -104,10 +104,20 @@ class Node:
 
 
 class AzuritePackage:
-    """npm package in the cache folder, run by Node.js."""
+    """npm package in the cache folder, run by Node.js.
 
-    def __init__(self, node: Node) -> None:
+    Args:
+        node: runs it.
+        options: of its command line.
+        env: variables added to this process's environment.
+    """
+
+    def __init__(
+        self, node: Node, options: str = OPTIONS, env: Mapping[str, str] | None = None
+    ) -> None:
         self._node = node
+        self._options = options
+        self._env = env
         self._home = cache_folder() / f"azurite-{AZURITE_VERSION}"
         self._main = self._home / "node_modules/azurite/dist/src/blob/main.js"
         self.child: Child | None = None
@@ -156,8 +166,8 @@ class AzuritePackage:
         self._folder = tempfile.TemporaryDirectory(prefix="azurite-")
         log = Path(self._folder.name, "log")
         command = [str(self._node.program), str(self._main), "--blobHost", "127.0.0.1"]
-        command += ["--blobPort", "0", *OPTIONS.split()]
-        self.child = Child(command, log=log, name="Azurite")
+        command += ["--blobPort", "0", *self._options.split()]
+        self.child = Child(command, log=log, env=self._env, name="Azurite")
         try:
             match = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
         except BaseException:  # Ctrl-C too: a failed start must leave no process

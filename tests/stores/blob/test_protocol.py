@@ -113,6 +113,7 @@ WHERE = "container 'positions' of https://account.blob.core.windows.net"
         (403, "KeyBasedAuthenticationNotPermitted", StoreAccessError, "use an Entra credential"),
         (403, "AuthenticationFailed", StoreAccessError, "valid, unexpired, of this account"),
         (401, "InvalidAuthenticationInfo", StoreAccessError, "refused to write"),
+        (400, "InvalidAuthenticationInfo", StoreAccessError, "refused to write"),
         (403, "", StoreAccessError, "(403)"),
         (408, "", StoreUnavailableError, "answered 408"),
         (429, "TooManyRequests", StoreUnavailableError, "429 TooManyRequests"),

@@ -182,7 +182,8 @@ def failure(status: int, code: str, operation: str, where: str) -> StoreError:
             f"{where} does not exist ({answer}): create it with store.create(), "
             "create_container=True or create = true in a configuration"
         )
-    if status in {401, 403}:
+    # The code comes with 401 for an expired token, and with 400 for a malformed header.
+    if status in {401, 403} or code == "InvalidAuthenticationInfo":
         return StoreAccessError(f"{where}: {refusal(code, operation)} ({answer})")
     if status in {408, 429} or status >= 500:
         return StoreUnavailableError(f"{where}: the service answered {answer}")
