@@ -4,13 +4,16 @@ from functools import partial
 
 from benchmarks import batches, imports, operations
 from benchmarks.command import arguments, measured
-from benchmarks.measuring import BARE, OFFICIAL
+from benchmarks.measuring import BARE, OFFICIAL, blocking
 from benchmarks.operations import MANY, QUICK_MANY
 from benchmarks.report import show, wide_console, write
-from benchmarks.results import Entry, Result, Target
-from benchmarks.sides import sync_sides
+from benchmarks.results import Entry, Limit, Result, Target
+from benchmarks.sides import aio_sides, sync_sides
 
 REQUEST = Target("cpu", OFFICIAL, 0.4)
+AIO_REQUEST = Target("cpu", OFFICIAL, 0.3)
+
+aio = partial(blocking, aio_sides)
 
 CASES = {
     "renew": Entry("renew an ownership", partial(operations.renew, sync_sides), (REQUEST,)),
@@ -26,6 +29,26 @@ CASES = {
         "list 1024 ownerships",
         partial(operations.list_many, sync_sides),
         (Target("cpu", OFFICIAL, 0.15),),
+    ),
+    "renew-aio": Entry("renew an ownership, aio", partial(operations.renew, aio), (AIO_REQUEST,)),
+    "recheckpoint-aio": Entry(
+        "write a checkpoint again, aio", partial(operations.recheckpoint, aio), (AIO_REQUEST,)
+    ),
+    "first-claim-aio": Entry(
+        "first claim, aio",
+        partial(operations.first_claims, aio),
+        (Target("cpu", OFFICIAL, 0.25),),
+    ),
+    "list-aio": Entry(
+        "list 1024 ownerships, aio",
+        partial(operations.list_many, aio),
+        (Target("cpu", OFFICIAL, 0.15),),
+    ),
+    "stall": Entry(
+        "longest stall of the event loop, list of 5000 ownerships",
+        partial(operations.stalls, aio_sides),
+        (Limit("stall", 0.020),),
+        ("stall",),
     ),
     "first-claims": Entry(
         "1024 first claims, 10 ms away",

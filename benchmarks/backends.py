@@ -11,6 +11,7 @@ from rich.console import Console
 from backends import BACKENDS, Backend, ServerMissingError
 from benchmarks import memory, operations
 from benchmarks.command import arguments, measured
+from benchmarks.measuring import blocking
 from benchmarks.report import show, wide_console, write
 from benchmarks.results import Entry, OneTrip, Result, Share
 from benchmarks.servers import BLOB, MEASURED, Servers, of_backend
@@ -53,7 +54,10 @@ def cases(servers: Servers) -> dict[str, Entry]:
         ),
         "list": Entry("list 1024", partial(operations.list_many, servers.sync), listed, TIMES),
         "list-aio": Entry(
-            "list 1024, aio", partial(operations.list_many_aio, servers.aio), listed, TIMES
+            "list 1024, aio",
+            partial(operations.list_many, partial(blocking, servers.aio)),
+            listed,
+            TIMES,
         ),
         "write-8": Entry(
             "checkpoints, 8 tasks", partial(operations.writes, servers.aio, tasks=8), (), RATE

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import count
-from typing import Any
 
-from benchmarks.measuring import SIDES, Cost, Rounds, cost_of, in_turns, on_a_loop, turned
+from benchmarks.measuring import SIDES, Cost, Open, Rounds, blocking, cost_of, in_turns, turned
 from benchmarks.operations import MANY, QUICK_MANY, of_group
 from benchmarks.rows import Row
 from benchmarks.sides import aio_sides, sync_sides
@@ -13,11 +13,11 @@ from benchmarks.sides import aio_sides, sync_sides
 DELAY_MS = 10.0
 
 Claim = Callable[[list[Row]], list[Row]]
-Open = Callable[[], AbstractContextManager[dict[str, Claim]]]
+OpenClaims = Callable[[], AbstractContextManager[dict[str, Claim]]]
 """Starts a server and gives the claims of all sides on it."""
 
 
-def first_claims(open_claims: Open, quick: bool) -> Rounds:
+def first_claims(open_claims: OpenClaims, quick: bool) -> Rounds:
     """Claim all partitions of a group that nobody has claimed.
 
     Each side of each round has a server of its own: Azurite looks for a blob among all that it has,
@@ -30,7 +30,7 @@ def first_claims(open_claims: Open, quick: bool) -> Rounds:
         }
 
 
-def cost_of_first_claims(open_claims: Open, side: str, size: int) -> Cost:
+def cost_of_first_claims(open_claims: OpenClaims, side: str, size: int) -> Cost:
     """The cost of one batch on a new server."""
     with open_claims() as claims:
         rows = of_group(side, size)
@@ -41,7 +41,7 @@ def cost_of_first_claims(open_claims: Open, side: str, size: int) -> Cost:
         return cost_of(once, 1)
 
 
-def renewals(open_claims: Open, quick: bool) -> Rounds:
+def renewals(open_claims: OpenClaims, quick: bool) -> Rounds:
     """Renew all partitions of a group."""
     size = QUICK_MANY if quick else MANY
 
@@ -61,25 +61,13 @@ def renewals(open_claims: Open, quick: bool) -> Rounds:
 
 
 @contextmanager
-def by_threads() -> Iterator[dict[str, Claim]]:
-    """The claims of the sync sides."""
-    with sync_sides(DELAY_MS) as sides:
-        yield warmed({name: side.claim_ownership for name, side in sides.items()})
+def warmed(open_sides: Open) -> Iterator[dict[str, Claim]]:
+    """Give the claims of all sides, whose connections are open."""
+    with open_sides() as sides:
+        for name, side in sides.items():
+            side.claim_ownership(of_group(f"{name}-warm", 32))
+        yield {name: side.claim_ownership for name, side in sides.items()}
 
 
-@contextmanager
-def by_tasks() -> Iterator[dict[str, Claim]]:
-    """The claims of the aio sides as plain functions, all on one event loop."""
-    with on_a_loop(aio_sides(DELAY_MS)) as (run, sides):
-
-        def claim_of(side: Any) -> Claim:
-            return lambda rows: run(side.claim_ownership(rows))
-
-        yield warmed({name: claim_of(side) for name, side in sides.items()})
-
-
-def warmed(claims: dict[str, Claim]) -> dict[str, Claim]:
-    """Claim a few partitions on each side, so that connections are open."""
-    for name, claim in claims.items():
-        claim(of_group(f"{name}-warm", 32))
-    return claims
+by_threads = partial(warmed, partial(sync_sides, DELAY_MS))
+by_tasks = partial(warmed, partial(blocking, partial(aio_sides, DELAY_MS)))

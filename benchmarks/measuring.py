@@ -4,7 +4,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +13,10 @@ SIDES = OURS, OFFICIAL, BARE = "ours", "official", "bare"
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 """Runs a coroutine to its end."""
+Sides = dict[str, Any]
+Open = Callable[[], AbstractContextManager[Sides]]
+"""Gives all sides, each with the SDK's methods of a store."""
+OpenAio = Callable[[], AbstractAsyncContextManager[Sides]]
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,15 @@ class Cost:
         wall: seconds on the clock.
         memory: bytes in RAM at the most; only the imports have it, and only on Linux.
         trips: how often an answer was waited for; only where it was counted.
+        stall: the longest time in seconds for which an event loop ran nothing else; only where it
+            was watched.
     """
 
     cpu: float
     wall: float
     memory: float | None = None
     trips: float | None = None
+    stall: float | None = None
 
     @property
     def rate(self) -> float:
@@ -94,6 +101,26 @@ def on_a_loop(opened: AbstractAsyncContextManager[T]) -> Iterator[tuple[Run, T]]
     with asyncio.Runner() as runner:
         found = runner.run(opened.__aenter__())
         try:
-            yield runner.run, found
+            # `Runner.run` would handle SIGINT anew for each call, which costs as much as a task.
+            yield runner.get_loop().run_until_complete, found
         finally:
             runner.run(opened.__aexit__(None, None, None))
+
+
+@contextmanager
+def blocking(open_sides: OpenAio) -> Iterator[Sides]:
+    """Open the sides of an event loop, with plain methods that run there."""
+    with on_a_loop(open_sides()) as (run, found):
+        yield {name: Blocking(side, run) for name, side in found.items()}
+
+
+class Blocking:
+    """A side whose methods end when the async side's have ended."""
+
+    def __init__(self, side: Any, run: Run) -> None:
+        self._side = side
+        self._run = run
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._side, name)
+        return lambda *arguments: self._run(method(*arguments))

@@ -1,23 +1,36 @@
 """The operations, straight to the server: what each costs the client, on whatever sides."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from benchmarks.measuring import BARE, OFFICIAL, OURS, Cost, Rounds, cost_of, in_turns, on_a_loop
+from benchmarks.measuring import (
+    BARE,
+    OFFICIAL,
+    OURS,
+    Cost,
+    Open,
+    OpenAio,
+    Rounds,
+    Sides,
+    cost_of,
+    in_turns,
+    on_a_loop,
+    turned,
+)
 from benchmarks.rows import Row, checkpoint, ownership, scope_of
 
 MANY = 1024
 QUICK_MANY = 64
 
+PAGE = 5000
+"""Most blobs of one answer. Source: Azure's reference of List Blobs, `maxresults`."""
+
 Work = Callable[[], Any]
-Sides = dict[str, Any]
-Open = Callable[[], AbstractContextManager[Sides]]
-"""Gives all sides, each with the SDK's methods of a store."""
-OpenAio = Callable[[], AbstractAsyncContextManager[Sides]]
 OpenCounted = Callable[[], AbstractContextManager[tuple[Sides, Callable[[], int]]]]
 """Gives all sides, and how often one of them has waited for an answer until now."""
 
@@ -95,13 +108,15 @@ def counted(work: Work, count_now: Callable[[], int]) -> Cost:
 
 
 def list_many(open_sides: Open, quick: bool) -> Rounds:
-    """List the ownerships of a group of 1024 partitions."""
+    """List the ownerships of a group of 1024 partitions; bare calls list what ours have claimed."""
     size = QUICK_MANY if quick else MANY
 
     def work(name: str, side: Any) -> Work:
-        for rows in batches(of_group(name, size), 64):
-            side.claim_ownership(rows)
-        names = scope_of(ownership(name))
+        group = name.replace(BARE, OURS)
+        if group == name:
+            for rows in batches(of_group(name, size), 64):
+                side.claim_ownership(rows)
+        names = scope_of(ownership(group))
 
         def once() -> None:
             assert len(side.list_ownership(*names)) == size
@@ -114,26 +129,37 @@ def list_many(open_sides: Open, quick: bool) -> Rounds:
             yield in_turns(works, number, turns=3)
 
 
-def list_many_aio(open_sides: OpenAio, quick: bool) -> Rounds:
-    """The same on an event loop; bare calls list what ours have claimed."""
-    size = QUICK_MANY if quick else MANY
-
-    def work(run: Any, name: str, side: Any) -> Work:
-        group = name.replace(BARE, OURS)
-        if group == name:
-            for rows in batches(of_group(name, size), 64):
-                run(side.claim_ownership(rows))
-        names = scope_of(ownership(group))
-
-        def once() -> None:
-            assert len(run(side.list_ownership(*names))) == size
-
-        return once
-
+def stalls(open_sides: OpenAio, quick: bool) -> Rounds:
+    """List a full page of ownerships, which all sides read from what ours have claimed."""
     with on_a_loop(open_sides()) as (run, found):
-        works = {name: work(run, name, side) for name, side in found.items()}
+        for rows in batches(of_group(OURS, QUICK_MANY if quick else PAGE), 64):
+            run(found[OURS].claim_ownership(rows))
+        names = scope_of(ownership(OURS))
+
+        def watched(side: Any) -> Cost:
+            longest = 0.0
+
+            def once() -> None:
+                nonlocal longest
+                longest = run(longest_stall(side.list_ownership(*names)))
+
+            return replace(cost_of(once, 1), stall=longest)
+
         for number in count():
-            yield in_turns(works, number, turns=3)
+            yield {name: watched(found[name]) for name in turned([*found], number)}
+
+
+async def longest_stall(work: Coroutine[Any, Any, Any]) -> float:
+    """Return the longest time in seconds for which the event loop ran nothing but this."""
+    longest = 0.0
+    task = asyncio.create_task(work)
+    last = time.perf_counter()
+    while not task.done():
+        await asyncio.sleep(0)
+        now = time.perf_counter()
+        longest, last = max(longest, now - last), now
+    await task
+    return longest
 
 
 def writes(open_sides: OpenAio, quick: bool, tasks: int) -> Rounds:

@@ -56,6 +56,26 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Limit:
+    """That ours is at most so many seconds.
+
+    Attributes:
+        measure: `"stall"`.
+        most: seconds.
+    """
+
+    measure: str
+    most: float
+
+    def __str__(self) -> str:
+        return f"at most {1000 * self.most:g} ms"
+
+    def holds(self, result: "Result") -> bool:
+        """Whether it was reached, by the median of the rounds."""
+        return median(result.values(OURS, self.measure)) <= self.most
+
+
+@dataclass(frozen=True)
 class OneTrip:
     """That one answer is waited for, and no more."""
 
@@ -79,7 +99,7 @@ class Entry:
 
     title: str
     case: Case
-    targets: tuple[Target | Share | OneTrip, ...] = ()
+    targets: tuple[Target | Share | Limit | OneTrip, ...] = ()
     measures: tuple[str, ...] = ("cpu", "wall", "memory")
 
 

@@ -15,8 +15,7 @@ from backends import BACKENDS, Backend
 from benchmarks.bare_cassandra import BareCassandra, BareCassandraAio
 from benchmarks.bare_redis import BareRedis, BareRedisAio
 from benchmarks.bare_sql import BareMysql, BarePostgres, BareSqlAio, BareSqlite
-from benchmarks.measuring import BARE, OFFICIAL, OURS, Round
-from benchmarks.operations import Sides
+from benchmarks.measuring import BARE, OFFICIAL, OURS, Round, Sides
 from benchmarks.relays import Relay
 from benchmarks.sides import API_VERSION, Bare, BareAio
 from eventhub_checkpoints import aio, open_store
