@@ -23,8 +23,6 @@ class Target:
     most: float
 
     def __str__(self) -> str:
-        if self.most < 0.5:
-            return f"{1 / self.most:g} x faster than {self.other}"
         return f"at most {self.most:g} x {self.other}"
 
     def holds(self, result: "Result") -> bool:

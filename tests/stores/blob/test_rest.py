@@ -53,7 +53,6 @@ def test_a_signature_is_that_of_the_driver(name: str, value: str, base: str) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "UseDevelopmentStorage=true",
         f"DefaultEndpointsProtocol=https;AccountName=orders;AccountKey={EMULATOR_KEY}",
         f"AccountName=orders;AccountKey={EMULATOR_KEY};EndpointSuffix=core.chinacloudapi.cn;",
         f"BlobEndpoint=http://127.0.0.1:1/orders;AccountName=orders;AccountKey={EMULATOR_KEY}",
@@ -66,6 +65,11 @@ def test_a_connection_string_is_read_as_the_driver_reads_it(text: str) -> None:
     driver_url, _, driver_credential = parse_connection_str(text, None, "blob")
     assert url == (driver_url if "://" in driver_url else f"http://{driver_url}")
     assert credential == driver_credential
+
+
+def test_the_short_connection_string_is_that_of_the_emulator() -> None:
+    # Old versions of azure-storage-blob do not know it.
+    assert options.parse_connection_string("UseDevelopmentStorage=true") == (EMULATOR, EMULATOR_KEY)
 
 
 @pytest.mark.parametrize("text", ["AccountName=orders;AccountKey", "DefaultEndpointsProtocol=x"])
