@@ -130,7 +130,12 @@ def until_ctrl_c(code: str, folder: Path, environment: dict[str, str], lines: in
             printed = [process.stdout.readline() for _ in range(lines)]
             time.sleep(GRACE_SECONDS)
             process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=COMMAND_SECONDS)
+            try:
+                rest, _ = process.communicate(timeout=COMMAND_SECONDS / 2)
+            except subprocess.TimeoutExpired:
+                # The client may have swallowed the cancellation; see "Stopping" in operations.md.
+                process.send_signal(signal.SIGINT)
+                rest, _ = process.communicate(timeout=COMMAND_SECONDS / 2)
         finally:
             process.kill()
     return "".join(printed) + rest
@@ -197,7 +202,12 @@ def run_command(block: Block, command: str, environment: dict[str, str], folder:
                 first = process.stdout.readline()
                 time.sleep(0.2)  # a reader is not quicker
                 process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=COMMAND_SECONDS)
+            try:
+                rest, _ = process.communicate(timeout=COMMAND_SECONDS / 2)
+            except subprocess.TimeoutExpired:
+                # The client may have swallowed the cancellation; see "Stopping" in operations.md.
+                process.send_signal(signal.SIGINT)
+                rest, _ = process.communicate(timeout=COMMAND_SECONDS / 2)
         finally:
             process.kill()
     ended_well = {0, 130, -signal.SIGINT} if block.runs_until_ctrl_c else {0}
