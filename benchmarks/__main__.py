@@ -4,7 +4,7 @@ from functools import partial
 
 from benchmarks import batches, imports, operations
 from benchmarks.command import arguments, measured
-from benchmarks.measuring import BARE, OFFICIAL, blocking
+from benchmarks.measuring import BARE, OFFICIAL, blocking, in_a_thread
 from benchmarks.operations import MANY, QUICK_MANY
 from benchmarks.report import show, wide_console, write
 from benchmarks.results import Entry, Limit, Result, Target
@@ -16,18 +16,22 @@ AIO_REQUEST = Target("cpu", OFFICIAL, 0.3)
 aio = partial(blocking, aio_sides)
 
 CASES = {
-    "renew": Entry("renew an ownership", partial(operations.renew, sync_sides), (REQUEST,)),
+    "renew": Entry(
+        "renew an ownership",
+        partial(in_a_thread, partial(operations.renew, sync_sides)),
+        (REQUEST,),
+    ),
     "recheckpoint": Entry(
         "write a checkpoint again", partial(operations.recheckpoint, sync_sides), (REQUEST,)
     ),
     "first-claim": Entry(
         "first claim",
-        partial(operations.first_claims, sync_sides),
+        partial(in_a_thread, partial(operations.first_claims, sync_sides)),
         (Target("cpu", OFFICIAL, 0.25),),
     ),
     "list": Entry(
         "list 1024 ownerships",
-        partial(operations.list_many, sync_sides),
+        partial(in_a_thread, partial(operations.list_many, sync_sides)),
         (Target("cpu", OFFICIAL, 0.15),),
     ),
     "renew-aio": Entry("renew an ownership, aio", partial(operations.renew, aio), (AIO_REQUEST,)),

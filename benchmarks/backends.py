@@ -1,7 +1,7 @@
 """Measure the stores of all backends, each beside its bare driver and official Blob."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from rich.console import Console
 from backends import BACKENDS, Backend, ServerMissingError
 from benchmarks import memory, operations
 from benchmarks.command import arguments, measured
-from benchmarks.measuring import blocking
+from benchmarks.measuring import Case, Rounds, blocking, in_a_thread
 from benchmarks.report import show, wide_console, write
 from benchmarks.results import Entry, OneTrip, Result, Share
 from benchmarks.servers import BLOB, MEASURED, Servers, of_backend
@@ -36,23 +36,25 @@ def cases(servers: Servers) -> dict[str, Entry]:
     """The cases on these servers."""
     one, each = (Share("cpu", OWN_PART),), (Share("cpu", OWN_PART, BATCH),)
     listed = (Share("cpu", LIST_PART),)
+
+    def balancing(case: Callable[..., Rounds], **own: int) -> Case:
+        return partial(in_a_thread, partial(case, servers.sync, **own))
+
     renew, first_claims = operations.renew, operations.first_claims
     return {
-        "renew": Entry("renew", partial(renew, servers.sync), one, TIMES),
+        "renew": Entry("renew", balancing(renew), one, TIMES),
         "checkpoint": Entry(
             "checkpoint again", partial(operations.recheckpoint, servers.sync), one, TIMES
         ),
-        "claim-64": Entry(
-            "64 first claims", partial(first_claims, servers.sync, size=BATCH), each, TIMES
-        ),
-        "renew-64": Entry("64 renewals", partial(renew, servers.sync, size=BATCH), each, TIMES),
+        "claim-64": Entry("64 first claims", balancing(first_claims, size=BATCH), each, TIMES),
+        "renew-64": Entry("64 renewals", balancing(renew, size=BATCH), each, TIMES),
         "trips-64": Entry(
             "64 first claims, counted",
             partial(operations.trips, servers.counted, size=BATCH),
             (OneTrip(),),
             ("trips",),
         ),
-        "list": Entry("list 1024", partial(operations.list_many, servers.sync), listed, TIMES),
+        "list": Entry("list 1024", balancing(operations.list_many), listed, TIMES),
         "list-aio": Entry(
             "list 1024, aio",
             partial(operations.list_many, partial(blocking, servers.aio)),
