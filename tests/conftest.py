@@ -6,6 +6,7 @@ A test that needs a part which is not here calls `pytest.skip` with a reason tha
 
 import gc
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -48,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "slow: waits for a hub, a client, Spark or a process, or tries many cases"
     )
+    # A shell ignores Ctrl-C for what it starts in the background, and the processes that tests
+    # start would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 WAITING = {"hub", "server", "stage", "site", "runs", "spark"}

@@ -130,12 +130,7 @@ def until_ctrl_c(code: str, folder: Path, environment: dict[str, str], lines: in
             printed = [process.stdout.readline() for _ in range(lines)]
             time.sleep(GRACE_SECONDS)
             process.send_signal(signal.SIGINT)
-            try:
-                rest, _ = process.communicate(timeout=COMMAND_SECONDS / 2)
-            except subprocess.TimeoutExpired:
-                # The client may have swallowed the cancellation; see "Stopping" in operations.md.
-                process.send_signal(signal.SIGINT)
-                rest, _ = process.communicate(timeout=COMMAND_SECONDS / 2)
+            rest, _ = process.communicate(timeout=COMMAND_SECONDS)
         finally:
             process.kill()
     return "".join(printed) + rest
