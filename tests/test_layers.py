@@ -27,7 +27,7 @@ ROOMS = (
     "stores",
     "processing",
 )
-FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "cli")
+FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "operations", "cli")
 """A module belongs to the first of these that its name begins with."""
 
 BELOW_SHELLS = {"ground", "_shared"}
@@ -49,7 +49,8 @@ ARROWS: dict[str, set[str]] = {
     "registry": {*BELOW_SHELLS, "stores", "public"},
     "spark": BELOW_SPARK,
     "conformance": BELOW_SPARK,
-    "cli": {"top", *BELOW_SPARK, "spark", "conformance", "localhub"},
+    "operations": BELOW_SPARK,
+    "cli": {"top", *BELOW_SPARK, "operations", "spark", "conformance", "localhub"},
     "top": {"ground", "public", "processing", "registry"},
 }
 
@@ -82,6 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "receive.arrow": {*CLIENT, "pyarrow"},
     "spark": {*CLIENT, "pyspark", "pyarrow"},
     "conformance": {*CLIENT, "pytest"},
+    "operations": CLIENT,
     "cli": {*CLIENT, "azure.storage", "filelock", "platformdirs", "pyspark", "rich", "typer"},
 }
 DRIVERS = [

@@ -11,7 +11,7 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self, SupportsIndex, TypeVar, cast
 
@@ -22,6 +22,10 @@ Row = TypeVar("Row", bound=Mapping[str, Any])
 
 RELEASED = ""
 """Owner id of a partition that nobody owns."""
+
+
+RESERVED_NAMESPACE = "eventhub-checkpoints"
+"""Namespace of rows that this package writes for itself; no hub has it, as it is no host name."""
 
 
 class Scope(NamedTuple):
@@ -67,6 +71,11 @@ class Scope(NamedTuple):
     def folded(self) -> "Scope":
         """Return the scope in lower case."""
         return in_lower_case(self)
+
+    @property
+    def is_reserved(self) -> bool:
+        """Return whether its rows are this package's own, and not those of a consumer group."""
+        return self.fully_qualified_namespace.lower() == RESERVED_NAMESPACE
 
     def __repr__(self) -> str:
         # A name may contain a connection string by mistake.
@@ -195,6 +204,8 @@ class Checkpoint:
         version: of a row that was read: the value that a conditional write compares. Of a
             checkpoint to be written: its new version, random; ignored by a backend that creates
             its own versions.
+        last_modified_time: of a row that was read, on the backend's own clock; None if the
+            backend does not know it. Not compared.
     """
 
     scope: Final[Scope]
@@ -202,6 +213,7 @@ class Checkpoint:
     offset: Final[str]
     sequence_number: Final[int | None]
     version: Final[str] = ""
+    last_modified_time: Final[float | None] = field(default=None, compare=False)
 
     @classmethod
     def from_dict(cls, checkpoint: Mapping[str, Any], version: str) -> Self:

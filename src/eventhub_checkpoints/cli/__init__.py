@@ -1,6 +1,8 @@
 """The command `eventhub-checkpoints`, short alias `ehcp`; needs the extra `cli`.
 
-- `app`: the application, with `ehcp conform`. `demo`: the other subcommand.
+- `app`: the application, with `ehcp conform`. `demo`: `ehcp demo`.
+- `target`: the store, hub and group that a command works on. `output`: tables and JSON.
+- `status`: the commands that only read.
 - `azurite`, `container`, `children`: servers and processes that the demo starts.
 """
 

@@ -1,4 +1,4 @@
-"""Typer application: `ehcp conform`, and `ehcp demo` from its own package."""
+"""Typer application: the commands, of which those on groups have modules of their own."""
 
 import sys
 from pathlib import Path
@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints.cli import status
 from eventhub_checkpoints.cli.demo.command import demo
 
 
@@ -36,6 +37,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("groups")(status.list_groups)
+app.command()(status.describe)
+app.command("lag")(status.print_lag)
+app.command()(status.check)
 app.command()(demo)
 
 

@@ -74,14 +74,22 @@ class Conflict(NamedTuple):
     stored: Checkpoint | None
 
 
+def local_time(last_modified_time: float, server_now: float, local_now: float) -> float:
+    """Return the time at which a row has the same age on this process's clock.
+
+    An age is never negative.
+    """
+    age = server_now - last_modified_time
+    return local_now - age if age > 0 else local_now
+
+
 def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[tuple[Ownership, float]]:
     """Return the rows, each with the time at which it has the same age on this process's clock.
 
     The client compares `last_modified_time` with its own clock, so clock skew would make it steal
-    partitions that are being processed. An age is never negative.
+    partitions that are being processed.
     """
     server_now = local_now if listing.server_now is None else listing.server_now
     return [
-        (row, local_now - age if (age := server_now - row.last_modified_time) > 0 else local_now)
-        for row in listing.rows
+        (row, local_time(row.last_modified_time, server_now, local_now)) for row in listing.rows
     ]

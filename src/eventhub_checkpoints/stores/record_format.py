@@ -34,20 +34,31 @@ def owner_of(fields: Fields) -> str:
     return RELEASED if owner_id in NO_OWNER else owner_id
 
 
-def checkpoint_of(scope: Scope, partition_id: str, fields: Fields, version: str) -> Checkpoint:
+def checkpoint_of(
+    scope: Scope,
+    partition_id: str,
+    fields: Fields,
+    version: str,
+    last_modified_time: float | None = None,
+) -> Checkpoint:
     """Return the checkpoint that a row holds, without a position if it has none."""
     offset, number = field(fields, "offset"), decimal_int64(field(fields, "sequencenumber"))
-    return checkpoint_of_columns(scope, partition_id, offset, number, version)
+    return checkpoint_of_columns(scope, partition_id, offset, number, version, last_modified_time)
 
 
 def checkpoint_of_columns(
-    scope: Scope, partition_id: str, offset: Any, sequence_number: Any, version: str
+    scope: Scope,
+    partition_id: str,
+    offset: Any,
+    sequence_number: Any,
+    version: str,
+    last_modified_time: float | None = None,
 ) -> Checkpoint:
     """Return the checkpoint of a backend that stores a position in typed columns."""
     if type(sequence_number) is not int:  # SQLite stores a value of any type
         sequence_number = decimal_int64(str(sequence_number))
     offset = "" if not offset or offset in NO_OFFSET else offset
-    return Checkpoint(scope, partition_id, offset, sequence_number, version)
+    return Checkpoint(scope, partition_id, offset, sequence_number, version, last_modified_time)
 
 
 def field(fields: Fields, name: str) -> str:

@@ -1,5 +1,6 @@
 """What stores can do beyond the SDK's four methods, on every backend and in both variants."""
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -178,3 +179,11 @@ def test_many_partitions_are_deleted_at_once(client: Client) -> None:
     rows: list[dict[str, Any]] = [client.proposal(partition_id, "a") for partition_id in ids]
     assert len(client.claim_ownership(rows)) == len(ids)
     assert client.call("delete_scope", *names(client.scope)) == len(ids)
+
+
+def test_a_checkpoint_has_the_time_of_its_write_on_this_clock(client: Client) -> None:
+    client.save("1", 7)
+    [row] = client.list_checkpoints(with_times=True)
+    assert -1 < time.time() - row["last_modified_time"] < 10
+    [row] = client.list_checkpoints()
+    assert "last_modified_time" not in row

@@ -16,6 +16,7 @@ from eventhub_checkpoints._shared._async.client_check import ClosingContext
 from eventhub_checkpoints._shared._async.compat import uninterrupted
 from eventhub_checkpoints.records import (
     RELEASED,
+    RESERVED_NAMESPACE,
     Checkpoint,
     Proposal,
     Scope,
@@ -26,7 +27,7 @@ from eventhub_checkpoints.stores._async.checkpoints import CheckpointMethods
 from eventhub_checkpoints.stores._async.hooks import HookRunner
 from eventhub_checkpoints.stores._async.ownership import OwnershipMethods
 
-PROBE = Scope("eventhub-checkpoints", "verify", "probe")
+PROBE = Scope(RESERVED_NAMESPACE, "verify", "probe")
 PROBE_PARTITION = "0"
 PROBE_CHECKPOINT = {
     **PROBE.as_dict(),
@@ -108,7 +109,8 @@ class ListsScopes(HookRunner):
         """Return every consumer group with an ownership or a checkpoint, sorted by name.
 
         The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`: as
-        they were passed). The rows that `verify` writes are left out.
+        they were passed). The rows that this package writes for itself are left out, such as those
+        of `verify`.
 
         Raises:
             StoreUnavailableError: no answer within `operation_timeout`.
@@ -117,7 +119,7 @@ class ListsScopes(HookRunner):
         """
         seconds = self.settings.operation_timeout
         scopes = await uninterrupted(seconds, self._request, self.read_scopes)
-        return sorted((scope for scope in scopes if scope != PROBE), key=str)
+        return sorted((scope for scope in scopes if not scope.is_reserved), key=str)
 
 
 class Deletes(HookRunner):

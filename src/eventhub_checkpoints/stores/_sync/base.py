@@ -17,6 +17,7 @@ from eventhub_checkpoints._shared._sync.client_check import ClosingContext
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints.records import (
     RELEASED,
+    RESERVED_NAMESPACE,
     Checkpoint,
     Proposal,
     Scope,
@@ -27,7 +28,7 @@ from eventhub_checkpoints.stores._sync.checkpoints import CheckpointMethods
 from eventhub_checkpoints.stores._sync.hooks import HookRunner
 from eventhub_checkpoints.stores._sync.ownership import OwnershipMethods
 
-PROBE = Scope("eventhub-checkpoints", "verify", "probe")
+PROBE = Scope(RESERVED_NAMESPACE, "verify", "probe")
 PROBE_PARTITION = "0"
 PROBE_CHECKPOINT = {
     **PROBE.as_dict(),
@@ -109,7 +110,8 @@ class ListsScopes(HookRunner):
         """Return every consumer group with an ownership or a checkpoint, sorted by name.
 
         The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`: as
-        they were passed). The rows that `verify` writes are left out.
+        they were passed). The rows that this package writes for itself are left out, such as those
+        of `verify`.
 
         Raises:
             StoreUnavailableError: no answer within `operation_timeout`.
@@ -118,7 +120,7 @@ class ListsScopes(HookRunner):
         """
         seconds = self.settings.operation_timeout
         scopes = uninterrupted(seconds, self._request, self.read_scopes)
-        return sorted((scope for scope in scopes if scope != PROBE), key=str)
+        return sorted((scope for scope in scopes if not scope.is_reserved), key=str)
 
 
 class Deletes(HookRunner):

@@ -3,7 +3,7 @@
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from eventhub_checkpoints._shared._sync.client_check import own_client_only
@@ -23,8 +23,10 @@ from eventhub_checkpoints.stores._sync.hooks import HookRunner, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
+    Listing,
     Seen,
     Written,
+    local_time,
     on_local_clock,
 )
 from eventhub_checkpoints.stores.partition_state import PartitionState, is_same_write, next_change
@@ -51,9 +53,18 @@ class CheckpointMethods(HookRunner):
         fully_qualified_namespace: str,
         eventhub_name: str,
         consumer_group: str,
+        *,
+        with_times: bool = False,
         **kwargs: Any,
     ) -> list[dict[str, Any]]:
         """Return all checkpoints of a consumer group, as fresh dicts.
+
+        Args:
+            fully_qualified_namespace: of the hub.
+            eventhub_name: of the hub.
+            consumer_group: of the hub.
+            with_times: add `last_modified_time` to each dict, in seconds since the epoch on this
+                process's clock; None if the backend does not know it.
 
         Returns:
             Dicts with the three names as passed, `partition_id`, `sequence_number`, and `offset`:
@@ -67,17 +78,27 @@ class CheckpointMethods(HookRunner):
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        rows = uninterrupted(self.settings.operation_timeout, self._list_checkpoints, scope)
-        return [row.as_dict(scope) for row in rows]
+        seconds = self.settings.operation_timeout
+        listing = uninterrupted(seconds, self._list_checkpoints, scope)
+        rows = [row.as_dict(scope) for row in listing.rows]
+        if with_times:
+            now = time.time()
+            server_now = now if listing.server_now is None else listing.server_now
+            for row, stored in zip(rows, listing.rows, strict=True):
+                modified = stored.last_modified_time
+                row["last_modified_time"] = (
+                    None if modified is None else local_time(modified, server_now, now)
+                )
+        return rows
 
-    def _list_checkpoints(self, scope: Scope) -> Sequence[Checkpoint]:
+    def _list_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
         self._ready()
         began = next_change()
         listing = self._call(self.read_checkpoints, scope, retries=True)
         with self._state_lock:
             self._states.checkpoints_listed(scope, listing.rows, began)
         self._report(listing.skipped)
-        return listing.rows
+        return listing
 
     def update_checkpoint(
         self,

@@ -232,7 +232,8 @@ def ownership_row(scope: Scope, partition_id: str, blob: Blob) -> Ownership:
 
 def checkpoint_row(scope: Scope, partition_id: str, blob: Blob) -> Checkpoint:
     """Return the checkpoint that a blob holds, without a position if it has none."""
-    return checkpoint_of(scope, partition_id, blob.metadata, bare_etag(blob.etag))
+    modified = blob.last_modified.timestamp()
+    return checkpoint_of(scope, partition_id, blob.metadata, bare_etag(blob.etag), modified)
 
 
 def new_etag(answer: Mapping[str, Any]) -> str:

@@ -77,7 +77,10 @@ class Statements:
             f"UPDATE {ownership} SET owner_id = ?, etag = ?, last_modified_time = {NOW} "
             f"WHERE {OF_ROW} IF etag = ?"
         )
-        self.list_checkpoints = f"SELECT {position} FROM {checkpoint} WHERE {OF_SCOPE}"
+        self.list_checkpoints = (
+            f"SELECT {position}, last_modified_time, {NOW} AS server_now FROM {checkpoint} "
+            f"WHERE {OF_SCOPE}"
+        )
         self.read_checkpoint = f"SELECT {position} FROM {checkpoint} WHERE {OF_ROW}"
         # Atomic: the row is created only if none exists; an existing row is returned.
         self.create_checkpoint = (
@@ -190,13 +193,14 @@ def checkpoints(scope: Scope, rows: Sequence[tuple[Any, ...]]) -> Listing[Checkp
     """Return the checkpoints of a scope; skip rows without a position."""
     records: list[Checkpoint] = []
     skipped: list[str] = []
-    for row in rows:
-        record = checkpoint_of(scope, *row)
+    for partition_id, offset, number, version, modified, _ in rows:
+        changed = modified and seconds(modified)
+        record = checkpoint_of(scope, partition_id, offset, number, version, changed)
         if record.is_readable and is_row(record.partition_id, {}):
             records.append(record)
         else:
             skipped.append(left_out(scope, "checkpoint", record.partition_id))
-    return Listing(records, skipped=skipped)
+    return Listing(records, seconds(rows[0][-1]) if rows else None, skipped)
 
 
 def checkpoint_of(
@@ -205,10 +209,11 @@ def checkpoint_of(
     offset: str | None,
     sequence_number: int | None,
     version: str | None,
+    last_modified_time: float | None = None,
 ) -> Checkpoint:
     """Return the checkpoint of a row, without a position if it has none."""
     return record_format.checkpoint_of_columns(
-        scope, partition_id, offset, sequence_number, version or ""
+        scope, partition_id, offset, sequence_number, version or "", last_modified_time
     )
 
 

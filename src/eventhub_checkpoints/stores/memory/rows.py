@@ -93,7 +93,7 @@ class MemoryRows:
     def checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
         """Return every readable checkpoint of the scope."""
         with self._lock:
-            rows = dict(self._table("checkpoint", scope))
+            rows, now = dict(self._table("checkpoint", scope)), self.now()
         readable = {
             key: record
             for key, row in rows.items()
@@ -101,7 +101,8 @@ class MemoryRows:
         }
         return Listing(
             list(readable.values()),
-            skipped=[
+            now,
+            [
                 f"{key!r} in {scope} is not a checkpoint: it has neither offset nor number"
                 for key in rows.keys() - readable.keys()
             ],
@@ -177,4 +178,4 @@ def ownership(scope: Scope, partition_id: str, row: RawRow) -> Ownership:
 
 def checkpoint(scope: Scope, partition_id: str, row: RawRow) -> Checkpoint:
     """Return the row as a checkpoint, without a position if it has none."""
-    return checkpoint_of(scope, partition_id, row.fields, row.etag)
+    return checkpoint_of(scope, partition_id, row.fields, row.etag, row.last_modified_time)

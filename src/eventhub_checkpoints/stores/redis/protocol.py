@@ -214,9 +214,13 @@ def ownership_of(scope: Scope, partition_id: str, fields: Fields | None, etag: s
     It would block claims otherwise.
     """
     fields = fields or {}
+    return Ownership(scope, partition_id, owner_of(fields), etag, modified_time(fields) or 0.0)
+
+
+def modified_time(fields: Fields) -> float | None:
+    """Return the time of a value in seconds since the epoch; None if it has no valid one."""
     modified = field(fields, "modified")
-    changed = float(modified) if EPOCH_SECONDS.fullmatch(modified) else 0.0
-    return Ownership(scope, partition_id, owner_of(fields), etag, changed)
+    return float(modified) if EPOCH_SECONDS.fullmatch(modified) else None
 
 
 def stored_checkpoint(scope: Scope, partition_id: str, raw: bytes) -> Checkpoint:
@@ -246,9 +250,10 @@ def checkpoints(scope: Scope, reply: Sequence[Any]) -> Listing[Checkpoint]:
     rows: list[Checkpoint] = []
     skipped: list[str] = []
     for partition_id, raw in entries(reply):
-        fields, version = value_of(raw, "version")
-        row = checkpoint_of(scope, partition_id, fields or {}, version)
-        if row.is_readable and is_row(partition_id, fields or {}):
+        value, version = value_of(raw, "version")
+        fields = value or {}
+        row = checkpoint_of(scope, partition_id, fields, version, modified_time(fields))
+        if row.is_readable and is_row(partition_id, fields):
             rows.append(row)
         else:
             name = f"checkpoint {partition_id!r} of {scope}"

@@ -3,7 +3,7 @@
 SQLAlchemy compiles a statement for the driver at its first use, and caches it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,8 +41,8 @@ class Statements:
     def __init__(self, tables: Tables, dialect: "Dialect") -> None:
         own, held, now = tables.ownership, tables.checkpoint, dialect.clock
         read = (
-            f"SELECT partition_id, {tables.offset}, sequence_number, version FROM {held} "
-            f"WHERE {IN_SCOPE}"
+            f"SELECT partition_id, {tables.offset}, sequence_number, version, "
+            f"last_modified_time, {now} FROM {held} WHERE {IN_SCOPE}"
         )
         update = f"{update_checkpoint(tables, now)} WHERE {THIS_ROW}"
         renew, create = text(renew_row(tables, now)), text(dialect.create_row(tables))
@@ -153,9 +153,12 @@ Record = TypeVar("Record", Ownership, Checkpoint)
 
 
 def listing(
-    rows: Iterable[Row], scope: Scope, read: Callable[[Scope, Row], Record | None]
+    rows: Sequence[Row], scope: Scope, read: Callable[[Scope, Row], Record | None]
 ) -> Listing[Record]:
-    """Return the records among the rows; skip those that cannot be read."""
+    """Return the records among the rows, whose last column is the server's time.
+
+    Rows that cannot be read are skipped.
+    """
     records, skipped = [], []
     for row in rows:
         record = read(scope, row) if record_format.is_row(str(row[0]), {}) else None
@@ -163,7 +166,7 @@ def listing(
             skipped.append(f"the row of {row[0]!r} in {scope} was left out: it cannot be read")
         else:
             records.append(record)
-    return Listing(records, skipped=skipped)
+    return Listing(records, max((row[-1] for row in rows), default=None), skipped)
 
 
 def ownership_of(scope: Scope, row: Row) -> Ownership | None:
@@ -177,8 +180,15 @@ def ownership_of(scope: Scope, row: Row) -> Ownership | None:
 
 def checkpoint_of(scope: Scope, row: Row) -> Checkpoint:
     """Return the checkpoint in a row, without a position if it has none."""
-    partition_id, offset, number, version = row
-    return record_format.checkpoint_of_columns(scope, partition_id, offset, number, str(version))
+    partition_id, offset, number, version, modified, _ = row
+    return record_format.checkpoint_of_columns(
+        scope,
+        partition_id,
+        offset,
+        number,
+        str(version),
+        modified if isinstance(modified, float) and isfinite(modified) else None,
+    )
 
 
 def readable_checkpoint(scope: Scope, row: Row) -> Checkpoint | None:

@@ -2,7 +2,6 @@
 """Checkpoint store in tables of a SQL database."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self, Unpack
 
 from sqlalchemy import TextClause
@@ -102,10 +101,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
 
     def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         rows = self._rows(self._sql.ownerships, statements.scope_values(scope))
-        return replace(
-            statements.listing(rows, scope, statements.ownership_of),
-            server_now=max((row[4] for row in rows), default=None),
-        )
+        return statements.listing(rows, scope, statements.ownership_of)
 
     def try_claim(self, proposal: Proposal) -> Won | Lost:
         alternatives = self._sql.create if proposal.etag is None else self._sql.renew

@@ -1,0 +1,87 @@
+"""Output of the commands: tables for people, JSON for programs."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+WIDTH = 80
+"""Columns of a table where the output is not a terminal."""
+COLOURS = {
+    "OK": "green",
+    "WARN": "yellow",
+    "UNOWNED": "yellow",
+    "UNKNOWN": "magenta",
+    "STALL": "red",
+    "STOP": "red",
+    "REWIND": "red",
+    "LOST": "red",
+    "GONE": "red",
+}
+
+
+def console() -> Console:
+    """Return the console of standard output, of 80 columns where it is not a terminal."""
+    made = Console(highlight=False)
+    return made if made.is_terminal else Console(highlight=False, width=WIDTH)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON: dataclasses as objects, sequences as arrays."""
+    typer.echo(json.dumps(value, indent=2, default=plain))
+
+
+def plain(value: Any) -> Any:
+    """Convert a value that JSON does not have."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    return asdict(value)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+    """Print a table; a heading that begins with `>` is of a column of numbers."""
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for heading in headings:
+        is_number = heading.startswith(">")
+        table.add_column(
+            heading.removeprefix(">"),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*map(shown, row))
+    console().print(table)
+
+
+def shown(value: Any) -> str:
+    """Return a cell of a table; `-` for what is unknown or does not exist."""
+    if value is None or value == "":
+        return "-"
+    text = str(value)
+    if isinstance(value, Enum) and text in COLOURS:
+        return f"[{COLOURS[text]}]{text}[/]"
+    return text.replace("[", r"\[")
+
+
+def duration(seconds: float | None) -> str | None:
+    """Return a number of seconds as days, hours, minutes and seconds, of which two are shown."""
+    if seconds is None:
+        return None
+    whole = timedelta(seconds=round(seconds))
+    hours, rest = divmod(whole.seconds, 3600)
+    parts = [(whole.days, "d"), (hours, "h"), (rest // 60, "m"), (rest % 60, "s")]
+    while len(parts) > 1 and not parts[0][0]:
+        parts = parts[1:]
+    return " ".join(f"{count}{unit}" for count, unit in parts[:2])

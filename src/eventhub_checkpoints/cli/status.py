@@ -1,0 +1,343 @@
+"""Commands that only read: `groups`, `describe`, `lag` and `check`."""
+
+import json
+import time
+from collections import deque
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import track
+
+from eventhub_checkpoints.cli.output import Json, console, duration, print_json, print_table
+from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
+from eventhub_checkpoints.operations import states as rules
+from eventhub_checkpoints.operations.groups import Group, group, groups
+from eventhub_checkpoints.operations.lag import GroupLag, Missing, PartitionLag, lag
+from eventhub_checkpoints.operations.states import State
+from eventhub_checkpoints.records import Scope
+
+WINDOW = 10
+"""Samples that a state file keeps, as many as Burrow's window has."""
+UNKNOWN_STATUS = 3
+
+From = Annotated[
+    Missing,
+    typer.Option(
+        "--missing", help="Where the consumers start in a partition without a checkpoint."
+    ),
+]
+
+
+@on_target
+def list_groups(target: Target, *, as_json: Json = False) -> None:
+    """List the consumer groups of a store.
+
+    A group is active if every partition that has a row has a live owner, partial if only some have,
+    and idle if no member is alive.
+    """
+    with target.open_store() as store:
+        found = groups(store, expires_after=target.expires_after)
+    if as_json:
+        print_json([summary(each) for each in found])
+        return
+    print_table(
+        ["NAMESPACE", "HUB", "GROUP", "STATE", ">PARTITIONS", ">MEMBERS"],
+        [(*each.scope, each.state, len(each.partition_ids), len(each.members)) for each in found],
+    )
+
+
+def summary(found: Group) -> dict[str, Any]:
+    """Return a group for JSON."""
+    return {
+        **found.scope.as_dict(),
+        "state": found.state,
+        "partitions": len(found.partition_ids),
+        "checkpoints": len(found.checkpoints),
+        "members": len(found.members),
+    }
+
+
+@on_target
+def describe(
+    target: Target,
+    *,
+    members: Annotated[
+        bool, typer.Option("--members", help="Show the members instead of the partitions.")
+    ] = False,
+    state: Annotated[
+        bool, typer.Option("--state", help="Show the state of the group instead.")
+    ] = False,
+    missing: From = "earliest",
+    as_json: Json = False,
+) -> None:
+    """Show the partitions of a group: its positions, lag and owners.
+
+    With --members or --state, only the store is read.
+    """
+    if members or state:
+        with target.open_store() as store:
+            found = group(store, target.scope, expires_after=target.expires_after)
+        if state:
+            print_state(found, as_json)
+        else:
+            print_members(found, as_json)
+        return
+    sample = read_lag(target, missing)
+    found_states = rules.states([sample])
+    if as_json:
+        print_json(lag_for_json(sample, found_states))
+        return
+    print_table(
+        ["PARTITION", ">BEGIN", ">LAST", ">CHECKPOINT", ">LAG", ">LOST", "AGE", "OWNER"],
+        [
+            (
+                each.partition_id,
+                each.begin,
+                each.last,
+                each.checkpoint,
+                each.lag,
+                each.lost,
+                duration(each.checkpoint_age),
+                each.owner_id,
+            )
+            for each in sample.partitions
+        ],
+        title=str(sample.scope),
+    )
+
+
+def print_state(found: Group, as_json: bool) -> None:
+    """Print the state of a group."""
+    if as_json:
+        print_json(summary(found))
+        return
+    members = found.members
+    print_table(
+        ["STATE", ">PARTITIONS", ">MEMBERS", ">FEWEST", ">MOST"],
+        [
+            (
+                found.state,
+                len(found.partition_ids),
+                len(members),
+                len(members[-1].partition_ids) if members else None,
+                len(members[0].partition_ids) if members else None,
+            )
+        ],
+        title=str(found.scope),
+    )
+
+
+def print_members(found: Group, as_json: bool) -> None:
+    """Print the live members of a group."""
+    if as_json:
+        print_json([asdict(member) for member in found.members])
+        return
+    print_table(
+        ["MEMBER", ">PARTITIONS", ">RENEWED", "OWNS"],
+        [
+            (
+                member.owner_id,
+                len(member.partition_ids),
+                f"{duration(member.age)} ago",
+                ", ".join(member.partition_ids),
+            )
+            for member in found.members
+        ],
+        title=str(found.scope),
+    )
+
+
+@on_target
+def print_lag(
+    target: Target,
+    *,
+    missing: From = "earliest",
+    watch: Annotated[
+        float | None,
+        typer.Option("--watch", min=0.1, metavar="SECONDS", help="Repeat until interrupted."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show how far a group is behind each partition.
+
+    LAG is the number of retained events that are not processed, LOST that of events that expired
+    before. With --watch and --json, one line of JSON is printed each time.
+    """
+    window: deque[GroupLag] = deque(maxlen=WINDOW)
+    with target.open_store() as store:
+        while True:
+            window.append(
+                lag(
+                    store,
+                    target.address,
+                    missing=missing,
+                    expires_after=target.expires_after,
+                    timeout=target.timeout,
+                )
+            )
+            found = rules.states(list(window))
+            if as_json and watch:
+                typer.echo(json.dumps(lag_for_json(window[-1], found)))
+            elif as_json:
+                print_json(lag_for_json(window[-1], found))
+            else:
+                print_sample(window[-1], found)
+            if watch is None:
+                return
+            time.sleep(watch)
+
+
+def print_sample(sample: GroupLag, found: dict[str, State]) -> None:
+    """Print one sample of a group's lag."""
+    print_table(
+        ["PARTITION", ">CHECKPOINT", ">LAST", ">LAG", ">LOST", "STATE", "OWNER"],
+        [
+            (
+                each.partition_id,
+                each.checkpoint,
+                each.last,
+                each.lag,
+                each.lost,
+                found[each.partition_id],
+                each.owner_id,
+            )
+            for each in sample.partitions
+        ],
+        title=str(sample.scope),
+    )
+    console().print(f"lag {total(sample)}, lost {sample.lost}")
+
+
+def total(sample: GroupLag) -> str:
+    """Return the lag of all partitions for people."""
+    return "unknown" if sample.lag is None else str(sample.lag)
+
+
+def read_lag(target: Target, missing: Missing) -> GroupLag:
+    """Read one sample of a group's lag."""
+    with target.open_store() as store:
+        return lag(
+            store,
+            target.address,
+            missing=missing,
+            expires_after=target.expires_after,
+            timeout=target.timeout,
+        )
+
+
+def lag_for_json(sample: GroupLag, found: dict[str, State]) -> dict[str, Any]:
+    """Return a sample with the states of its partitions for JSON."""
+    return {
+        **sample.scope.as_dict(),
+        "time": sample.time,
+        "lag": sample.lag,
+        "lost": sample.lost,
+        "foreign": list(sample.foreign),
+        "partitions": [
+            {**asdict(each), "state": str(found[each.partition_id])} for each in sample.partitions
+        ],
+    }
+
+
+@on_target
+def check(
+    target: Target,
+    *,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Number of samples to take.")
+    ] = rules.FEWEST_SAMPLES,
+    every: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two samples.")
+    ] = 10.0,
+    state_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Take one sample, and keep the last ones in a file between calls."
+        ),
+    ] = None,
+    missing: From = "earliest",
+    as_json: Json = False,
+) -> None:
+    """Check a group, for cron, probes and monitoring.
+
+    The exit status is 0 if it follows its partitions, 1 for a warning (WARN, UNOWNED), 2 for an
+    error (STALL, STOP, REWIND, LOST, GONE), and 3 if that is unknown: too few samples, or the store
+    or the hub cannot be read.
+    """
+    try:
+        if state_file:
+            window = [*read_samples(state_file, target.scope), read_lag(target, missing)][-WINDOW:]
+            write_samples(state_file, window)
+        else:
+            window = []
+            terminal = console()
+            for number in track(
+                range(samples),
+                "sampling",
+                console=terminal,
+                transient=True,
+                disable=not terminal.is_terminal,
+            ):
+                if number:
+                    time.sleep(every)
+                window.append(read_lag(target, missing))
+    except CheckpointStoreError as error:
+        typer.echo(f"UNKNOWN: {error}", err=True)
+        raise typer.Exit(UNKNOWN_STATUS) from None
+    found = rules.states(window)
+    state = rules.worst(found.values())
+    if as_json:
+        print_json({"state": state, **lag_for_json(window[-1], found)})
+    else:
+        bad = {key: each for key, each in found.items() if each is not State.OK}
+        of_them = "".join(f"; partition {key} {each}" for key, each in bad.items())
+        typer.echo(
+            f"{state}: {window[-1].scope}, lag {window[-1].lag}" + (of_them and f"; {of_them}")
+        )
+    raise typer.Exit(state.severity)
+
+
+def read_samples(path: Path, scope: Scope) -> list[GroupLag]:
+    """Read the samples of a group from a state file; none if it does not exist.
+
+    Raises:
+        ConfigurationError: it is not a state file, or that of another group.
+    """
+    try:
+        stored = json.loads(path.read_text("utf-8"))
+        samples = [
+            GroupLag(
+                Scope(*each["scope"]),
+                each["time"],
+                [PartitionLag(**partition) for partition in each["partitions"]],
+                each["foreign"],
+            )
+            for each in stored
+        ]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ConfigurationError(
+            f"{path} is not a state file of ehcp check ({type(error).__name__}); delete it, or "
+            "name another one"
+        ) from None
+    if any(sample.scope.folded != scope.folded for sample in samples):
+        raise ConfigurationError(f"{path} is the state file of {samples[0].scope}; use another one")
+    return samples
+
+
+def write_samples(path: Path, samples: list[GroupLag]) -> None:
+    """Write the samples of a group to a state file, all or nothing.
+
+    Raises:
+        ConfigurationError: the file cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        partial.write_text(json.dumps([asdict(sample) for sample in samples]), "utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written ({error.strerror})") from None

@@ -1,0 +1,223 @@
+"""Store, hub and consumer group that a command works on: options, environment and profiles.
+
+An option comes before its environment variable, and that before the profile.
+"""
+
+import inspect
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from platformdirs import user_config_path
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import nearest_first
+from eventhub_checkpoints.abilities import FullCheckpointStore
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.operations.groups import EXPIRES_AFTER
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.registry import open_store
+
+CONFIGURATION = "EHCP_CONFIG"
+"""Variable with the path of the file of profiles."""
+DEFAULT_CREDENTIAL = "DefaultAzureCredential"
+NO_STORE = (
+    "no store: pass --store URL or set EHCP_STORE, for example "
+    "https://ACCOUNT.blob.core.windows.net/CONTAINER"
+)
+NO_HUB = (
+    "no hub: pass --hub or set EHCP_HUB, to a connection string with EntityPath or to "
+    "NAMESPACE.servicebus.windows.net/HUB"
+)
+
+
+KINDS = {str: "a string", dict: "a table", int: "a number"}
+"""Types of a profile's values, for errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Store, hub and group of a command; its `repr` shows no secret.
+
+    Attributes:
+        store: URL of the store, or a mapping of the file of profiles.
+        hub: connection string of the hub, or `NAMESPACE/HUB`.
+        group: name of the consumer group.
+        credential: name of a class of azure-identity, for a hub named by its address.
+        expires_after: seconds after which an ownership that was not renewed counts as expired.
+        timeout: seconds for the queries to the hub, and for each call of the store.
+    """
+
+    store: str | Mapping[str, Any] | None = field(default=None, repr=False)
+    hub: str | None = field(default=None, repr=False)
+    group: str = DEFAULT_CONSUMER_GROUP
+    credential: str = DEFAULT_CREDENTIAL
+    expires_after: float = EXPIRES_AFTER
+    timeout: float = OPERATION_TIMEOUT
+
+    @contextmanager
+    def open_store(self) -> Iterator[FullCheckpointStore]:
+        """Open the store, and close it at the end.
+
+        Raises:
+            ConfigurationError: none is named, or it cannot be opened.
+        """
+        if self.store is None:
+            raise ConfigurationError(NO_STORE)
+        with open_store(self.store, operation_timeout=self.timeout) as store:
+            yield store
+
+    @property
+    def address(self) -> HubAddress:
+        """Return the address of the hub.
+
+        Raises:
+            ConfigurationError: none is named, or it is malformed.
+        """
+        if self.hub is None:
+            raise ConfigurationError(NO_HUB)
+        if "=" in self.hub:
+            return HubAddress.from_connection_string(self.hub, self.group)
+        namespace, slash, eventhub_name = self.hub.removeprefix("sb://").partition("/")
+        if not slash or not eventhub_name or "/" in eventhub_name:
+            raise ConfigurationError(
+                f"the hub is {quoted(self.hub)}; expected a connection string with EntityPath, or "
+                "NAMESPACE.servicebus.windows.net/HUB"
+            )
+        return HubAddress.from_credential(namespace, eventhub_name, self.credential, self.group)
+
+    @property
+    def scope(self) -> Scope:
+        """Return the names under which the store keeps the group."""
+        return self.address.scope()
+
+
+Option = typer.Option
+OPTIONS: dict[str, Any] = {
+    "store": Annotated[
+        str | None, Option(envvar="EHCP_STORE", help="URL of the store.", show_envvar=True)
+    ],
+    "hub": Annotated[
+        str | None,
+        Option(envvar="EHCP_HUB", help="Connection string of the hub, or NAMESPACE/HUB."),
+    ],
+    "group": Annotated[
+        str | None,
+        Option("--group", "-g", envvar="EHCP_GROUP", help="Consumer group. [default: $Default]"),
+    ],
+    "credential": Annotated[
+        str | None,
+        Option(
+            envvar="EHCP_CREDENTIAL",
+            help=f"Class of azure-identity for NAMESPACE/HUB. [default: {DEFAULT_CREDENTIAL}]",
+        ),
+    ],
+    "expires_after": Annotated[
+        float | None,
+        Option(
+            min=0.001,
+            help="Seconds after which an ownership that was not renewed counts as expired. "
+            f"[default: {EXPIRES_AFTER:g}]",
+        ),
+    ],
+    "timeout": Annotated[
+        float | None,
+        Option(min=0.001, help=f"Seconds to wait for an answer. [default: {OPERATION_TIMEOUT:g}]"),
+    ],
+    "profile": Annotated[
+        str | None,
+        Option(envvar="EHCP_PROFILE", help="Table `[profiles.NAME]` of the configuration file."),
+    ],
+}
+"""The options of every command on a group; all but the last are fields of `Target`."""
+
+
+def on_target(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `OPTIONS`; its parameter `target` receives them."""
+    own = inspect.signature(command).parameters
+    hints = get_type_hints(command, include_extras=True)
+
+    def run(**values: Any) -> None:
+        chosen = {name: values.pop(name) for name in OPTIONS}
+        command(target=read_target(**chosen), **values)
+
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in OPTIONS.items()
+    ]
+    kept = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in own.items()
+        if name != "target"
+    ]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature([*kept, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in [*kept, *added]}
+    return run
+
+
+def read_target(*, profile: str | None, **options: Any) -> Target:
+    """Return the target that options and profile name.
+
+    Raises:
+        ConfigurationError: the profile does not exist, or has an invalid key or value.
+    """
+    chosen = read_profile(profile) if profile else {}
+    given = {name: value for name, value in options.items() if value is not None}
+    return Target(**{**chosen, **given})
+
+
+def read_profile(name: str) -> dict[str, Any]:
+    """Read a profile from the configuration file.
+
+    Raises:
+        ConfigurationError: the file or the profile does not exist, or has an invalid key or value.
+    """
+    path = Path(
+        os.environ.get(CONFIGURATION)
+        or user_config_path("eventhub-checkpoints", appauthor=False) / "config.toml"
+    )
+    try:
+        profiles = tomllib.loads(path.read_text("utf-8")).get("profiles", {})
+    except OSError as error:
+        raise ConfigurationError(
+            f"profile {quoted(name)}: {path} cannot be read ({error.strerror}); create it, or name "
+            f"another file in {CONFIGURATION}"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        # The message of tomllib has a line and a column, and quotes no value.
+        raise ConfigurationError(f"profile {quoted(name)}: {path} is not TOML: {error}") from None
+    if not isinstance(profiles, dict) or not isinstance(profiles.get(name), dict):
+        known = ", ".join(nearest_first(name, map(str, profiles))) or "none"
+        raise ConfigurationError(f"profile {quoted(name)} is not in {path}; it has: {known}")
+    return checked_profile(name, profiles[name], path)
+
+
+def checked_profile(name: str, profile: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the values of a profile.
+
+    Raises:
+        ConfigurationError: it has an unknown key, or a value of another type.
+    """
+    kinds: dict[str, tuple[type, ...]] = {each.name: (str,) for each in fields(Target)}
+    kinds |= {"store": (str, dict), "expires_after": (int, float), "timeout": (int, float)}
+    for key, value in profile.items():
+        if key not in kinds:
+            known = ", ".join(nearest_first(key, kinds))
+            raise ConfigurationError(
+                f"profile {quoted(name)} in {path} has the key {quoted(key)}; expected {known}"
+            )
+        if not isinstance(value, kinds[key]) or isinstance(value, bool):
+            expected = " or ".join(KINDS[kind] for kind in kinds[key] if kind in KINDS)
+            raise ConfigurationError(
+                f"{key} of profile {quoted(name)} in {path} is {quoted(value)}; expected {expected}"
+            )
+    return dict(profile)

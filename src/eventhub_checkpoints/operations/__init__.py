@@ -1,0 +1,25 @@
+"""Operations on consumer groups: see how far they are, and correct their positions.
+
+The command `ehcp` is a thin layer over this package, and programs can use the same functions.
+Decisions are pure functions of what was read; stores and hubs are the synchronous ones.
+
+- `groups`: the consumer groups of a store, their members and the age of their ownerships.
+- `lag`: how far a group is behind each partition of a hub. `states`: what a window of such samples
+  says about a partition.
+"""
+
+from eventhub_checkpoints.operations.groups import Group, Member, group, groups
+from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
+from eventhub_checkpoints.operations.states import State, state_of
+
+__all__ = [
+    "Group",
+    "GroupLag",
+    "Member",
+    "PartitionLag",
+    "State",
+    "group",
+    "groups",
+    "lag",
+    "state_of",
+]

@@ -1,0 +1,160 @@
+"""Consumer groups of a store, and the members that own their partitions."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from eventhub_checkpoints.abilities import ListsScopes
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.position import is_partition_id
+from eventhub_checkpoints.records import Scope
+
+EXPIRES_AFTER = 180.0
+"""Seconds after which an ownership that was not renewed counts as expired.
+
+Source: azure-eventhub 5.15.1, `EventHubConsumerClient`, `partition_ownership_expiration_interval`:
+six times `load_balancing_interval`, which is 30 s.
+"""
+
+Row = Mapping[str, Any]
+
+
+class GroupState(StrEnum):
+    """State of a consumer group, as its rows show it.
+
+    Attributes:
+        ACTIVE: every partition that has a row is owned by a live member.
+        PARTIAL: some are, and some are not.
+        IDLE: no member is alive.
+    """
+
+    ACTIVE = "active"
+    PARTIAL = "partial"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Owner of a partition.
+
+    Attributes:
+        owner_id: `""` if the partition was released.
+        age: seconds since the last renewal, on the store's clock.
+        is_live: whether it has an owner whose last renewal is not older than the expiration time.
+    """
+
+    owner_id: str
+    age: float
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Live member of a group.
+
+    Attributes:
+        partition_ids: partitions that it owns, in numeric order.
+        age: seconds since its most recent renewal.
+    """
+
+    owner_id: str
+    partition_ids: Sequence[str]
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Consumer group as its rows show it.
+
+    Attributes:
+        checkpoints: each stored checkpoint by partition id, as `list_checkpoints` returns it.
+        ownerships: each stored ownership by partition id.
+    """
+
+    scope: Scope
+    checkpoints: Mapping[str, Row]
+    ownerships: Mapping[str, Ownership]
+
+    @property
+    def partition_ids(self) -> list[str]:
+        """Return the partitions that have a row, in numeric order."""
+        return in_order({*self.checkpoints, *self.ownerships})
+
+    @property
+    def members(self) -> list[Member]:
+        """Return the live members, those with the most partitions first."""
+        owned: dict[str, list[str]] = {}
+        for partition_id in in_order(self.ownerships):
+            ownership = self.ownerships[partition_id]
+            if ownership.is_live:
+                owned.setdefault(ownership.owner_id, []).append(partition_id)
+        members = [
+            Member(owner_id, ids, min(self.ownerships[id_].age for id_ in ids))
+            for owner_id, ids in owned.items()
+        ]
+        return sorted(members, key=lambda member: (-len(member.partition_ids), member.owner_id))
+
+    @property
+    def state(self) -> GroupState:
+        """Return whether its partitions have live owners."""
+        live = Counter(
+            (ownership := self.ownerships.get(id_)) is not None and ownership.is_live
+            for id_ in self.partition_ids
+        )
+        if not live[True]:
+            return GroupState.IDLE
+        return GroupState.PARTIAL if live[False] else GroupState.ACTIVE
+
+
+def group(store: Any, scope: Scope, *, expires_after: float = EXPIRES_AFTER) -> Group:
+    """Read the rows of a consumer group.
+
+    Args:
+        store: any synchronous checkpoint store.
+        scope: the group.
+        expires_after: seconds after which an ownership that was not renewed counts as expired: the
+            `partition_ownership_expiration_interval` of the group's consumers.
+
+    Raises:
+        StoreError: the store could not be read.
+    """
+    ownerships = store.list_ownership(*scope)
+    # Stores other than this package's ignore the keyword, and the age stays unknown.
+    checkpoints = store.list_checkpoints(*scope, with_times=True)
+    now = time.time()
+    return Group(
+        scope,
+        {row["partition_id"]: row for row in checkpoints},
+        {row["partition_id"]: ownership_of(row, now, expires_after) for row in ownerships},
+    )
+
+
+def ownership_of(row: Row, now: float, expires_after: float) -> Ownership:
+    """Return the owner in a row of `list_ownership`."""
+    owner_id, age = row["owner_id"] or "", max(0.0, now - row["last_modified_time"])
+    return Ownership(owner_id, age, bool(owner_id) and age <= expires_after)
+
+
+def groups(store: Any, *, expires_after: float = EXPIRES_AFTER) -> list[Group]:
+    """Read all consumer groups of a store, sorted by name.
+
+    Raises:
+        ConfigurationError: the store cannot list its groups.
+        StoreError: the store could not be read.
+    """
+    if not isinstance(store, ListsScopes):
+        raise ConfigurationError(
+            f"{type(store).__name__} cannot list its groups: it does not have the ability "
+            "ListsScopes; name the group"
+        )
+    return [group(store, scope, expires_after=expires_after) for scope in store.list_scopes()]
+
+
+def in_order(partition_ids: Any) -> list[str]:
+    """Return partition ids in numeric order; ids that are not numbers come last."""
+    return sorted(
+        partition_ids, key=lambda id_: (0, int(id_), id_) if is_partition_id(id_) else (1, 0, id_)
+    )

@@ -1,0 +1,192 @@
+"""Lag of a consumer group: how far it is behind each partition of a hub."""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from eventhub_checkpoints.operations.groups import (
+    EXPIRES_AFTER,
+    Group,
+    Ownership,
+    Row,
+    group,
+    in_order,
+)
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.hub import partition_properties
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
+from eventhub_checkpoints.records import Scope
+
+Missing = Literal["earliest", "latest"]
+"""Where the consumers start in a partition without a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """Position of a consumer group in one partition.
+
+    Attributes:
+        begin: sequence number of the first retained event; `last + 1` if none is retained.
+        last: sequence number of the newest event; -1 if there never was one.
+        checkpoint: sequence number of the last processed event; None if none is stored, or only an
+            offset.
+        offset: as stored; `""` if there is none.
+        lag: number of retained events that are not processed yet. None if it is unknown, because
+            the checkpoint holds an offset only.
+        lost: number of events that expired before they were processed.
+        checkpoint_age: seconds since the checkpoint was stored; None if there is none, or the store
+            does not know.
+        owner_id: `""` if no live member owns the partition.
+        ownership_age: seconds since the ownership was renewed or released; None if none is stored.
+        lag_seconds: age in seconds of the first event that is not processed; 0 if all are. None if
+            it was not asked for.
+    """
+
+    partition_id: str
+    begin: int
+    last: int
+    checkpoint: int | None
+    offset: str
+    lag: int | None
+    lost: int
+    checkpoint_age: float | None
+    owner_id: str
+    ownership_age: float | None
+    lag_seconds: float | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether the checkpoint is behind the newest event, as in a re-created hub."""
+        return self.checkpoint is not None and self.checkpoint > self.last
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """Positions of a consumer group in all partitions of a hub.
+
+    Attributes:
+        time: when it was read, in seconds since the epoch.
+        partitions: in numeric order.
+        foreign: partitions with a checkpoint that the hub does not have.
+    """
+
+    scope: Scope
+    time: float
+    partitions: Sequence[PartitionLag]
+    foreign: Sequence[str]
+
+    @property
+    def lag(self) -> int | None:
+        """Return the lag of all partitions; None if that of one is unknown."""
+        lags = [partition.lag for partition in self.partitions]
+        return None if None in lags else sum(each for each in lags if each)
+
+    @property
+    def lost(self) -> int:
+        """Return the number of events that expired before they were processed."""
+        return sum(partition.lost for partition in self.partitions)
+
+
+def partition_lag(
+    properties: PartitionProperties,
+    checkpoint: Row | None,
+    ownership: Ownership | None,
+    now: float,
+    missing: Missing = "earliest",
+) -> PartitionLag:
+    """Compare a checkpoint with the events that the hub retains.
+
+    Args:
+        properties: of the partition.
+        checkpoint: a dict of `list_checkpoints`; None if there is none.
+        ownership: of the partition; None if there is none.
+        now: seconds since the epoch.
+        missing: where consumers start without a checkpoint.
+    """
+    begin, last = properties.first_sequence_number, properties.next_sequence_number - 1
+    row = checkpoint or {}
+    number, offset = row.get("sequence_number"), row.get("offset")
+    modified = row.get("last_modified_time")
+    lag: int | None
+    if number is not None:
+        # A checkpoint behind the newest event belongs to a hub that was deleted: nothing of this
+        # one was processed.
+        done = begin - 1 if number > last else max(number, begin - 1)
+        lag = last - done
+    elif checkpoint is None:
+        lag = last - begin + 1 if missing == "earliest" else 0
+    else:
+        lag = None
+    return PartitionLag(
+        properties.partition_id,
+        begin,
+        last,
+        number,
+        offset if isinstance(offset, str) else "",
+        lag,
+        0 if number is None else max(0, begin - 1 - number),
+        None if modified is None else max(0.0, now - modified),
+        ownership.owner_id if ownership and ownership.is_live else "",
+        ownership.age if ownership else None,
+    )
+
+
+def lag(
+    store: Any,
+    hub: Address,
+    consumer_group: str | None = None,
+    *,
+    missing: Missing = "earliest",
+    expires_after: float = EXPIRES_AFTER,
+    timeout: float = OPERATION_TIMEOUT,
+) -> GroupLag:
+    """Read how far a consumer group is behind each partition of a hub.
+
+    It takes one list of the group's checkpoints, one of its ownerships, and the properties of all
+    partitions, which are queried concurrently.
+
+    Args:
+        store: any synchronous checkpoint store.
+        hub: the hub.
+        consumer_group: default: that of `hub`.
+        missing: where the consumers start in a partition without a checkpoint.
+        expires_after: seconds after which an ownership that was not renewed counts as expired.
+        timeout: seconds for the queries to the hub.
+
+    Raises:
+        StoreError: the store could not be read.
+        ConfigurationError: the namespace has no such hub, or refuses access.
+        HubUnavailableError: the hub did not answer in time.
+    """
+    scope = hub.scope(consumer_group)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(group, store, scope, expires_after=expires_after)
+        properties = partition_properties(hub, timeout=timeout)
+        found = reading.result()
+    return group_lag(found, properties, time.time(), missing)
+
+
+def group_lag(
+    found: Group,
+    properties: Mapping[str, PartitionProperties],
+    now: float,
+    missing: Missing = "earliest",
+) -> GroupLag:
+    """Compare the rows of a group with the events that the hub retains."""
+    return GroupLag(
+        found.scope,
+        now,
+        [
+            partition_lag(
+                properties[id_],
+                found.checkpoints.get(id_),
+                found.ownerships.get(id_),
+                now,
+                missing,
+            )
+            for id_ in in_order(properties)
+        ],
+        in_order(found.checkpoints.keys() - properties.keys()),
+    )

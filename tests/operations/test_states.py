@@ -1,0 +1,111 @@
+"""State of a partition by the movement of its checkpoints, as Burrow evaluates it."""
+
+from typing import NamedTuple
+
+import pytest
+
+from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
+from eventhub_checkpoints.operations.states import Sample, State, state_of, states, worst
+from eventhub_checkpoints.records import Scope
+
+SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
+
+
+class Seen(NamedTuple):
+    """A sample: seconds, newest event, checkpoint, and when the checkpoint was stored."""
+
+    time: float
+    last: int
+    checkpoint: int | None
+    written: float | None
+
+
+def sample(seen: Seen, *, owner: str = "me", begin: int = 0) -> Sample:
+    lag = None if seen.checkpoint is None else max(0, seen.last - seen.checkpoint)
+    lost = 0 if seen.checkpoint is None else max(0, begin - 1 - seen.checkpoint)
+    position = PartitionLag("0", begin, seen.last, seen.checkpoint, "", lag, lost, None, owner, 1.0)
+    return Sample(seen.time, position, seen.written)
+
+
+def each_minute(*pairs: tuple[int, int], written: bool = True) -> list[Sample]:
+    """A sample each minute: newest event and checkpoint, which was stored at that time."""
+    return [
+        sample(Seen(60.0 * at, last, number, 60.0 * at if written else None))
+        for at, (last, number) in enumerate(pairs)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "state"),
+    [
+        ([(10, 10), (20, 15), (30, 30)], State.OK),  # no lag now
+        ([(10, 5), (20, 16), (30, 24)], State.OK),  # the lag fell once
+        ([(10, 5), (20, 12), (30, 19)], State.WARN),  # it only grew
+        ([(10, 5), (20, 15), (30, 25)], State.WARN),  # it never fell
+        ([(10, 10), (20, 15), (30, 19)], State.OK),  # there was none within the window
+        ([(10, 5), (20, 5), (30, 5)], State.STALL),  # stored again and again, at the same event
+        ([(10, 5), (20, 15), (30, 9)], State.REWIND),
+        ([(10, 9), (20, 5), (35, 20)], State.WARN),  # went back and came again
+        ([(10, 9), (20, 5), (30, 28)], State.OK),
+    ],
+)
+def test_the_movement_of_checkpoints_decides(pairs, state) -> None:
+    assert state_of(each_minute(*pairs)) is state
+
+
+def test_checkpoints_that_end_are_a_stop() -> None:
+    window = [
+        sample(Seen(0.0, 10, 5, 0.0)),
+        sample(Seen(60.0, 20, 15, 60.0)),
+        sample(Seen(120.0, 30, 15, 60.0)),
+    ]
+    assert state_of(window) is State.WARN  # as long as the window of checkpoints was
+    assert state_of([*window, sample(Seen(180.0, 40, 15, 60.0))]) is State.STOP
+
+
+def test_a_partition_whose_first_event_has_just_come_has_not_stopped() -> None:
+    window = [
+        sample(Seen(0.0, 15, 15, -900.0)),
+        sample(Seen(60.0, 15, 15, -900.0)),
+        sample(Seen(120.0, 16, 15, -900.0)),
+    ]
+    assert state_of(window) is State.OK
+
+
+def test_without_times_of_writes_a_checkpoint_that_stays_is_a_stop() -> None:
+    assert state_of(each_minute((10, 5), (20, 5), (30, 5), written=False)) is State.STOP
+
+
+def test_what_one_sample_shows_needs_no_window() -> None:
+    assert state_of([sample(Seen(0.0, 30, 99, 0.0))]) is State.GONE
+    assert state_of([sample(Seen(0.0, 30, 5, 0.0), begin=20)]) is State.LOST
+    assert state_of([sample(Seen(0.0, 30, 30, 0.0), owner="")]) is State.UNOWNED
+
+
+def test_too_little_is_unknown_and_never_ok() -> None:
+    assert state_of([]) is State.UNKNOWN
+    assert state_of(each_minute((10, 10), (10, 10))) is State.UNKNOWN
+    assert state_of(each_minute((10, 10), (10, 10)), fewest=2) is State.OK
+    assert state_of([sample(Seen(60.0 * at, 30, None, None)) for at in range(5)]) is State.UNKNOWN
+
+
+def test_each_partition_of_the_newest_sample_has_a_state() -> None:
+    def group(number: int) -> GroupLag:
+        ids = ["0"] if number == 0 else ["0", "1"]
+        rows = [PartitionLag(id_, 0, 9, 9, "", 0, 0, 0.0, "me", 1.0) for id_ in ids]
+        return GroupLag(SCOPE, 60.0 * number, rows, [])
+
+    found = states([group(number) for number in range(3)])
+    assert found == {"0": State.OK, "1": State.UNKNOWN}
+    assert states([]) == {}
+
+
+def test_the_state_of_a_group_is_its_worst() -> None:
+    assert worst([State.OK, State.WARN]) is State.WARN
+    assert worst([State.UNKNOWN, State.UNOWNED]) is State.UNKNOWN
+    assert worst([State.UNKNOWN, State.STOP, State.OK]) is State.STOP
+    assert worst([State.OK]) is State.OK
+    assert worst([]) is State.UNKNOWN
+    assert [state.severity for state in (State.OK, State.WARN, State.GONE, State.UNKNOWN)] == [
+        *range(4)
+    ]
