@@ -14,7 +14,8 @@ The map of the package:
 - `arrow`: a hub as Arrow batches, for pandas, Polars and DuckDB; `aio` has it, too.
 - `spark`, `receive`: where a PySpark job starts, and how it reads the hub.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
-- `operations`: lag and states of consumer groups. `cli`: the command `eventhub-checkpoints`.
+- `operations`: lag, states and positions of consumer groups.
+- `cli`: the command `eventhub-checkpoints`.
 - `blob_iothub_react`, `cassandra_iothub_react`: positions that iothub-react has saved.
 
 Behind these names are `stores`, `processing`, `receive`, `amqp` and `_shared`; each has a map like

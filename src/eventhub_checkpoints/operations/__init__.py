@@ -6,20 +6,31 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 - `groups`: the consumer groups of a store, their members and the age of their ownerships.
 - `lag`: how far a group is behind each partition of a hub. `states`: what a window of such samples
   says about a partition.
+- `positions`: stored positions, and the files for them. `reset`: the plan of a reset; `restore`:
+  those of undo, import and copy. `change`: stores positions, also under running consumers.
 """
 
+from eventhub_checkpoints.operations.change import Force, change_positions
 from eventhub_checkpoints.operations.groups import Group, Member, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
+from eventhub_checkpoints.operations.positions import Position, read_positions
+from eventhub_checkpoints.operations.reset import PartitionReset, plan_reset
 from eventhub_checkpoints.operations.states import State, state_of
 
 __all__ = [
+    "Force",
     "Group",
     "GroupLag",
     "Member",
     "PartitionLag",
+    "PartitionReset",
+    "Position",
     "State",
+    "change_positions",
     "group",
     "groups",
     "lag",
+    "plan_reset",
+    "read_positions",
     "state_of",
 ]

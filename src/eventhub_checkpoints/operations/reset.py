@@ -1,0 +1,376 @@
+"""Plan of a reset: from where a group is to read, and what to store for that.
+
+A number names the event that is read next, as for `kafka-consumer-groups`; stored is the number
+before it, as a checkpoint names the last processed event.
+
+Source: Apache Kafka, `tools/consumer/group/ConsumerGroupCommand.java`, `--reset-offsets`: the
+targets, the limits, and what happens without a committed offset.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.operations.groups import Group, in_order
+from eventhub_checkpoints.operations.lag import Missing
+from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.hub import ask_each, first_event, partition_properties
+from eventhub_checkpoints.receive.position import START_OF_STREAM, EventPosition
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.reader import RangeReader
+
+DURATION = re.compile(
+    r"P(?=.)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Target of a reset: so many events after the present position, or before it if negative."""
+
+    by: int
+
+
+Target = Literal["earliest", "latest", "current"] | int | Shift | datetime | Mapping[str, int]
+"""Target of a reset.
+
+An int is the event read next in every partition, a mapping in each of its partitions; a datetime
+with a time zone means the first event that was enqueued then or later.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReset:
+    """Plan for one partition.
+
+    Attributes:
+        begin: sequence number of the first retained event; `last + 1` if none is retained.
+        last: sequence number of the newest event; -1 if there never was one.
+        before: the stored position; None if none is stored.
+        old: event that the group would read next; None if it is unknown.
+        new: event that the group is to read next.
+        after: position to store.
+        needs_offset: whether the offset of `after` has to be read from the hub.
+        note: what the operator should know; `""` if nothing.
+    """
+
+    partition_id: str
+    begin: int
+    last: int
+    before: Position | None
+    old: int | None
+    new: int
+    after: Position
+    needs_offset: bool = False
+    note: str = ""
+
+    @property
+    def read_again(self) -> int | None:
+        """Return the number of retained events that are read again; None if unknown."""
+        return None if self.old is None else max(0, self.old - self.new)
+
+    @property
+    def skipped(self) -> int | None:
+        """Return the number of retained events that are not read; None if unknown."""
+        return None if self.old is None else max(0, self.new - self.old)
+
+    def with_offset(self, offset: str) -> "PartitionReset":
+        """Return the plan with the offset of the event that is stored as processed."""
+        note = "" if offset else f"event {self.new - 1} does not exist: no offset"
+        return replace(
+            self,
+            after=Position(self.after.sequence_number, offset),
+            needs_offset=False,
+            note="; ".join(filter(None, [self.note, note])),
+        )
+
+
+def old_next(
+    position: Position | None, begin: int, last: int, missing: Missing = "earliest"
+) -> int | None:
+    """Return the retained event that a group would read next, counted as its lag is.
+
+    None if the position holds an offset only.
+    """
+    if position is None:
+        return begin if missing == "earliest" else last + 1
+    if position.sequence_number is None:
+        return None
+    # A checkpoint behind the newest event belongs to a hub that was deleted.
+    return begin if position.sequence_number > last else max(position.sequence_number + 1, begin)
+
+
+def wanted(
+    target: Target, partition_id: str, begin: int, last: int, before: Position | None
+) -> int:
+    """Return the event that a target names, which need not exist.
+
+    Raises:
+        ConfigurationError: it depends on a position that is not stored or has no sequence number.
+    """
+    if target == "earliest":
+        return begin
+    if target == "latest":
+        return last + 1
+    if isinstance(target, int):
+        return target
+    if isinstance(target, Mapping):
+        return target[partition_id]
+    if before is None and target == "current":
+        return last + 1
+    if before is None or before.next is None:
+        stored = "no checkpoint" if before is None else "a checkpoint without a sequence number"
+        raise ConfigurationError(
+            f"partition {partition_id} has {stored}, so there is no position to start from; leave "
+            "it out with --partitions, or choose another target"
+        )
+    return before.next + target.by if isinstance(target, Shift) else before.next
+
+
+def plan_partition(
+    target: Target,
+    properties: PartitionProperties,
+    before: Position | None,
+    missing: Missing = "earliest",
+) -> PartitionReset:
+    """Plan the reset of one partition.
+
+    Args:
+        target: not a datetime, which `numbers_at` resolves.
+        properties: of the partition.
+        before: the stored position; None if none is stored.
+        missing: where consumers start without a checkpoint.
+
+    Raises:
+        ConfigurationError: see `wanted`.
+    """
+    id_ = properties.partition_id
+    begin, last = properties.first_sequence_number, properties.next_sequence_number - 1
+    number = wanted(target, id_, begin, last, before)
+    new = min(max(number, begin), last + 1)
+    notes = []
+    if number < begin:
+        notes.append(f"{number} is below the first event")
+    if number > last + 1:
+        notes.append(f"{number} is above the last event")
+    if before is None and target == "current":
+        notes.append("no checkpoint: latest")
+    offset, needs_offset = "", False
+    if new == begin and target != "latest":
+        # The event before it is not retained, so nothing else would be a valid offset.
+        offset = START_OF_STREAM
+    elif new > last:
+        offset = properties.last_enqueued_offset or START_OF_STREAM
+    else:
+        needs_offset = True
+    return PartitionReset(
+        id_,
+        begin,
+        last,
+        before,
+        old_next(before, begin, last, missing),
+        new,
+        Position(new - 1, offset),
+        needs_offset,
+        "; ".join(notes),
+    )
+
+
+def plan_reset(
+    target: Target,
+    found: Group,
+    hub: Address,
+    partition_ids: Sequence[str] = (),
+    *,
+    before: Mapping[str, Position | None] | None = None,
+    missing: Missing = "earliest",
+    timeout: float = OPERATION_TIMEOUT,
+) -> list[PartitionReset]:
+    """Plan the reset of a group; reads the hub, and changes nothing.
+
+    Args:
+        target: from where the group is to read.
+        found: the group.
+        hub: the hub, with the consumer group through which events are read.
+        partition_ids: default: those that the target names, else all of the hub.
+        before: positions from which the plan starts, instead of the stored ones.
+        missing: where consumers start without a checkpoint.
+        timeout: seconds for each kind of query.
+
+    Raises:
+        ConfigurationError: the hub has no such partition; see also `wanted`; or events would have
+            to be read through a group whose partitions are held by its consumers.
+        HubUnavailableError: the hub did not answer in time.
+    """
+    properties = partition_properties(hub, timeout=timeout)
+    named = [*(target if isinstance(target, Mapping) and not partition_ids else partition_ids)]
+    chosen = in_order(named or properties)
+    check_partitions(chosen, properties, target, hub)
+    stored: Mapping[str, Position | None] = {
+        id_: Position.of(row) for id_, row in found.checkpoints.items()
+    }
+    stored = {**stored, **(before or {})}
+    shown = {id_: properties[id_] for id_ in chosen}
+    if isinstance(target, datetime):
+        target = numbers_at(hub, found, shown, target, timeout)
+    plans = [plan_partition(target, shown[id_], stored.get(id_), missing) for id_ in chosen]
+    numbers = {plan.partition_id: plan.new - 1 for plan in plans if plan.needs_offset}
+    check_readable(hub, found, numbers)
+    offsets = offsets_of(hub, numbers, timeout)
+    return [
+        plan.with_offset(offsets[plan.partition_id]) if plan.needs_offset else plan
+        for plan in plans
+    ]
+
+
+def check_partitions(
+    chosen: Sequence[str],
+    properties: Mapping[str, PartitionProperties],
+    target: Target,
+    hub: Address,
+) -> None:
+    """Check that the hub and the target have the partitions of a plan.
+
+    Raises:
+        ConfigurationError: one of them does not.
+    """
+    if unknown := [id_ for id_ in chosen if id_ not in properties]:
+        raise ConfigurationError(
+            f"{hub} has no partition {quoted(unknown[0])}; it has {', '.join(properties)}"
+        )
+    if isinstance(target, Mapping) and (absent := [id_ for id_ in chosen if id_ not in target]):
+        raise ConfigurationError(
+            f"the file has no line of partition {absent[0]}; leave it out of --partitions"
+        )
+
+
+def check_readable(hub: Address, found: Group, partition_ids: Mapping[str, Any]) -> None:
+    """Check that events can be read through the consumer group of `hub`.
+
+    The service refuses a receiver without an owner level while a partition has one with it, as
+    those of consumers with a checkpoint store are.
+
+    Raises:
+        ConfigurationError: a consumer holds one of the partitions.
+    """
+    if hub.scope().folded != found.scope.folded:
+        return
+    for id_ in partition_ids:
+        ownership = found.ownerships.get(id_)
+        if ownership is not None and ownership.is_live:
+            raise ConfigurationError(
+                f"an event of partition {id_} has to be read, and {ownership.owner_id!r} holds the "
+                f"partition in consumer group {hub.consumer_group}; name another consumer group "
+                "with --through"
+            )
+
+
+def numbers_at(
+    hub: Address,
+    found: Group,
+    properties: Mapping[str, PartitionProperties],
+    moment: datetime,
+    timeout: float,
+) -> dict[str, int]:
+    """Return the first event of each partition that was enqueued at a time or later.
+
+    If there is none, it is the next one to be enqueued.
+
+    Raises:
+        ConfigurationError: `moment` has no time zone, or a consumer holds a partition.
+        HubUnavailableError: the hub did not answer in time.
+    """
+    since = EventPosition.from_enqueued_time(moment).enqueued_time
+    assert since is not None
+    ends = {
+        id_: each.next_sequence_number
+        for id_, each in properties.items()
+        if each.is_empty
+        or (each.last_enqueued_time is not None and since > each.last_enqueued_time)
+    }
+    asked = [id_ for id_ in properties if id_ not in ends]
+    check_readable(hub, found, dict.fromkeys(asked))
+    return ends | ask_each(
+        asked,
+        lambda id_: first_event(hub, id_, since, True, timeout),
+        # A query that ends in time gives the better message.
+        timeout + 1,
+        describe=lambda silent: f"partition {silent} of {hub}",
+    )
+
+
+def offsets_of(hub: Address, numbers: Mapping[str, int], timeout: float) -> dict[str, str]:
+    """Return the offset of one event of each partition; `""` if the event does not exist.
+
+    Args:
+        hub: the hub.
+        numbers: sequence number by partition id.
+        timeout: seconds for everything together.
+
+    Raises:
+        HubUnavailableError: the hub did not deliver an event that it holds.
+    """
+    settings = ReadSettings(
+        rows_per_batch=1,
+        prefetch=1,
+        receiver_timeout=timeout / 2,
+        operation_timeout=timeout,
+        fail_on_data_loss=False,
+    )
+
+    def read(partition_id: str) -> str:
+        number = numbers[partition_id]
+        reader = RangeReader(hub, OffsetRange(partition_id, number, number + 1), settings)
+        with closing(reader.parts()) as parts:
+            for columns in parts:
+                for offset in columns.offsets:
+                    return offset.decode() if isinstance(offset, bytes) else offset or ""
+        return ""
+
+    return ask_each(
+        numbers, read, timeout + 1, describe=lambda silent: f"partition {silent} of {hub}"
+    )
+
+
+def moment_of(text: str) -> datetime:
+    """Parse a time in ISO 8601; one without a zone is UTC, as for Kafka.
+
+    Raises:
+        ConfigurationError: it is not one.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"the time is {quoted(text)}; expected ISO 8601, such as 2026-11-21T10:00:00.000 (UTC) "
+            "or 2026-11-21T10:00+01:00"
+        ) from None
+    return moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)
+
+
+def duration_of(text: str) -> timedelta:
+    """Parse a duration in ISO 8601, without years and months, which have no fixed length.
+
+    Raises:
+        ConfigurationError: it is not one, or longer than 100 years.
+
+    Source: Kafka reads it with `java.time.Duration.parse`, which has no weeks either.
+    """
+    match = DURATION.fullmatch(text)
+    if match is None:
+        raise ConfigurationError(
+            f"the duration is {quoted(text)}; expected ISO 8601 without years and months, such as "
+            "P1DT2H or PT30M"
+        )
+    seconds = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
+    total = sum(float(value or 0) * seconds[name] for name, value in match.groupdict().items())
+    if total > 100 * 366 * 86_400:
+        raise ConfigurationError(f"the duration {quoted(text)} is longer than 100 years")
+    return timedelta(seconds=total)
