@@ -62,7 +62,7 @@ PLAIN = {"text", "diff", "sql", "lua", "mermaid"}
 
 
 @pytest.fixture
-def environment(blob_container, servers) -> Iterator[dict[str, str]]:
+def environment(blob_container, servers, tmp_path) -> Iterator[dict[str, str]]:
     """What a reader has set: a hub with events, a storage account, a container."""
     with LocalHub({"orders": 8}) as hub:
         for partition_id in hub.partition_ids("orders"):
@@ -82,6 +82,9 @@ def environment(blob_container, servers) -> Iterator[dict[str, str]]:
             "BLOB_CONTAINER": blob_container.name,
             "BLOB_CONTAINER_URL": blob_container.url,
             "CHECKPOINT_STORE": blob_container.url,
+            "EHCP_STORE": blob_container.url,
+            "EHCP_HUB": hub.connection_string("orders"),
+            "EHCP_STATE_DIR": str(tmp_path / "state"),
             "BLOB_CONTAINER_SAS_URL": f"{blob_container.url}?{sas}",
             "POSTGRES_URL": servers("postgres").url,
             "REDIS_URL": servers("redis").url,

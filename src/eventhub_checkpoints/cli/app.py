@@ -9,8 +9,11 @@ from typer.core import TyperGroup
 
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints._shared.secrets import masked
-from eventhub_checkpoints.cli import status
+from eventhub_checkpoints.cli import exchange, status
+from eventhub_checkpoints.cli.delete import delete
 from eventhub_checkpoints.cli.demo.command import demo
+from eventhub_checkpoints.cli.reset import reset
+from eventhub_checkpoints.cli.undo import undo
 
 
 class Commands(TyperGroup):
@@ -41,6 +44,12 @@ app.command("groups")(status.list_groups)
 app.command()(status.describe)
 app.command("lag")(status.print_lag)
 app.command()(status.check)
+app.command()(reset)
+app.command()(undo)
+app.command()(delete)
+app.command()(exchange.export)
+app.command("import")(exchange.import_positions)
+app.command()(exchange.copy)
 app.command()(demo)
 
 

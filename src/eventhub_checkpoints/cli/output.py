@@ -51,7 +51,7 @@ def plain(value: Any) -> Any:
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
     """Print a table; a heading that begins with `>` is of a column of numbers."""
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     for heading in headings:
         is_number = heading.startswith(">")
         table.add_column(
@@ -62,6 +62,9 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title
         )
     for row in rows:
         table.add_row(*map(shown, row))
+    if title:
+        # A title of rich's table would be wrapped at the width of its columns.
+        console().print(title, style="italic", markup=False)
     console().print(table)
 
 

@@ -86,18 +86,28 @@ class Target:
             raise ConfigurationError(NO_HUB)
         if "=" in self.hub:
             return HubAddress.from_connection_string(self.hub, self.group)
-        namespace, slash, eventhub_name = self.hub.removeprefix("sb://").partition("/")
-        if not slash or not eventhub_name or "/" in eventhub_name:
-            raise ConfigurationError(
-                f"the hub is {quoted(self.hub)}; expected a connection string with EntityPath, or "
-                "NAMESPACE.servicebus.windows.net/HUB"
-            )
-        return HubAddress.from_credential(namespace, eventhub_name, self.credential, self.group)
+        return HubAddress.from_credential(*self._names(self.hub), self.credential, self.group)
 
     @property
     def scope(self) -> Scope:
-        """Return the names under which the store keeps the group."""
-        return self.address.scope()
+        """Return the names under which the store keeps the group; needs no credential.
+
+        Raises:
+            ConfigurationError: as for `address`.
+        """
+        if self.hub is None or "=" in self.hub:
+            return self.address.scope()
+        return Scope.checked(*self._names(self.hub), self.group)
+
+    @staticmethod
+    def _names(hub: str) -> tuple[str, str]:
+        namespace, slash, eventhub_name = hub.removeprefix("sb://").partition("/")
+        if not slash or not eventhub_name or "/" in eventhub_name:
+            raise ConfigurationError(
+                f"the hub is {quoted(hub)}; expected a connection string with EntityPath, or "
+                "NAMESPACE.servicebus.windows.net/HUB"
+            )
+        return namespace, eventhub_name
 
 
 Option = typer.Option

@@ -1,0 +1,215 @@
+"""`ehcp reset`: change from where a group reads on."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from eventhub_checkpoints.cli.change import (
+    Execute,
+    Forced,
+    Hold,
+    Partitions,
+    change_group,
+    outcome_for_json,
+    partition_list,
+    print_outcome,
+    read_file,
+    refusals,
+    store_name,
+    waiting,
+    words,
+    write_file,
+)
+from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.records import interrupted, locked
+from eventhub_checkpoints.cli.status import From
+from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.operations import reset as plans
+from eventhub_checkpoints.operations.change import HOLD, refuse_active
+from eventhub_checkpoints.operations.groups import group
+from eventhub_checkpoints.operations.positions import Position, read_kafka, to_kafka
+from eventhub_checkpoints.operations.reset import PartitionReset, Shift, plan_reset
+from eventhub_checkpoints.operations.restore import positions_before
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
+from eventhub_checkpoints.records import Scope
+
+WORDS: Mapping[str, Literal["earliest", "latest", "current"]] = {
+    "to_earliest": "earliest",
+    "to_latest": "latest",
+    "to_current": "current",
+}
+"""Targets of the options without a value."""
+
+
+@on_target
+def reset(
+    target: Target,
+    *,
+    to_earliest: Annotated[
+        bool, typer.Option("--to-earliest", help="Read all events that are retained.")
+    ] = False,
+    to_latest: Annotated[
+        bool, typer.Option("--to-latest", help="Read only events that arrive from now on.")
+    ] = False,
+    to_current: Annotated[
+        bool,
+        typer.Option(
+            "--to-current", help="Keep the position, within the retained events, offset included."
+        ),
+    ] = False,
+    to_sequence_number: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Read event N next.")
+    ] = None,
+    shift_by: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Go N events forward, or back if N is negative."),
+    ] = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Read what was enqueued then or later; ISO 8601, UTC."),
+    ] = None,
+    by_duration: Annotated[
+        str | None,
+        typer.Option(metavar="P1DT2H", help="Read what was enqueued in this time before now."),
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option(metavar="CSV", help="Lines of hub, partition and event to read next."),
+    ] = None,
+    partitions: Partitions = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the plan as CSV, as --from-file reads it."),
+    ] = None,
+    through: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP",
+            help="Consumer group through which single events are read. [default: the group itself, "
+            "or $Default while it has consumers]",
+        ),
+    ] = None,
+    missing: From = "earliest",
+    execute: Execute = False,
+    force: Forced = False,
+    hold: Hold = HOLD,
+    as_json: Json = False,
+) -> None:
+    """Change from where a group reads on; a number is the event that is read next.
+
+    Pass exactly one of the targets. Without --execute, only the plan is shown. OLD and NEW are
+    events that are read next, AGAIN and SKIPPED count events.
+    """
+    chosen = {
+        "to_earliest": to_earliest or None,
+        "to_latest": to_latest or None,
+        "to_current": to_current or None,
+        "to_sequence_number": to_sequence_number,
+        "shift_by": shift_by,
+        "to_datetime": to_datetime,
+        "by_duration": by_duration,
+        "from_file": from_file,
+    }
+    passed = [name for name, value in chosen.items() if value is not None]
+    if len(passed) != 1:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in chosen)
+        raise typer.BadParameter(f"pass exactly one of {names}")
+    [name] = passed
+    ids = partition_list(partitions)
+    command = words("reset", **{name: chosen[name]}, partitions=",".join(ids) or None)
+    scope = target.scope
+    goal = goal_of(name, chosen[name], scope)
+    with target.open_store() as store, refusals(), locked(scope) if execute else nullcontext():
+        found = group(store, scope, expires_after=target.expires_after)
+        previous = interrupted(scope, command, store_name(target))
+        if not force:
+            refuse_active(found, own=previous.owner if previous else "")
+        reader = through or (DEFAULT_CONSUMER_GROUP if found.members else target.group)
+        hub = replace(target, group=reader).address
+        present = {id_: Position.of(row) for id_, row in found.checkpoints.items()}
+        before = positions_before(previous.former, previous.written, present) if previous else {}
+        with waiting("reading the hub"):
+            plan = plan_reset(
+                goal, found, hub, ids, before=before, missing=missing, timeout=target.timeout
+            )
+        if export:
+            following = {each.partition_id: each.new for each in plan}
+            write_file(export, to_kafka(scope.eventhub_name, following))
+        # A running consumer may read ahead of its checkpoint, so its partition is taken anyway.
+        targets = {
+            each.partition_id: each.after
+            for each in plan
+            if found.members or each.before != each.after
+        }
+        outcome = None
+        if execute and targets:
+            outcome = change_group(
+                store,
+                target,
+                found,
+                command,
+                targets,
+                force=force,
+                hold=hold,
+                previous=previous,
+            )
+    if as_json:
+        rows = [plan_for_json(each) for each in plan]
+        print_json({**scope.as_dict(), **outcome_for_json(outcome), "partitions": rows})
+        return
+    print_table(
+        ["PARTITION", ">OLD", ">NEW", ">AGAIN", ">SKIPPED", "NOTE"],
+        [
+            (
+                each.partition_id,
+                each.before and each.before.next,
+                each.new,
+                each.read_again,
+                each.skipped,
+                each.note,
+            )
+            for each in plan
+        ],
+        title=str(scope),
+    )
+    print_outcome(outcome, anything=bool(targets))
+
+
+def goal_of(name: str, value: Any, scope: Scope) -> plans.Target:
+    """Return the target that an option of `reset` names.
+
+    Raises:
+        ConfigurationError: the value of the option is invalid.
+    """
+    if name == "to_datetime":
+        return plans.moment_of(value)
+    if name == "by_duration":
+        return datetime.now(UTC) - plans.duration_of(value)
+    if name == "from_file":
+        return read_kafka(read_file(value), str(value), scope)
+    if name == "shift_by":
+        return Shift(value)
+    if name == "to_sequence_number":
+        return int(value)
+    return WORDS[name]
+
+
+def plan_for_json(plan: PartitionReset) -> dict[str, Any]:
+    """Return the plan of a partition for JSON."""
+    return {
+        "partition_id": plan.partition_id,
+        "begin": plan.begin,
+        "last": plan.last,
+        "old": plan.before and plan.before.next,
+        "new": plan.new,
+        "read_again": plan.read_again,
+        "skipped": plan.skipped,
+        "sequence_number": plan.after.sequence_number,
+        "offset": plan.after.offset,
+        "note": plan.note,
+    }

@@ -1,0 +1,195 @@
+"""`ehcp export`, `import` and `copy`, on a local hub and SQLite files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sql import SqlCheckpointStore
+from operators import Site, ehcp, ehcp_json
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+def states(result: list[dict]) -> dict[str, str]:
+    [group] = result
+    return {row["partition_id"]: row["state"] for row in group["partitions"]}
+
+
+@pytest.mark.parametrize("name", ["positions.json", "positions.csv"])
+def test_what_was_exported_is_imported(site: Site, tmp_path: Path, name: str) -> None:
+    before = site.rows()
+    file = tmp_path / name
+    assert ehcp("export", str(file)).exit_code == 0
+    ehcp_json("delete", "--execute")
+    assert set(states(ehcp_json("import", str(file))).values()) == {"write"}
+    assert site.rows() == {}
+    ehcp_json("import", str(file), "--execute")
+    assert site.rows() == before
+    assert "nothing to change" in ehcp("import", str(file), "--execute").stdout
+    ehcp_json("undo", "--execute")
+    assert site.rows() == {}
+
+
+def test_the_json_has_the_last_processed_events(site: Site) -> None:
+    value = json.loads(ehcp("export").stdout)
+    assert (value["format"], value["version"]) == ("eventhub-checkpoints/positions", 1)
+    [group] = value["groups"]
+    assert Scope.from_dict(group) == site.scope
+    assert group["checkpoints"][0] == {
+        "partition_id": "0",
+        "sequence_number": 15,
+        "offset": site.offset(15),
+    }
+
+
+def test_the_format_of_kafka_has_the_events_read_next(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "kafka.csv"
+    ehcp("export", str(file), "--format", "kafka")
+    assert file.read_text() == "orders,0,16\norders,1,5\norders,2,20\n"
+    ehcp_json("delete", "--execute")
+    [plan] = ehcp_json("import", str(file), "--execute")
+    assert plan["executed"]
+    # Offsets come from the hub, and the position that has expired is that of the first event.
+    assert site.rows() == {
+        "0": (15, site.offset(15)),
+        "1": (9, "-1"),
+        "2": (19, site.offset(19)),
+    }
+
+
+def test_a_later_position_is_kept_without_force(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "positions.json"
+    ehcp("export", str(file))
+    site.save("0", 18)
+    site.save("1", 2)
+    assert states(ehcp_json("import", str(file), "--execute")) == {
+        "0": "newer: kept",
+        "1": "write",
+        "2": "same",
+    }
+    assert [row[0] for row in site.rows().values()] == [18, 4, 19]
+    ehcp_json("import", str(file), "--force", "--execute", "--partitions", "0")
+    assert [row[0] for row in site.rows().values()] == [15, 4, 19]
+
+
+def test_an_active_group_is_not_imported_into(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "positions.json"
+    ehcp("export", str(file))
+    site.save("0", 18)
+    site.own("0")
+    assert ehcp("import", str(file), "--execute").exit_code == 4
+    ehcp_json("import", str(file), "--execute", "--force", "--hold", "0.2")
+    assert site.rows()["0"][0] == 15
+    assert site.owners()["0"] == ""
+
+
+def test_positions_are_copied_to_another_group(site: Site) -> None:
+    before = site.rows()
+    assert set(states(ehcp_json("copy", "--to-group", "new")).values()) == {"write"}
+    assert site.rows("new") == {}
+    ehcp_json("copy", "--to-group", "new", "--execute")
+    assert site.rows("new") == site.rows() == before
+    site.save("0", 17, "new")
+    site.save("2", 3, "new")
+    shown = ehcp("copy", "--to-group", "new", "--execute").stdout
+    assert "newer: kept" in shown
+    assert {key: row[0] for key, row in site.rows("new").items()} == {"0": 17, "1": 4, "2": 19}
+    ehcp_json("undo", "--group", "new", "--execute")
+    assert site.rows("new")["2"][0] == 3
+
+
+def test_positions_are_copied_to_another_store_and_hub(site: Site, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/other.db"
+    names = ("ns.servicebus.windows.net", "orders", "$Default")
+    with SqlCheckpointStore(url) as other:
+        other.create()
+        words = ["copy", "--to-store", url, "--to-hub", "ns.servicebus.windows.net/orders"]
+        ehcp_json(*words, "--execute")
+        rows = other.list_checkpoints(*names)
+        assert {row["partition_id"]: row["sequence_number"] for row in rows} == {
+            "0": 15,
+            "1": 4,
+            "2": 19,
+        }
+        assert other.list_ownership(*names) == []
+
+
+def test_all_groups_of_a_store_are_copied_and_exported_without_internal_rows(
+    site: Site, tmp_path: Path
+) -> None:
+    site.save("0", 7, "second")
+    site.store.verify()
+    value = json.loads(ehcp("export", "--all-groups").stdout)
+    groups = [group["consumer_group"] for group in value["groups"]]
+    assert groups == ["$default", "second"]
+    url = f"sqlite:///{tmp_path}/other.db"
+    with SqlCheckpointStore(url) as other:
+        other.create()
+        copied = ehcp_json("copy", "--all-groups", "--to-store", url, "--execute")
+        assert [group["consumer_group"] for group in copied] == groups
+        assert [scope.consumer_group for scope in other.list_scopes()] == groups
+        ehcp_json("delete", "--store", url, "--execute")
+        file = tmp_path / "all.csv"
+        ehcp("export", "--all-groups", str(file))
+        ehcp_json("import", "--all-groups", str(file), "--store", url, "--execute")
+        assert len(other.list_checkpoints(*site.scope)) == 3
+
+
+def test_one_group_of_several_is_imported_by_its_name(site: Site, tmp_path: Path) -> None:
+    site.save("0", 7, "second")
+    file = tmp_path / "all.json"
+    ehcp("export", "--all-groups", str(file))
+    ehcp_json("delete", "--execute")
+    ehcp_json("import", str(file), "--execute")
+    assert {*site.rows()} == {"0", "1", "2"}
+    other = ehcp("import", str(file), "--group", "third", "--execute")
+    with pytest.raises(CheckpointStoreError, match=r"has no positions of .*third, but of: "):
+        raise other.exception
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.json", "{", "is not JSON"),
+        ("a.json", "{}", "is not a file of positions"),
+        ("a.json", '{"format": "eventhub-checkpoints/positions", "version": 2}', "has version 2"),
+        ("a.csv", "a,b\n", "line 1 is 'a,b'; expected a file of ehcp export"),
+        ("a.csv", "topic,partition,offset\n", "line 1 is 'topic,partition,offset'"),
+    ],
+)
+def test_a_file_that_is_none_of_positions_is_refused(site, tmp_path, name, content, said) -> None:
+    before = site.rows()
+    file = tmp_path / name
+    file.write_text(content)
+    result = ehcp("import", str(file), "--execute")
+    with pytest.raises(CheckpointStoreError, match=said):
+        raise result.exception
+    assert "\n" not in str(result.exception)
+    assert site.rows() == before
+
+
+def test_internal_rows_are_not_imported(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "positions.json"
+    ehcp("export", str(file))
+    file.write_text(file.read_text().replace(site.scope[0], "eventhub-checkpoints"))
+    assert ehcp_json("import", str(file), "--all-groups", "--execute") == []
+    refused = ehcp("copy", "--to-hub", "eventhub-checkpoints/orders", "--execute")
+    with pytest.raises(CheckpointStoreError, match="its rows are internal"):
+        raise refused.exception
+
+
+def test_of_several_groups_none_is_changed_if_one_is_active(site: Site, tmp_path: Path) -> None:
+    site.save("0", 7, "second")
+    file = tmp_path / "all.json"
+    ehcp("export", "--all-groups", str(file))
+    for group in ("$Default", "second"):
+        site.save("0", 3, group)
+    row = {"partition_id": "0", "owner_id": "consumer-7", "consumer_group": "second"}
+    site.store.claim_ownership([{**site.scope.as_dict(), **row}])
+    refused = ehcp("import", str(file), "--all-groups", "--execute")
+    assert refused.exit_code == 4
+    assert "second is active: 'consumer-7'" in refused.stderr
+    assert (site.rows()["0"][0], site.rows("second")["0"][0]) == (3, 3)

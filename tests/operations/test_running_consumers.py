@@ -1,0 +1,241 @@
+"""`ehcp reset --force` while real clients of both variants read, on several stores."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
+from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore
+from azure.eventhub.extensions.checkpointstoreblobaio import (
+    BlobCheckpointStore as AioBlobCheckpointStore,
+)
+
+from eventhub_checkpoints import EventProcessor, PartitionProcessor, aio, every, open_store
+from eventhub_checkpoints.conformance.clients import Loop
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.receive import HubAddress
+from operators import INTERVAL, Consumer, Seen, ehcp, ehcp_json
+from waiting import eventually
+
+# The client leaves the sockets of links that were refused to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+PARTITIONS = ["0", "1", "2", "3"]
+EVENTS = 30
+NEXT = 10
+HOLD = "2.5"
+"""Seconds: more than the consumers need, which balance every 0.4 s."""
+
+
+@pytest.fixture
+def hub() -> Iterator[LocalHub]:
+    with LocalHub({"orders": len(PARTITIONS)}) as running:
+        yield running
+
+
+@pytest.fixture
+def start(hub: LocalHub, loop: Loop, variant: str) -> Iterator[Callable[..., Consumer]]:
+    """Starts consumers, which are closed after the test."""
+    with ExitStack() as running:
+
+        def started(store: Any, seen: Seen, **options: Any) -> Consumer:
+            consumer = Consumer(
+                hub.connection_string("orders"),
+                store,
+                seen,
+                loop,
+                is_aio=variant == "aio",
+                **options,
+            )
+            running.callback(consumer.close)
+            return consumer
+
+        yield started
+
+
+@pytest.fixture
+def named(hub: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Names store and hub to the commands."""
+
+    def name(url: str) -> None:
+        monkeypatch.setenv("EHCP_STORE", url)
+        monkeypatch.setenv("EHCP_HUB", hub.connection_string("orders"))
+        monkeypatch.setenv("EHCP_STATE_DIR", str(tmp_path / "state"))
+
+    return name
+
+
+RESET = ["reset", "--to-sequence-number", str(NEXT), "--through", "operators", "--execute"]
+
+
+def is_read(seen: Seen, times: int, end: int = EVENTS) -> bool:
+    """Whether every event from `NEXT` on was received so often."""
+    return all(
+        seen.times(id_, number) >= times for id_ in PARTITIONS for number in range(NEXT, end)
+    )
+
+
+def publish(hub: LocalHub, count: int) -> None:
+    for partition_id in PARTITIONS:
+        hub.publish("orders", partition_id, ["event"] * count)
+
+
+def check_reset(hub: LocalHub, url: str, seen: Seen, consumers: int) -> None:
+    """Reset the group of running consumers, and see that they read again from there.
+
+    A single consumer reads each event exactly once more. Of several, one claims all partitions as
+    soon as they are released, and the others take theirs from it, which is not exact.
+    """
+    scope = HubAddress.from_connection_string(hub.connection_string("orders")).scope()
+    with open_store(url) as store:
+
+        def saved() -> dict[str, int]:
+            rows = store.list_checkpoints(*scope)
+            return {row["partition_id"]: row["sequence_number"] for row in rows}
+
+        def owners() -> set[str]:
+            rows = store.list_ownership(*scope)
+            return {row["owner_id"] for row in rows} if len(rows) == len(PARTITIONS) else set()
+
+        eventually(lambda: len(owners()) == consumers)
+        eventually(lambda: len(hub.receivers("orders")) == len(PARTITIONS))
+        publish(hub, EVENTS)
+        eventually(lambda: is_read(seen, 1))
+        eventually(lambda: saved() == dict.fromkeys(PARTITIONS, EVENTS - 1))
+        running = owners()
+        refused = ehcp(*RESET)
+        assert refused.exit_code == 4
+        assert all(owner in refused.stderr for owner in running)
+        before = {id_: Counter(seen.numbers[id_]) for id_ in PARTITIONS}
+
+        done = ehcp_json(*RESET, "--force", "--hold", HOLD)
+        assert done["executed"]
+        publish(hub, 5)
+        end = EVENTS + 5
+        eventually(lambda: saved() == dict.fromkeys(PARTITIONS, end - 1))
+        eventually(lambda: owners() == running)
+    for id_ in PARTITIONS:
+        more = [seen.times(id_, number) - before[id_][number] for number in range(end)]
+        assert all(more[NEXT:]), id_
+        if consumers == 1:
+            assert more == [0] * NEXT + [1] * (end - NEXT), id_
+
+
+@pytest.mark.parametrize("consumers", [1, 2])
+@pytest.mark.parametrize("with_checkpointer", [False, True], ids=["directly", "checkpointer"])
+def test_consumers_read_again_from_the_position(
+    hub: LocalHub,
+    start: Callable[..., Consumer],
+    named: Callable[[str], None],
+    variant: str,
+    tmp_path: Path,
+    with_checkpointer: bool,
+    consumers: int,
+) -> None:
+    url = f"sqlite:///{tmp_path}/checkpoints.db"
+    with open_store(url) as store:
+        store.create()
+    named(url)
+    seen = Seen()
+    for _ in range(consumers):
+        opened = aio.open_store(url) if variant == "aio" else open_store(url)
+        start(opened, seen, with_checkpointer=with_checkpointer)
+    check_reset(hub, url, seen, consumers)
+
+
+@pytest.mark.parametrize("consumers", [1, 2])
+def test_consumers_with_the_official_blob_store_read_again_from_the_position(
+    hub: LocalHub,
+    start: Callable[..., Consumer],
+    named: Callable[[str], None],
+    variant: str,
+    blob_container: Any,
+    consumers: int,
+) -> None:
+    named(blob_container.url)
+    kind: Any = AioBlobCheckpointStore if variant == "aio" else BlobCheckpointStore
+    seen = Seen()
+    for _ in range(consumers):
+        text, name = blob_container.connection_string, blob_container.name
+        start(kind.from_connection_string(text, name), seen)
+    check_reset(hub, blob_container.url, seen, consumers)
+
+
+def test_an_event_processor_reads_again_from_the_position(
+    hub: LocalHub, named: Callable[[str], None], loop: Loop, variant: str, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/checkpoints.db"
+    with open_store(url) as store:
+        store.create()
+    named(url)
+    seen = Seen()
+
+    class Sync(PartitionProcessor):
+        def process_events(self, events: Any) -> None:
+            for event in events:
+                seen.add(self.context, event)
+
+    class Aio(aio.PartitionProcessor):
+        async def process_events(self, events: Any) -> None:
+            for event in events:
+                seen.add(self.context, event)
+
+    is_aio = variant == "aio"
+    opened: Any = aio.open_store(url) if is_aio else open_store(url)
+    client: Any = AioEventHubConsumerClient if is_aio else EventHubConsumerClient
+    processor: Any = (aio.EventProcessor if is_aio else EventProcessor)(
+        partial(
+            client.from_connection_string,
+            hub.connection_string("orders"),
+            "$Default",
+            load_balancing_interval=INTERVAL,
+        ),
+        Aio if is_aio else Sync,
+        store=opened,
+        policy=every(events=1),
+    )
+    loop.finished(processor.start())
+    try:
+        check_reset(hub, url, seen, consumers=1)
+    finally:
+        loop.finished(processor.stop())
+        loop.finished(opened.close())
+
+
+def test_a_consumer_under_load_reads_again_from_the_position(
+    hub: LocalHub,
+    start: Callable[..., Consumer],
+    named: Callable[[str], None],
+    variant: str,
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/checkpoints.db"
+    with open_store(url) as store:
+        store.create()
+    named(url)
+    seen, ended = Seen(), threading.Event()
+
+    def keep_publishing() -> None:
+        while not ended.wait(0.01):
+            publish(hub, 1)
+
+    publishing = threading.Thread(target=keep_publishing)
+    publishing.start()
+    try:
+        start(aio.open_store(url) if variant == "aio" else open_store(url), seen)
+        eventually(lambda: is_read(seen, 1, EVENTS + 20))
+        end = {id_: max(seen.numbers[id_]) for id_ in PARTITIONS}
+        ehcp_json("reset", "--to-earliest", "--execute", "--force", "--hold", HOLD)
+    finally:
+        ended.set()
+        publishing.join()
+    last = {id_: hub.partition_properties("orders", id_).last_sequence_number for id_ in PARTITIONS}
+    eventually(lambda: all(seen.times(id_, last[id_]) for id_ in PARTITIONS))
+    for id_ in PARTITIONS:
+        assert all(seen.times(id_, number) == 2 for number in range(end[id_])), id_
