@@ -2,8 +2,9 @@
 
 - `app`: the application, with `ehcp conform`. `demo`: `ehcp demo`.
 - `target`: the store, hub and group that a command works on. `output`: tables and JSON.
-- `status`: the commands that only read. `reset`, `undo`, `delete` and `exchange` (files of
-  positions, and copies) change them, with what they share in `change`, and `records` for `undo`.
+- `status`: the commands that only read. `peek`: those that look at events.
+- `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
+  what they share in `change`, and `records` for `undo`.
 - `azurite`, `container`, `children`: servers and processes that the demo starts.
 """
 

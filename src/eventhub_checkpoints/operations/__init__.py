@@ -8,11 +8,13 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
   says about a partition.
 - `positions`: stored positions, and the files for them. `reset`: the plan of a reset; `restore`:
   those of undo, import and copy. `change`: stores positions, also under running consumers.
+- `peek`: the events around a checkpoint or a time.
 """
 
 from eventhub_checkpoints.operations.change import Force, change_positions
 from eventhub_checkpoints.operations.groups import Group, Member, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
+from eventhub_checkpoints.operations.peek import PeekedEvent, PositionAtTime, peek, positions_at
 from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.operations.reset import PartitionReset, plan_reset
 from eventhub_checkpoints.operations.states import State, state_of
@@ -24,13 +26,17 @@ __all__ = [
     "Member",
     "PartitionLag",
     "PartitionReset",
+    "PeekedEvent",
     "Position",
+    "PositionAtTime",
     "State",
     "change_positions",
     "group",
     "groups",
     "lag",
+    "peek",
     "plan_reset",
+    "positions_at",
     "read_positions",
     "state_of",
 ]

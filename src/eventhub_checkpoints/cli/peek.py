@@ -1,0 +1,209 @@
+"""Commands that look at events: `peek` and `at`."""
+
+import json
+from base64 import b64encode
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.operations.peek import PeekedEvent, positions_at
+from eventhub_checkpoints.operations.peek import peek as read_around
+from eventhub_checkpoints.receive.position import EventPosition
+
+LONGEST_BODY = 200
+"""Characters of a body that the table shows."""
+
+Through = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GROUP",
+        help="Consumer group to read through; needed if the group and $Default are being consumed.",
+    ),
+]
+
+
+@on_target
+def peek(
+    target: Target,
+    *,
+    partition_id: Annotated[str, typer.Argument(metavar="PARTITION", help="For example 0.")],
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Start at the first event enqueued then or later."),
+    ] = None,
+    sequence_number: Annotated[int | None, typer.Option(min=0, help="Start at this event.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Start at the event of this offset.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Number of events.")] = 1,
+    before: Annotated[
+        int, typer.Option(min=0, help="Number of events before the position, in addition.")
+    ] = 0,
+    through: Through = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", "-J", help="Print each event as a line of JSON.")
+    ] = False,
+    body_only: Annotated[
+        bool, typer.Option("--body-only", help="Print the bodies only, each as it is.")
+    ] = False,
+) -> None:
+    """Show the event after a checkpoint, the one that a partition hangs on.
+
+    Options choose another position and more events. No consumer is disconnected, and nothing is
+    stored. TIME is ISO 8601, such as 2026-11-23T10:00, and UTC without a time zone.
+    """
+    position = chosen_position(at, sequence_number, offset)
+    arguments: dict[str, Any] = {
+        "count": count,
+        "before": before,
+        "through": through,
+        "timeout": target.timeout,
+    }
+    if position is None:
+        with target.open_store() as store:
+            events = read_around(store, target.address, partition_id, **arguments)
+    else:
+        events = read_around(None, target.address, partition_id, position, **arguments)
+    if body_only:
+        for event in events:
+            typer.echo(event.body)
+    elif as_json:
+        for event in events:
+            typer.echo(json.dumps(event_for_json(event), ensure_ascii=False))
+    else:
+        print_events(events, f"partition {partition_id} of {target.scope}")
+
+
+def chosen_position(
+    at: str | None, sequence_number: int | None, offset: str | None
+) -> EventPosition | None:
+    """Return the position that the options name; None if they name none.
+
+    Raises:
+        ConfigurationError: they name several, or an invalid one.
+    """
+    if sum(each is not None for each in (at, sequence_number, offset)) > 1:
+        raise ConfigurationError(
+            "--at, --sequence-number and --offset each name a position: pass one of them"
+        )
+    if at is not None:
+        return EventPosition.from_enqueued_time(read_time(at))
+    if offset is not None:
+        return EventPosition.from_offset(offset, inclusive=True)
+    if sequence_number is not None:
+        return EventPosition.from_sequence_number(sequence_number, inclusive=True)
+    return None
+
+
+def read_time(text: str) -> datetime:
+    """Return the time of an option; without a time zone it is UTC.
+
+    Raises:
+        ConfigurationError: it is not a time in ISO 8601.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{quoted(text)} is not a time; expected ISO 8601, such as 2026-11-23T10:00:00Z"
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def event_for_json(event: PeekedEvent) -> dict[str, Any]:
+    """Return an event for JSON: its body as text if it is UTF-8, else in base64."""
+    try:
+        body, encoding = event.body.decode(), "utf-8"
+    except UnicodeDecodeError:
+        body, encoding = b64encode(event.body).decode(), "base64"
+    return {
+        "partition_id": event.partition_id,
+        "sequence_number": event.sequence_number,
+        "offset": event.offset,
+        "enqueued_time": event.enqueued_time and event.enqueued_time.isoformat(),
+        "partition_key": event.partition_key,
+        "properties": event.properties,
+        "system_properties": event.system_properties,
+        "body_encoding": encoding,
+        "body": body,
+    }
+
+
+def print_events(events: list[PeekedEvent], title: str) -> None:
+    """Print events as a table, with their bodies cut."""
+    print_table(
+        [">NUMBER", "OFFSET", "ENQUEUED", "PROPERTIES", "BODY"],
+        [
+            (
+                event.sequence_number,
+                event.offset,
+                shown_time(event.enqueued_time),
+                cut(" ".join(f"{key}={value}" for key, value in event.properties.items())),
+                shown_body(event.body),
+            )
+            for event in events
+        ],
+        title=title,
+    )
+
+
+def shown_time(time: datetime | None) -> str | None:
+    """Return a time for people, in seconds and UTC."""
+    return None if time is None else time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def shown_body(body: bytes) -> str:
+    """Return a body for people: its text, or its size if it is not text."""
+    try:
+        return cut(body.decode())
+    except UnicodeDecodeError:
+        return f"{len(body)} bytes, not UTF-8"
+
+
+def cut(text: str) -> str:
+    """Return the beginning of a text, with its control characters escaped."""
+    start = text[:LONGEST_BODY]
+    escaped = "".join(each if each.isprintable() else repr(each)[1:-1] for each in start)
+    return escaped if len(text) <= LONGEST_BODY else f"{escaped}... ({len(text)} characters)"
+
+
+@on_target
+def print_positions(
+    target: Target,
+    *,
+    time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601, UTC without a time zone.")],
+    through: Through = None,
+    as_json: Json = False,
+) -> None:
+    """Show the first event of each partition that was enqueued at a time or later."""
+    found = positions_at(target.address, read_time(time), through=through, timeout=target.timeout)
+    if as_json:
+        print_json(
+            [
+                {
+                    "partition_id": each.partition_id,
+                    "sequence_number": each.sequence_number,
+                    "offset": each.offset,
+                    "enqueued_time": each.enqueued_time and each.enqueued_time.isoformat(),
+                    "next_sequence_number": each.next_sequence_number,
+                }
+                for each in found
+            ]
+        )
+        return
+    print_table(
+        ["PARTITION", ">NUMBER", "OFFSET", "ENQUEUED"],
+        [
+            (
+                each.partition_id,
+                each.sequence_number,
+                each.offset,
+                shown_time(each.enqueued_time) or "no event since then",
+            )
+            for each in found
+        ],
+        title=f"{target.address} at {read_time(time).isoformat()}",
+    )
