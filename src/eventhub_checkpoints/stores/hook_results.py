@@ -1,11 +1,11 @@
 """Argument and result types of a backend's hooks, and conversion of the backend's times."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-from eventhub_checkpoints.records import Checkpoint, Ownership
+from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
 
 Row = TypeVar("Row")
 
@@ -42,6 +42,32 @@ class Listing(Generic[Row]):
     rows: Sequence[Row]
     server_now: float | None = None
     skipped: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRows:
+    """Rows of a scope as they are stored, with what could not be read."""
+
+    scope: Scope
+    ownerships: Listing[Ownership]
+    checkpoints: Listing[Checkpoint]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What a store shows of a consumer group for diagnosis.
+
+    Attributes:
+        rows: the rows of the group.
+        spellings: rows of the same group under names in another case, which this store does not
+            read.
+        settings: settings of the storage that matter to checkpoints, by name: whether each is
+            enabled; None where it cannot be read. Empty where a backend has none.
+    """
+
+    rows: ScopeRows
+    spellings: Sequence[ScopeRows] = ()
+    settings: Mapping[str, bool | None] = field(default_factory=dict)
 
 
 class Won(NamedTuple):

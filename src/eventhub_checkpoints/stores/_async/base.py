@@ -26,6 +26,7 @@ from eventhub_checkpoints.records import (
 from eventhub_checkpoints.stores._async.checkpoints import CheckpointMethods
 from eventhub_checkpoints.stores._async.hooks import HookRunner
 from eventhub_checkpoints.stores._async.ownership import OwnershipMethods
+from eventhub_checkpoints.stores.hook_results import Examination, ScopeRows
 
 PROBE = Scope(RESERVED_NAMESPACE, "verify", "probe")
 PROBE_PARTITION = "0"
@@ -79,6 +80,32 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
         record = Checkpoint.from_dict(PROBE_CHECKPOINT, version)
         seconds = self.settings.write_timeout
         await uninterrupted(seconds, self._update, record, force=True)
+
+    async def examine(
+        self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
+    ) -> Examination:
+        """Read the rows of a consumer group as they are stored, for diagnosis.
+
+        Unlike the lists, it returns what could not be read instead of logging it, leaves times on
+        the backend's clock, and does not change what the store knows about the group.
+
+        Raises:
+            InvalidRecordError: a name is empty or holds `/` or a control character.
+            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreAccessError: the backend refused access.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        return await uninterrupted(self.settings.operation_timeout, self._examine, scope)
+
+    async def _examine(self, scope: Scope) -> Examination:
+        rows = ScopeRows(
+            scope,
+            await self._request(self.read_ownerships, scope),
+            await self._request(self.read_checkpoints, scope),
+        )
+        spellings = await self._request(self.read_spellings, scope)
+        return Examination(rows, spellings, await self._request(self.read_settings))
 
     async def _probe(self, etag: str | None) -> None:
         probe = Proposal(PROBE, PROBE_PARTITION, RELEASED, etag, fresh_etag())

@@ -13,7 +13,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar, Unpack
 
 from eventhub_checkpoints._shared._async import compat
@@ -34,6 +34,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Listing,
     Lost,
     Remembered,
+    ScopeRows,
     Seen,
     Won,
     Written,
@@ -98,6 +99,17 @@ class Hooks(ABC):
     def identity(self, scope: Scope) -> Scope:
         """Return the canonical spelling of a scope; equal spellings are the same rows."""
         return scope.folded
+
+    async def read_spellings(self, scope: Scope) -> Sequence[ScopeRows]:
+        """Return the rows of the same group under other names, by `identity`.
+
+        By default none: a backend that stores all names in lower case cannot have any.
+        """
+        return ()
+
+    async def read_settings(self) -> Mapping[str, bool | None]:
+        """Return the settings of the storage that matter to checkpoints; see `Examination`."""
+        return {}
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
         """Convert a driver's error to an error of this package.

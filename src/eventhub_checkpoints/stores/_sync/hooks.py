@@ -14,7 +14,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar, Unpack
 
 from eventhub_checkpoints._shared._sync import compat
@@ -35,6 +35,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Listing,
     Lost,
     Remembered,
+    ScopeRows,
     Seen,
     Won,
     Written,
@@ -97,6 +98,17 @@ class Hooks(ABC):
     def identity(self, scope: Scope) -> Scope:
         """Return the canonical spelling of a scope; equal spellings are the same rows."""
         return scope.folded
+
+    def read_spellings(self, scope: Scope) -> Sequence[ScopeRows]:
+        """Return the rows of the same group under other names, by `identity`.
+
+        By default none: a backend that stores all names in lower case cannot have any.
+        """
+        return ()
+
+    def read_settings(self) -> Mapping[str, bool | None]:
+        """Return the settings of the storage that matter to checkpoints; see `Examination`."""
+        return {}
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
         """Convert a driver's error to an error of this package.

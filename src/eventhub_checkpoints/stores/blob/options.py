@@ -254,6 +254,14 @@ class Target:
         """
         return made(kind, self.account_url, self.container, self.credential, **arguments)
 
+    def service(self, kind: Callable[..., Client], **arguments: Any) -> Client:
+        """Create the driver's client of the account.
+
+        Raises:
+            ConfigurationError: the driver refused the arguments.
+        """
+        return made(kind, self.account_url, self.credential, **arguments)
+
     def rest(self, api_version: str) -> rest.Container | None:
         """Return how to build requests without the driver; None if only the driver can."""
         url = self.account_url if "://" in self.account_url else f"https://{self.account_url}"

@@ -7,12 +7,13 @@ first needed, because the driver takes half a second and 30 MB.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceExistsError
-from azure.storage.blob import BlobClient, BlobProperties, ContainerClient
+from azure.storage.blob import BlobClient, BlobProperties, BlobServiceClient, ContainerClient
 from azure.storage.blob import ContainerClient as SyncContainerClient
 
 from eventhub_checkpoints._shared.deadline import bound
@@ -23,6 +24,8 @@ from eventhub_checkpoints.stores.blob.rest import Blob
 from eventhub_checkpoints.stores.connections import PerProcessClient
 
 Hook = Callable[[Any], Any]
+SETTINGS_VERSION = "2019-12-12"
+"""Oldest version of the service whose responses show a version of a blob."""
 
 
 class DriverRequests:
@@ -193,3 +196,57 @@ def version_arguments(api_version: str, arguments: dict[str, Any]) -> dict[str, 
     except ValueError:
         return {**arguments, "headers": headers}
     return {**arguments, "headers": headers, "api_version": api_version}
+
+
+def read_settings(
+    connect: "options.Target | Callable[..., ContainerClient]",
+    arguments: dict[str, Any],
+    probe: str,
+) -> dict[str, bool | None]:
+    """Return `settings_of` the account of a container, with clients for this purpose only."""
+    arguments = version_arguments(SETTINGS_VERSION, arguments)
+    service = None
+    if isinstance(connect, options.Target):
+        service = connect.service(BlobServiceClient, **arguments)
+        connect = partial(connect.client, ContainerClient)
+    container = connect(**arguments)
+    try:
+        return settings_of(container, service, probe)
+    finally:
+        container.close()
+        if service is not None:
+            service.close()
+
+
+def settings_of(
+    container: ContainerClient, service: BlobServiceClient | None, probe: str
+) -> dict[str, bool | None]:
+    """Return whether the account has settings that its checkpoints should not have.
+
+    Each is None where the credential may not read it. The container shows two of them: a blob has a
+    version only where versioning is enabled.
+
+    Args:
+        container: of a client that the caller closes.
+        service: of the same account; None if there is no client of it.
+        probe: name of a blob that was written recently; it need not exist.
+
+    Source: Azure Storage REST API, "Get Account Information", "Get Blob Properties" and "Get Blob
+    Service Properties".
+    """
+    bounds = DriverRequests.bounds
+    settings: dict[str, bool | None] = dict.fromkeys(
+        ("hierarchical_namespace", "versioning", "soft_delete")
+    )
+    with suppress(HttpResponseError):
+        account: dict[str, Any] = dict(container.get_account_information(**bounds()))
+        if "is_hns_enabled" in account:
+            settings["hierarchical_namespace"] = str(account["is_hns_enabled"]).lower() == "true"
+    with suppress(HttpResponseError):
+        blob = container.get_blob_client(probe).get_blob_properties(**bounds())
+        settings["versioning"] = bool(blob.version_id)
+    if service is not None:
+        with suppress(HttpResponseError):
+            properties = service.get_service_properties(**bounds())
+            settings["soft_delete"] = bool(properties["delete_retention_policy"].enabled)
+    return settings

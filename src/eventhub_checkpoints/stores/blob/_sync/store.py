@@ -1,7 +1,7 @@
 # Derived from _async/store.py by tools/unasync.py; edit that file.
 """Checkpoint store in Azure Blob Storage, byte-compatible with the official SDKs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -12,7 +12,7 @@ from azure.core.exceptions import HttpResponseError
 from eventhub_checkpoints._shared._sync.compat import for_each
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import PROBE, PROBE_PARTITION, FullCheckpointStore
 from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.blob import options, protocol, rest
 from eventhub_checkpoints.stores.blob._sync.http import HttpConnections, check_credential
@@ -25,6 +25,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Conflict,
     Listing,
     Lost,
+    ScopeRows,
     Seen,
     Won,
     Written,
@@ -274,11 +275,44 @@ class BlobCheckpointStore(FullCheckpointStore):
         return protocol.blob_name(scope, kind, partition_id, self._name_case)
 
     def _read_all(
-        self, scope: Scope, kind: Kind, read: Callable[[Scope, str, Blob], Row]
+        self,
+        scope: Scope,
+        kind: Kind,
+        read: Callable[[Scope, str, Blob], Row],
+        name_case: protocol.NameCase | None = None,
     ) -> Listing[Row]:
-        start = protocol.prefix(scope, kind, self._name_case)
+        start = protocol.prefix(scope, kind, name_case or self._name_case)
         blobs, server_now = self._requests.list_blobs(start)
         return protocol.listing(blobs, start, server_now, partial(read, scope))
+
+    def read_spellings(self, scope: Scope) -> Sequence[ScopeRows]:
+        prefixes = [""]
+        for depth in range(1, len(scope) + 1):
+            below = self._ask_each(self._requests.list_below, prefixes)
+            group = "/".join(scope.folded[:depth]) + "/"
+            prefixes = [name for names in below for name in names if name.lower() == group]
+        own = self.identity(scope)
+        found: list[ScopeRows] = []
+        for prefix in prefixes:
+            spelled = protocol.scope_of(prefix)
+            if spelled is None or spelled == own:
+                continue
+            rows = ScopeRows(
+                spelled,
+                self._read_all(spelled, "ownership", protocol.ownership_row, "as-typed"),
+                self._read_all(spelled, "checkpoint", protocol.checkpoint_row, "as-typed"),
+            )
+            if rows.ownerships.rows or rows.checkpoints.rows:
+                found.append(rows)
+        return found
+
+    def read_settings(self) -> Mapping[str, bool | None]:
+        from eventhub_checkpoints.stores.blob._sync import driver
+
+        probe = protocol.blob_name(PROBE, "checkpoint", PROBE_PARTITION, self._name_case)
+        if self._ready_client is not None:
+            return driver.settings_of(self._ready_client, None, probe)
+        return driver.read_settings(self._connect, self._arguments, probe)
 
     def read_scopes(self) -> Sequence[Scope]:
         levels = [""]
