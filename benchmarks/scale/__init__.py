@@ -3,6 +3,6 @@
 - `clock`: the event loop whose waits take no time. `backends`: simulated servers, and the store
   over them. `group`: the hub, the consumers, and what is observed. `scenarios`: what happens to a
   group, and the result. `plan`: which sizes are run.
-- `cost`: prices. `tables`, `figures`, `plots`: the report.
+- `tables`, `figures`, `plots`: the report; `eventhub_checkpoints.operations.cost` has the prices.
 - `real`, `real_consumer`: the same on real processes.
 """

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from benchmarks.scale.cost import PRICES, blob_per_month
 from benchmarks.scale.plan import INTERVALS, MIDDLE, STRATEGIES
 from benchmarks.scale.plots import Points, write_chart
 from benchmarks.scale.scenarios import SCENARIOS, Outcome
+from eventhub_checkpoints.operations.cost import PRICES, blob_per_month
 
 WIDELY_RUN = 100, 1024
 """The size in which all scenarios are run."""

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.scale.cost import PRICES, blob_per_month, per_month
 from benchmarks.scale.scenarios import Outcome
+from eventhub_checkpoints.operations.cost import PRICES, blob_per_month, per_month
 
 Rows = Iterable[Sequence[str]]
 

@@ -8,6 +8,11 @@ from typing import NamedTuple
 
 MONTH_SECONDS = 730 * 3600
 PER_REQUESTS = 10_000
+MEAN_EXTENSION = 1.1
+"""Mean factor by which the client extends its load balancing interval.
+
+Source: azure-eventhub 5.15.1, `_eventprocessor/event_processor.py`: `1 + random() * 0.2`.
+"""
 
 
 class Price(NamedTuple):
@@ -42,23 +47,34 @@ PRICES = {
         INFRACOST.format("azurerm_linux_virtual_machine", "1be2f75"),
     ),
 }
-"""Read on 2026-11-23."""
+PRICES_READ = "2026-11-23"
+"""When the prices were read."""
+SMALLEST_SERVER = PRICES["redis"].dollars
+"""Dollars per month above which Blob costs more than a server for checkpoints."""
 
 
-def per_month(backend: str, steady: Mapping[str, float]) -> float:
+def per_month(backend: str, steady: Mapping[str, float], dollars: float | None = None) -> float:
     """Return dollars per month for these requests per second, by kind.
 
     On Blob, claims are writes, and lists of ownerships and of checkpoints are lists.
+
+    Args:
+        backend: a key of `PRICES`.
+        steady: requests per second, by kind.
+        dollars: price in place of that in `PRICES`, in the same unit.
     """
-    price = PRICES[backend].dollars
+    price = PRICES[backend].dollars if dollars is None else dollars
     if backend == "blob":
         return sum(steady.values()) * MONTH_SECONDS / PER_REQUESTS * price
     return price
 
 
-def blob_per_month(consumers: int, partitions: int, interval: float) -> float:
-    """Return dollars per month on Blob by arithmetic: one list per consumer, one claim each.
+def balancing_requests(consumers: int, partitions: int, interval: float) -> dict[str, float]:
+    """Return requests per second of load balancing: one list a consumer, one claim a partition."""
+    seconds = MEAN_EXTENSION * interval
+    return {"lists": consumers / seconds, "claims": partitions / seconds}
 
-    An interval is extended by 10 % on average.
-    """
-    return per_month("blob", {"requests": (consumers + partitions) / (1.1 * interval)})
+
+def blob_per_month(consumers: int, partitions: int, interval: float) -> float:
+    """Return dollars per month of load balancing on Blob."""
+    return per_month("blob", balancing_requests(consumers, partitions, interval))
