@@ -257,7 +257,7 @@ def methods(of: object, ends: set[str]) -> list[str]:
 
 HOOKS = {"read_ownerships", "try_claim", "try_claims", "read_checkpoints", "write_checkpoint"}
 HOOKS |= {"read_scopes", "delete_rows", "identity", "map_error", "hides", "open", "close"}
-HOOKS |= {"drop_connections"}
+HOOKS |= {"drop_connections", "read_spellings", "read_settings"}
 
 
 @pytest.mark.parametrize("package", ["eventhub_checkpoints", "eventhub_checkpoints.aio"])

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -24,6 +25,8 @@ COLOURS = {
     "REWIND": "red",
     "LOST": "red",
     "GONE": "red",
+    "WARNING": "yellow",
+    "ERROR": "red",
 }
 
 
@@ -31,6 +34,11 @@ def console() -> Console:
     """Return the console of standard output, of 80 columns where it is not a terminal."""
     made = Console(highlight=False)
     return made if made.is_terminal else Console(highlight=False, width=WIDTH)
+
+
+def working(what: str) -> Status:
+    """Return a context that shows a spinner on standard error, if that is a terminal."""
+    return Console(stderr=True).status(what)
 
 
 def print_json(value: Any) -> None:

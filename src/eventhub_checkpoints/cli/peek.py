@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.peek import PeekedEvent, positions_at
@@ -63,10 +63,11 @@ def peek(
         "timeout": target.timeout,
     }
     if position is None:
-        with target.open_store() as store:
+        with target.open_store() as store, working("reading"):
             events = read_around(store, target.address, partition_id, **arguments)
     else:
-        events = read_around(None, target.address, partition_id, position, **arguments)
+        with working("reading"):
+            events = read_around(None, target.address, partition_id, position, **arguments)
     if body_only:
         for event in events:
             typer.echo(event.body)
@@ -179,7 +180,9 @@ def print_positions(
     as_json: Json = False,
 ) -> None:
     """Show the first event of each partition that was enqueued at a time or later."""
-    found = positions_at(target.address, read_time(time), through=through, timeout=target.timeout)
+    moment = read_time(time)
+    with working("reading"):
+        found = positions_at(target.address, moment, through=through, timeout=target.timeout)
     if as_json:
         print_json(
             [
@@ -205,5 +208,5 @@ def print_positions(
             )
             for each in found
         ],
-        title=f"{target.address} at {read_time(time).isoformat()}",
+        title=f"{target.address} at {moment.isoformat()}",
     )

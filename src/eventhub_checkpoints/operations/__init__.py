@@ -9,9 +9,14 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 - `positions`: stored positions, and the files for them. `reset`: the plan of a reset; `restore`:
   those of undo, import and copy. `change`: stores positions, also under running consumers.
 - `peek`: the events around a checkpoint or a time.
+- `doctor`: findings about a group. `examination`: the facts that they are found in. `fixes`: what
+  mends them. `cost`: prices of requests and servers.
 """
 
 from eventhub_checkpoints.operations.change import Force, change_positions
+from eventhub_checkpoints.operations.doctor import Facts, Finding, Limits, Severity, findings
+from eventhub_checkpoints.operations.examination import examine_group
+from eventhub_checkpoints.operations.fixes import Fix, mended, planned
 from eventhub_checkpoints.operations.groups import Group, Member, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
 from eventhub_checkpoints.operations.peek import PeekedEvent, PositionAtTime, peek, positions_at
@@ -20,22 +25,31 @@ from eventhub_checkpoints.operations.reset import PartitionReset, plan_reset
 from eventhub_checkpoints.operations.states import State, state_of
 
 __all__ = [
+    "Facts",
+    "Finding",
+    "Fix",
     "Force",
     "Group",
     "GroupLag",
+    "Limits",
     "Member",
     "PartitionLag",
     "PartitionReset",
     "PeekedEvent",
     "Position",
     "PositionAtTime",
+    "Severity",
     "State",
     "change_positions",
+    "examine_group",
+    "findings",
     "group",
     "groups",
     "lag",
+    "mended",
     "peek",
     "plan_reset",
+    "planned",
     "positions_at",
     "read_positions",
     "state_of",

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from eventhub_checkpoints.abilities import ListsScopes
+from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import Scope
@@ -122,14 +123,22 @@ def group(store: Any, scope: Scope, *, expires_after: float = EXPIRES_AFTER) -> 
         StoreError: the store could not be read.
     """
     ownerships = store.list_ownership(*scope)
-    # Stores other than this package's ignore the keyword, and the age stays unknown.
-    checkpoints = store.list_checkpoints(*scope, with_times=True)
+    checkpoints = list_checkpoints(store, scope)
     now = time.time()
     return Group(
         scope,
         {row["partition_id"]: row for row in checkpoints},
         {row["partition_id"]: ownership_of(row, now, expires_after) for row in ownerships},
     )
+
+
+def list_checkpoints(store: Any, scope: Scope) -> list[Row]:
+    """Return the checkpoints of a group, with the times of their writes where a store knows them.
+
+    The official Blob store passes unknown keywords on to its HTTP session, which refuses them.
+    """
+    keywords = {"with_times": True} if isinstance(store, BaseCheckpointStore) else {}
+    return list(store.list_checkpoints(*scope, **keywords))
 
 
 def ownership_of(row: Row, now: float, expires_after: float) -> Ownership:

@@ -1,0 +1,144 @@
+"""The command `doctor`."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from eventhub_checkpoints.cli.output import COLOURS, Json, console, print_json, working
+from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
+from eventhub_checkpoints.operations.doctor import (
+    BALANCING_INTERVAL,
+    Facts,
+    Finding,
+    Limits,
+    Severity,
+    cost,
+    findings,
+    status,
+)
+from eventhub_checkpoints.operations.examination import examine_group
+from eventhub_checkpoints.operations.fixes import mended, planned
+
+
+@on_target
+def doctor(
+    target: Target,
+    *,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Show the fixes that need no decision.")
+    ] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="With --fix: carry them out, and look again.")
+    ] = False,
+    no_write: Annotated[
+        bool, typer.Option("--no-write", help="Write no probe row; rights are not checked then.")
+    ] = False,
+    balancing_interval: Annotated[
+        float,
+        typer.Option(min=0.001, metavar="SECONDS", help="load_balancing_interval of consumers."),
+    ] = BALANCING_INTERVAL,
+    checkpoints_per_second: Annotated[
+        float | None, typer.Option(min=0, help="Rate of the whole group, for the cost on Blob.")
+    ] = None,
+    measure: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Measure that rate for so long.")
+    ] = 0.0,
+    price: Annotated[
+        float | None, typer.Option(min=0, help="Dollars per 10,000 requests on Blob.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Dollars per month that requests may cost.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Examine a group, its store and its hub, and name what mends each finding.
+
+    The exit status is 0 if nothing was found, 1 for warnings, 2 for errors, and 3 if something
+    could not be examined and there is no error.
+    """
+    if execute and not fix:
+        raise ConfigurationError("--execute carries out the fixes of --fix: pass both")
+    if measure and checkpoints_per_second is not None:
+        raise ConfigurationError("--measure and --checkpoints-per-second: pass one of them")
+    limits = Limits(balancing_interval, target.expires_after, price, budget)
+    fixes: list[dict[str, Any]] = []
+    try:
+        with target.open_store() as store, working("examining"):
+
+            def look() -> Facts:
+                return examine_group(
+                    store,
+                    target.address,
+                    limits,
+                    writes=not no_write,
+                    checkpoint_rate=checkpoints_per_second,
+                    measure=measure,
+                    timeout=target.timeout,
+                )
+
+            facts = look()
+            if fix and execute:
+                changes = mended(store, target.address, facts, timeout=target.timeout)
+                fixes = [{**asdict(each), "changed": changed} for each, changed in changes]
+                facts = look()
+            elif fix:
+                fixes = [{**asdict(each), "changed": None} for each in planned(facts)]
+    except CheckpointStoreError as error:
+        typer.echo(f"UNKNOWN: {error}", err=True)
+        raise typer.Exit(Severity.UNKNOWN.status) from None
+    found = findings(facts, limits)
+    if as_json:
+        print_json(report(facts, limits, found, fixes))
+    else:
+        print_fixes(fixes, is_asked_for=fix)
+        print_findings(facts, limits, found)
+    raise typer.Exit(status(found))
+
+
+def report(
+    facts: Facts, limits: Limits, found: list[Finding], fixes: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what was found, for JSON."""
+    estimate = cost(facts, limits)
+    return {
+        **facts.scope.as_dict(),
+        "severity": found[0].severity if found else "OK",
+        "findings": [asdict(each) for each in found],
+        "unchecked": list(facts.unchecked),
+        "cost": None if estimate is None else asdict(estimate),
+        "fixes": fixes,
+    }
+
+
+def print_fixes(fixes: list[dict[str, Any]], *, is_asked_for: bool) -> None:
+    """Print what was changed, or would be."""
+    terminal = console()
+    for each in fixes:
+        would = f"partition {each['partition_id']}: would {each['action']} ({each['before']})"
+        terminal.print(escape(each["changed"] or would))
+    if is_asked_for and not fixes:
+        terminal.print("no fix applies")
+    elif is_asked_for and fixes[0]["changed"] is None:
+        terminal.print("a dry run: --execute carries this out")
+
+
+def print_findings(facts: Facts, limits: Limits, found: list[Finding]) -> None:
+    """Print findings for people, each with its remedy on a line that is not wrapped."""
+    terminal = console()
+    count = "1 finding" if len(found) == 1 else f"{len(found) or 'no'} findings"
+    terminal.print(escape(f"{facts.scope}: {count}"))
+    for each in found:
+        colour = COLOURS[each.severity]
+        terminal.print(f"[{colour}]{each.severity}[/] {each.code}: {escape(each.evidence)}")
+        terminal.print(f"  mend: {escape(each.remedy)}", soft_wrap=True)
+    estimate = cost(facts, limits)
+    if estimate:
+        terminal.print(
+            f"cost: ${estimate.dollars:,.2f} a month at ${estimate.price:g} per 10,000 requests "
+            f"({escape(estimate.source)})"
+        )
+    for sentence in facts.unchecked:
+        terminal.print(escape(f"not examined: {sentence}"))

@@ -1,0 +1,153 @@
+"""Fixes for findings: what can be mended without a decision of the operator."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from eventhub_checkpoints.abilities import Deletes
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
+from eventhub_checkpoints.operations.doctor import Facts, has_live, lacks_offset
+from eventhub_checkpoints.operations.groups import in_order
+from eventhub_checkpoints.operations.peek import read_events, through_some_group
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
+
+
+class Action(StrEnum):
+    """Kind of a fix.
+
+    Attributes:
+        RELEASE: the ownership of a dead consumer is released; the checkpoint stays.
+        DELETE: the rows of a partition that the hub does not have are deleted.
+        ADD_OFFSET: a checkpoint gets the offset of its event.
+    """
+
+    RELEASE = "release"
+    DELETE = "delete"
+    ADD_OFFSET = "add offset"
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Change of one partition's rows.
+
+    Attributes:
+        before: what is stored now, for people.
+    """
+
+    action: Action
+    partition_id: str
+    before: str
+
+
+def planned(facts: Facts) -> list[Fix]:
+    """Return the fixes of a group, none of which concerns a partition with a live owner."""
+    if facts.group is None:
+        return []
+    return [*deletions(facts), *releases(facts), *offsets(facts)]
+
+
+def deletions(facts: Facts) -> Iterator[Fix]:
+    """Yield the deletions of rows of partitions that the hub does not have."""
+    group = facts.group
+    if group is None or not facts.properties:
+        return
+    for id_ in group.partition_ids:
+        if id_ in facts.properties or has_live(group, [id_]):
+            continue
+        row, owner = group.checkpoints.get(id_), group.ownerships.get(id_)
+        before = f"checkpoint {row['sequence_number']}" if row else "no checkpoint"
+        yield Fix(Action.DELETE, id_, f"{before}, owner {owner.owner_id if owner else ''!r}")
+
+
+def releases(facts: Facts) -> Iterator[Fix]:
+    """Yield the releases of ownerships whose consumers no longer renew them."""
+    group = facts.group
+    for id_ in in_order(group.ownerships) if group else ():
+        owner = group.ownerships[id_] if group else None
+        is_foreign = bool(facts.properties) and id_ not in (facts.properties or ())
+        if owner and owner.owner_id and not owner.is_live and not is_foreign:
+            yield Fix(Action.RELEASE, id_, f"owner {owner.owner_id!r}, {owner.age:.0f} s old")
+
+
+def offsets(facts: Facts) -> Iterator[Fix]:
+    """Yield the offsets to add, where the event of the checkpoint is retained."""
+    if facts.group is None or not facts.properties:
+        return
+    for id_ in in_order(facts.group.checkpoints.keys() & facts.properties.keys()):
+        row, here = facts.group.checkpoints[id_], facts.properties[id_]
+        if has_live(facts.group, [id_]) or not lacks_offset(row):
+            continue
+        if here.first_sequence_number <= row["sequence_number"] < here.next_sequence_number:
+            yield Fix(Action.ADD_OFFSET, id_, f"checkpoint {row['sequence_number']} without offset")
+
+
+def carry_out(
+    store: Any,
+    hub: HubAddress,
+    facts: Facts,
+    fix: Fix,
+    *,
+    through: str | None = None,
+    timeout: float = OPERATION_TIMEOUT,
+) -> str:
+    """Carry out a fix; return what was changed, in one sentence.
+
+    A release and an added offset are conditional on the row that was read, so that a consumer that
+    came in the meantime wins.
+
+    Args:
+        store: the store that the facts were read from.
+        hub: the hub and the group.
+        facts: what the fix was planned by.
+        fix: the fix.
+        through: consumer group to read an event through; see `peek`.
+        timeout: seconds for reading an event.
+
+    Raises:
+        ConfigurationError: the store cannot delete.
+        CheckpointStoreError: the store or the hub failed; nothing was changed.
+    """
+    id_, scope = fix.partition_id, facts.scope
+    if fix.action is Action.DELETE:
+        if not isinstance(store, Deletes):
+            raise ConfigurationError(
+                f"{type(store).__name__} cannot delete rows: it does not have the ability Deletes; "
+                f"delete those of partition {id_} by hand"
+            )
+        count = store.delete_partition(*scope, id_)
+        rows = "1 row" if count == 1 else f"{count} rows"
+        return f"partition {id_}: {rows} deleted ({fix.before})"
+    if fix.action is Action.RELEASE:
+        if not store.claim_ownership([{**facts.ownership_rows[id_], "owner_id": ""}]):
+            return f"partition {id_}: nothing released, another consumer has claimed it"
+        return f"partition {id_}: released ({fix.before})"
+    assert facts.group is not None
+    row = facts.group.checkpoints[id_]
+    number: int = row["sequence_number"]
+    wanted = OffsetRange(id_, number, number + 1)
+    events = through_some_group(hub, through, lambda each: read_events(each, wanted, timeout))
+    offset = events[0].offset if events else None
+    if offset is None:
+        return f"partition {id_}: nothing changed, event {number} has no offset"
+    position = {"partition_id": id_, "sequence_number": number, "offset": offset}
+    store.update_checkpoint({**scope.as_dict(), **position}, on_stale="raise")
+    return f"partition {id_}: offset {offset} added to checkpoint {number}"
+
+
+def mended(
+    store: Any,
+    hub: HubAddress,
+    facts: Facts,
+    *,
+    through: str | None = None,
+    timeout: float = OPERATION_TIMEOUT,
+) -> Iterator[tuple[Fix, str]]:
+    """Carry out all planned fixes; yield each with what was changed, or why nothing was."""
+    for fix in planned(facts):
+        try:
+            changed = carry_out(store, hub, facts, fix, through=through, timeout=timeout)
+        except CheckpointStoreError as error:
+            changed = f"partition {fix.partition_id}: nothing changed: {error}"
+        yield fix, changed
