@@ -131,6 +131,29 @@ def test_a_position_and_a_number_of_events_are_chosen(scene, words, numbers) -> 
     assert [event["sequence_number"] for event in scene.lines("peek", *words, "-J")] == numbers
 
 
+def test_a_checkpoint_before_the_first_event_or_with_an_offset_only_is_followed(scene) -> None:
+    scene.save("0", -1)
+    [event] = scene.lines("peek", "0", "-J")
+    assert event["sequence_number"] == 0
+    row = {"offset": event["offset"], "sequence_number": None, "partition_id": "0"}
+    store = ByOffset([row])
+    [after] = peek(store, scene.address, "0")
+    assert after.sequence_number == 1
+    row["offset"] = scene.hub.partition_properties("orders", "0").last_offset
+    with pytest.raises(ConfigurationError, match="has no event after its checkpoint, 19"):
+        peek(store, scene.address, "0")
+
+
+class ByOffset:
+    """A store whose checkpoints have offsets only, as other writers leave them."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def list_checkpoints(self, *_: str) -> list[dict[str, Any]]:
+        return self.rows
+
+
 def test_an_offset_names_its_event(scene: Scene) -> None:
     [seventh] = scene.lines("peek", "0", "--sequence-number", "7", "-J")
     [event] = scene.lines("peek", "0", "--offset", seventh["offset"], "--json")

@@ -33,7 +33,7 @@ from eventhub_checkpoints.receive.hub import (
     list_partitions,
     partition_properties,
 )
-from eventhub_checkpoints.receive.position import EventPosition, after
+from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import (
     OPERATION_TIMEOUT,
     PREFETCH,
@@ -242,15 +242,16 @@ def after_checkpoint(
             f"partition {id_} of {scope}: events {number + 1} to {begin - 1} after the checkpoint "
             f"have expired; the first retained one is {begin}",
         )
-    is_at_end = number == last or row.get("offset") == properties.last_enqueued_offset
+    offset = row.get("offset")
+    is_at_end = number == last or (number is None and offset == properties.last_enqueued_offset)
     if is_at_end and not is_end_allowed:
         raise ConfigurationError(
             f"partition {id_} of {scope} has no event after its checkpoint, {last}: all are "
             "processed; ask for events before it"
         )
-    if is_at_end:
-        return EventPosition.from_end_of_stream()
-    return after(id_, {**row, "sequence_number": begin - 1} if number == -1 else row)
+    if number is not None:
+        return EventPosition.from_sequence_number(number + 1, inclusive=True)
+    return EventPosition.from_end_of_stream() if is_at_end else EventPosition.from_offset(offset)
 
 
 def first_number(
