@@ -123,11 +123,12 @@ class Patient:
 
 @pytest.fixture
 def admitted(
-    servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch
+    servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[[str], Patient]]:
     """Gives a patient on a backend; Blob is behind a proxy."""
     for name in [name for name in os.environ if name.startswith("EHCP_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("EHCP_STATE_DIR", str(tmp_path))
     with ExitStack() as opened:
 
         def admit(name: str) -> Patient:
@@ -482,6 +483,25 @@ def test_findings_are_shown_with_the_command_that_mends_them(admitted) -> None:
     assert "ERROR checkpoint_expired: 1 partition with events that expired" in shown
     assert "  mend: ehcp reset --to-earliest --partitions 0 --execute" in shown
     assert "2 findings" in shown
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [dead_consumer, hub_created_anew, events_that_expired, offset_of_another_event],
+    ids=lambda plant: plant.__name__,
+)
+def test_the_command_that_a_finding_names_mends_it(admitted, plant) -> None:
+    patient = admitted("sqlite")
+    released_partitions(patient)  # a reset refuses a group that is being consumed
+    plant(patient)
+    [finding] = [
+        each
+        for each in patient.report()["findings"]
+        if each["code"] not in ("group_idle", "unowned")
+    ]
+    result = CliRunner().invoke(app, finding["remedy"].split()[1:])
+    assert result.exit_code == 0, result.output
+    assert patient.codes() == {"group_idle"}
 
 
 def test_without_writing_the_rights_are_not_examined(admitted) -> None:

@@ -234,7 +234,8 @@ def unreadable_rows(facts: Facts, _limits: Limits) -> Iterator[Finding]:
             "unreadable_rows",
             Severity.WARNING,
             f"{some(skipped, '; ')}: consumers ignore such rows",
-            "find out who wrote them; ehcp delete --partitions ... --execute removes them",
+            "find out who wrote them; the next checkpoint of a consumer replaces one without a "
+            "position, and store.delete_partition() in Python deletes others",
         )
 
 
@@ -313,7 +314,7 @@ def owners(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "dead_owner",
             Severity.WARNING,
             f"{partitions(dead)} owned by consumers that no longer renew: {named}",
-            "ehcp doctor --fix --execute releases them",
+            "ehcp delete --owners --execute",
             dead,
         )
     expected = in_order(facts.properties) if facts.properties else group.partition_ids
