@@ -53,6 +53,7 @@ OPERATIONS = (
     "verify",
     "list_scopes",
     "delete_scope",
+    "replace_checkpoint",
     "first use",
 )
 CLAIMS = {"claim", "claim one", "renew"}
@@ -115,6 +116,7 @@ class Bench:
             rows = self.do("claim_ownership", self.proposals())
             self.do("list_checkpoints", *self.scope)
             self.do("update_checkpoint", self.checkpoint(CHECKPOINT))
+        stored = self.checkpoint(CHECKPOINT)
         store, scope, claim = self.store, self.scope, self.store.claim_ownership
         update = store.update_checkpoint
         calls: dict[str, Callable[[], Any]] = {
@@ -131,6 +133,9 @@ class Bench:
             "verify": lambda: store.verify(),
             "list_scopes": lambda: store.list_scopes(),
             "delete_scope": lambda: store.delete_scope(*scope),
+            "replace_checkpoint": lambda: store.replace_checkpoint(
+                self.checkpoint(CHECKPOINT - 5), stored
+            ),
         }
         return calls[operation]
 

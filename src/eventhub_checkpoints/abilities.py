@@ -10,6 +10,7 @@ from eventhub_checkpoints.stores._sync.base import (
     Deletes,
     FullCheckpointStore,
     ListsScopes,
+    Replaces,
     WritesInTransaction,
 )
 
@@ -19,8 +20,16 @@ __all__ = [
     "Deletes",
     "FullCheckpointStore",
     "ListsScopes",
+    "Replaces",
     "WritesInTransaction",
 ]
 
-for _public in (AnyNumber, Deletes, FullCheckpointStore, ListsScopes, WritesInTransaction):
+for _public in (
+    AnyNumber,
+    Deletes,
+    FullCheckpointStore,
+    ListsScopes,
+    Replaces,
+    WritesInTransaction,
+):
     _public.__module__ = __name__

@@ -58,6 +58,7 @@ def names(scope: Scope) -> tuple[str, ...]:
 def test_the_abilities_are_declared(client: Client, variant: str) -> None:
     assert isinstance(client.store, ABILITIES[variant].ListsScopes)
     assert isinstance(client.store, ABILITIES[variant].Deletes)
+    assert isinstance(client.store, ABILITIES[variant].Replaces)
 
 
 def test_an_empty_place_has_no_groups(alone: Client, groups: list[Scope]) -> None:
@@ -187,3 +188,29 @@ def test_a_checkpoint_has_the_time_of_its_write_on_this_clock(client: Client) ->
     assert -1 < time.time() - row["last_modified_time"] < 10
     [row] = client.list_checkpoints()
     assert "last_modified_time" not in row
+
+
+def test_a_checkpoint_is_replaced_only_if_it_is_the_one_that_was_read(
+    client: Client, opened: Callable[..., Client]
+) -> None:
+    def replace(number: int, stored: dict[str, Any] | None) -> bool:
+        row = {"partition_id": "1", "sequence_number": number, "offset": f"o{number}"}
+        replaced: bool = client.call(
+            "replace_checkpoint", {**client.scope.as_dict(), **row}, stored
+        )
+        return replaced
+
+    assert replace(7, None)
+    assert not replace(9, None)
+    [first] = client.list_checkpoints()
+    opened(client.scope).save("1", 8)
+    assert not replace(9, first)
+    assert client.position("1") == 8
+    [second] = client.list_checkpoints()
+    assert replace(3, second), "a lower position was refused"
+    assert client.position("1") == 3
+    client.save("1", 4)
+    assert client.position("1") == 4
+    opened(client.scope).save("1", 6)
+    assert not replace(9, first)
+    assert client.position("1") == 6

@@ -8,13 +8,19 @@ not go back, clocks, releases. `docs/custom-store.md` builds a backend from scra
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext
-from eventhub_checkpoints._shared._sync.compat import uninterrupted
+from eventhub_checkpoints._shared._sync.compat import holding, uninterrupted
+from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints.errors import (
+    StoreAccessError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
 from eventhub_checkpoints.records import (
     RELEASED,
     RESERVED_NAMESPACE,
@@ -22,12 +28,20 @@ from eventhub_checkpoints.records import (
     Proposal,
     Scope,
     checked_name,
+    checked_row,
     fresh_etag,
 )
 from eventhub_checkpoints.stores._sync.checkpoints import CheckpointMethods
 from eventhub_checkpoints.stores._sync.hooks import HookRunner
 from eventhub_checkpoints.stores._sync.ownership import OwnershipMethods
-from eventhub_checkpoints.stores.hook_results import Examination, ScopeRows
+from eventhub_checkpoints.stores.hook_results import (
+    ABSENT,
+    Examination,
+    ScopeRows,
+    Seen,
+    Written,
+)
+from eventhub_checkpoints.stores.partition_state import PartitionState
 
 PROBE = Scope(RESERVED_NAMESPACE, "verify", "probe")
 PROBE_PARTITION = "0"
@@ -196,8 +210,83 @@ class Deletes(HookRunner):
         return removed
 
 
-class FullCheckpointStore(ListsScopes, Deletes, BaseCheckpointStore):
-    """A checkpoint store that also lists and deletes groups, as every store of this package does.
+class Replaces(HookRunner):
+    """A store that can replace a checkpoint if it is still the one that was read."""
+
+    def replace_checkpoint(
+        self, checkpoint: Mapping[str, Any], stored: Mapping[str, Any] | None
+    ) -> bool:
+        """Store a checkpoint, higher or lower, if the stored one has not changed its position.
+
+        Unlike `update_checkpoint`, it never overwrites a checkpoint that the caller has not seen.
+
+        Args:
+            checkpoint: as for `update_checkpoint`.
+            stored: the stored checkpoint as `list_checkpoints` returned it; None: none was stored.
+
+        Returns:
+            Whether it was stored. If not, another position is stored: list the checkpoints again.
+
+        Raises:
+            InvalidRecordError: a name, id or offset is invalid, or the sequence number is not an
+                int64.
+            StoreUnavailableError: no definite answer within `write_timeout`: list them again.
+            StoreAccessError: the backend refused access.
+            StoreNotReadyError: the container, table or keyspace does not exist.
+        """
+        record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
+        seen = None if stored is None else checked_row(stored)
+        return uninterrupted(self.settings.write_timeout, self._replace, record, seen)
+
+    def _replace(self, record: Checkpoint, stored: Mapping[str, Any] | None) -> bool:
+        self._ready()
+        known = self._known(record)
+        try:
+            with holding(self._write_lock(known), seconds_left()):
+                known.writing = True
+                try:
+                    return self._replace_in_turn(known, record, stored)
+                finally:
+                    known.writing = False
+        except TimeoutError as error:
+            raise StoreUnavailableError(
+                f"a checkpoint of partition {record.partition_id!r} is still being written"
+            ) from error
+
+    def _replace_in_turn(
+        self, known: PartitionState, record: Checkpoint, stored: Mapping[str, Any] | None
+    ) -> bool:
+        listing = self._call(self.read_checkpoints, record.scope, retries=True)
+        row = next((row for row in listing.rows if row.partition_id == record.partition_id), None)
+        if position_of(row.as_dict(record.scope) if row else None) != position_of(stored):
+            return False
+        seen: str | Seen = row.version if row else ABSENT
+        try:
+            seconds = self.settings.write_timeout
+            answer = self._call(self.write_checkpoint, record, seen, seconds=seconds)
+        except (StoreAccessError, StoreNotReadyError):
+            raise
+        except BaseException:
+            # Cancelled or timed out: the write may have been carried out all the same.
+            with self._state_lock:
+                known.record_write(known.checkpoint.unsure(record))
+            raise
+        with self._state_lock:
+            guard = known.checkpoint
+            if isinstance(answer, Written):
+                known.record_write(guard.written(answer.version, True, record.sequence_number))
+            else:
+                known.record_write(guard.shown(answer.stored))
+        return isinstance(answer, Written)
+
+
+def position_of(row: Mapping[str, Any] | None) -> tuple[object, object] | None:
+    """Return the position in a dict of `list_checkpoints`; None if there is no dict."""
+    return None if row is None else (row.get("sequence_number"), row.get("offset"))
+
+
+class FullCheckpointStore(ListsScopes, Deletes, Replaces, BaseCheckpointStore):
+    """A checkpoint store with all abilities on groups, as every store of this package.
 
     This is the return type of `open_store`. A store of another package need not derive from
     it: if a URL may name one, check `isinstance(store, Deletes)` before using that capability.
