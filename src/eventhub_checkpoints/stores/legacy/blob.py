@@ -1,5 +1,7 @@
-"""Reader for checkpoints that iothub-react stored in Azure Blob Storage."""
+"""Readers for checkpoints that older programs stored in Azure Blob Storage."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from azure.core.exceptions import HttpResponseError
@@ -7,6 +9,7 @@ from azure.core.exceptions import HttpResponseError
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
+from eventhub_checkpoints.stores.legacy import leases
 from eventhub_checkpoints.stores.legacy.iothub_react import (
     BLOB_PREFIX,
     LONGEST,
@@ -40,19 +43,77 @@ def read_iothub_react_blobs(
         StoreAccessError: the service refused access.
         StoreNotReadyError: the container does not exist.
     """
-    if isinstance(container, str):
-        blobs = _Container.from_url(container, credential=credential)
-    else:
-        blobs = _Container(container_client=container)
-    with blobs:
+    with _opened(container, credential) as blobs:
         return blobs.read(scope)
 
 
+def read_lease_blobs(
+    container: "str | ContainerClient",
+    format: leases.LeaseFormat,
+    scope: Scope,
+    credential: Any = None,
+    *,
+    prefix: str = "",
+) -> list[Checkpoint]:
+    """Read what an Event Processor Host saved in a container; nothing is written.
+
+    A lease that cannot be read is logged and left out. A partition of which nothing was processed
+    has no checkpoint.
+
+    Args:
+        container: its URL, or a client of azure-storage-blob, which is left open.
+        format: the program that wrote the leases.
+        scope: names of the group, in the case in which the program had them.
+        credential: as `open_store` accepts it with a container's URL.
+        prefix: the `storageBlobPrefix` or the like with which the program was configured.
+
+    Returns:
+        Checkpoints in the order of the partitions; `offset` may be `""`, `sequence_number` None.
+
+    Raises:
+        ConfigurationError: it is not a container's URL, or there is no credential.
+        StoreUnavailableError: no answer within 30 s.
+        StoreAccessError: the service refused access.
+        StoreNotReadyError: the container does not exist.
+    """
+    with _opened(container, credential) as blobs:
+        return blobs.read_leases(scope, leases.prefixes(format, scope, prefix))
+
+
+def _opened(container: "str | ContainerClient", credential: Any) -> "_Container":
+    if isinstance(container, str):
+        return _Container.from_url(container, credential=credential)
+    return _Container(container_client=container)
+
+
 class _Container(BlobCheckpointStore):
-    """A container of iothub-react, with the requests and time limits of a blob store."""
+    """A container of another program, with the requests and time limits of a blob store."""
+
+    def read_leases(self, scope: Scope, prefixes: Sequence[str]) -> list[Checkpoint]:
+        """Return the checkpoints in the leases whose names begin with one of the prefixes."""
+        seconds = self.settings.operation_timeout
+        rows = uninterrupted(seconds, self._request, partial(self._leases, prefixes))
+        skipped: list[str] = []
+        checkpoints = leases.checkpoints_of(rows, scope, skipped.append)
+        self._report(skipped)
+        return checkpoints
+
+    def _leases(self, prefixes: Sequence[str]) -> list[leases.Lease]:
+        found: list[leases.Lease] = []
+        for prefix in prefixes:
+            blobs, _ = self._requests.list_blobs(prefix)
+            ids = [blob.name.removeprefix(prefix) for blob in blobs]
+            ids = [id_ for id_ in ids if leases.PARTITION_ID.fullmatch(id_)]
+            read = partial(self._text, longest=leases.LONGEST_LEASE)
+            bodies = self._ask_each(read, [f"{prefix}{id_}" for id_ in ids])
+            found += [
+                leases.Lease(f"blob {prefix + id_!r}", id_, body)
+                for id_, body in zip(ids, bodies, strict=True)
+            ]
+        return found
 
     def read(self, scope: Scope) -> list[Checkpoint]:
-        """Return the checkpoints in the container."""
+        """Return the checkpoints of iothub-react in the container."""
         rows = uninterrupted(self.settings.operation_timeout, self._request, self._offsets)
         skipped: list[str] = []
         checkpoints = checkpoints_of(rows, scope, skipped.append)
@@ -68,14 +129,14 @@ class _Container(BlobCheckpointStore):
             for blob in blobs
         ]
 
-    def _text(self, name: str) -> str | None:
+    def _text(self, name: str, longest: int = LONGEST) -> str | None:
         driver = self._driver()
         try:
             body = driver.container.download_blob(
-                name, offset=0, length=LONGEST + 1, **driver.bounds()
+                name, offset=0, length=longest + 1, **driver.bounds()
             ).readall()
         except HttpResponseError as error:
             if error.status_code != 416:
                 raise
             return ""  # an empty blob has no such range
-        return None if len(body) > LONGEST else bytes(body).decode("utf-8", "replace")
+        return None if len(body) > longest else bytes(body).decode("utf-8", "replace")
