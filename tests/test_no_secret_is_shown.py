@@ -77,6 +77,7 @@ VALID: dict[str, Any] = {
     "messages": [],
     "condition": "com.microsoft:timeout",
     "row": ROW,
+    "stored": None,
     "version": "v1",
     "settings": {"frequency": "5s", "countThreshold": 10, "timeThreshold": "10s"},
     "ownership_list": [{**ROW, "owner_id": "me", "etag": None}],
@@ -416,6 +417,7 @@ def test_no_error_behind_the_drivers_shows_a_secret(package: str) -> None:
 
 WORDS = {
     "cli": [[], ["demo"], ["demo", "--store"], ["demo", "--events"], ["demo", "--consumer"]],
+    "cli.app": [["mirror", "--every"], ["move", "--settle"]],
     "localhub": [["--hub", "a=1", name] for name in ("--port", "--events", "--hub")],
     "conformance": [["--accessors"], ["memory:", "--only"], ["--"], ["memory:"]],
 }
@@ -426,8 +428,9 @@ WORDS = {
 def test_no_command_line_shows_a_secret(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    package = command.partition(".")[0]
     main = importlib.import_module(
-        f"eventhub_checkpoints.{command}" + ("" if command == "cli" else ".__main__")
+        f"eventhub_checkpoints.{package}" + ("" if package == "cli" else ".__main__")
     ).main
     for words in WORDS[command]:
         for secret in SECRETS:

@@ -21,6 +21,7 @@ from eventhub_checkpoints import aio, errors
 PACKAGE = Path(eventhub_checkpoints.__file__).parent
 API_PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 EXTRAS = {
+    "operations.migrate": "blob",
     "blob": "blob",
     "aio.blob": "blob",
     "arrow": "arrow",

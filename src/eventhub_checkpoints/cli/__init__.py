@@ -6,6 +6,7 @@
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
   what they share in `change`, and `records` for `undo`.
 - `doctor`: findings about a group.
+- `transfer`: mirror, move and migrate, which bring positions into another store.
 - `azurite`, `container`, `children`: servers and processes that the demo starts.
 """
 

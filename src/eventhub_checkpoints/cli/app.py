@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints._shared.secrets import masked
-from eventhub_checkpoints.cli import doctor, exchange, peek, status
+from eventhub_checkpoints.cli import doctor, exchange, peek, status, transfer
 from eventhub_checkpoints.cli.delete import delete
 from eventhub_checkpoints.cli.demo.command import demo
 from eventhub_checkpoints.cli.reset import reset
@@ -53,6 +53,9 @@ app.command()(exchange.copy)
 app.command()(doctor.doctor)
 app.command()(peek.peek)
 app.command("at")(peek.print_positions)
+app.command()(transfer.mirror)
+app.command()(transfer.move)
+app.command()(transfer.migrate)
 app.command()(demo)
 
 

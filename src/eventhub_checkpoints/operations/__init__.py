@@ -11,6 +11,9 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 - `peek`: the events around a checkpoint or a time.
 - `doctor`: findings about a group. `examination`: the facts that they are found in. `fixes`: what
   mends them. `cost`: prices of requests and servers.
+- `transfer`: positions on their way from one store to another. `mirror`: copies of a group's
+  checkpoints, again and again. `move`: a group that changes its store while its consumers run.
+  `fence`: ownerships that such an operation takes. `migrate`: positions that older programs saved.
 """
 
 from eventhub_checkpoints.operations.change import Force, change_positions
@@ -19,6 +22,8 @@ from eventhub_checkpoints.operations.examination import examine_group
 from eventhub_checkpoints.operations.fixes import Fix, mended, planned
 from eventhub_checkpoints.operations.groups import Group, Member, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
+from eventhub_checkpoints.operations.mirror import Mirror
+from eventhub_checkpoints.operations.move import Move
 from eventhub_checkpoints.operations.peek import PeekedEvent, PositionAtTime, peek, positions_at
 from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.operations.reset import PartitionReset, plan_reset
@@ -33,6 +38,8 @@ __all__ = [
     "GroupLag",
     "Limits",
     "Member",
+    "Mirror",
+    "Move",
     "PartitionLag",
     "PartitionReset",
     "PeekedEvent",

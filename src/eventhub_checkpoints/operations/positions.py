@@ -21,6 +21,7 @@ from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import (
     MOST_INT64,
     Scope,
+    SequenceOffset,
     checked_name,
     checked_offset,
     checked_sequence_number,
@@ -32,6 +33,14 @@ COLUMNS = [*Scope._fields, "partition_id", "sequence_number", "offset"]
 EXPECTED = (
     "a file of ehcp export, or lines of topic,partition,offset as kafka-consumer-groups exports"
 )
+
+
+CLOSED_NUMBER = MOST_INT64
+"""Sequence number of a closed checkpoint. No hub reaches it, so a consumer that starts there
+receives no event, and a store of this package refuses every checkpoint below it.
+"""
+WAITING = "waiting"
+MOVED = "moved:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,29 @@ class Position:
             "sequence_number": self.sequence_number,
             "offset": self.offset,
         }
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the position as `list_checkpoints` shows it, for `replace_checkpoint`."""
+        number = self.sequence_number
+        offset = SequenceOffset(number) if not self.offset and number is not None else self.offset
+        return {"sequence_number": number, "offset": offset}
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether it stands for no position, because another store has it."""
+        return self.sequence_number == CLOSED_NUMBER
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether it is closed until a position arrives from another store."""
+        return self.is_closed and not self.offset.startswith(MOVED)
+
+    def __str__(self) -> str:
+        if self.is_closed:
+            return self.offset or WAITING
+        if self.sequence_number is None:
+            return f"offset {self.offset}"
+        return str(self.sequence_number)
 
 
 Positions = Mapping[str, Position]

@@ -1,0 +1,323 @@
+"""Commands that bring positions into another store: `mirror`, `move` and `migrate`."""
+
+import json
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from eventhub_checkpoints.abilities import FullCheckpointStore
+from eventhub_checkpoints.cli.change import Execute, refusals
+from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.target import Target, on_target, read_profile
+from eventhub_checkpoints.errors import ConfigurationError, StoreError
+from eventhub_checkpoints.operations import mirror as mirrors
+from eventhub_checkpoints.operations import move as moves
+from eventhub_checkpoints.operations.mirror import Mirror
+from eventhub_checkpoints.operations.move import Move, PartitionMove, Stage
+from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.operations.transfer import Step
+from eventhub_checkpoints.receive.hub import list_partitions
+
+PASSES = 20
+"""Number of passes of a move within the time after which an ownership expires."""
+LONGEST_PAUSE = 1.0
+
+NO_OTHER_STORE = "no other store: pass --to-store URL, set EHCP_TO_STORE, or pass --to-profile NAME"
+
+ToStore = Annotated[
+    str | None,
+    typer.Option("--to-store", envvar="EHCP_TO_STORE", help="URL of the other store."),
+]
+ToProfile = Annotated[
+    str | None,
+    typer.Option("--to-profile", metavar="NAME", help="Profile with the other store."),
+]
+
+
+@contextmanager
+def open_both(
+    target: Target, to_store: str | None, to_profile: str | None
+) -> Iterator[tuple[FullCheckpointStore, Any]]:
+    """Open the store of the target, and the one that receives its positions.
+
+    Raises:
+        ConfigurationError: they are the same, or one is not named or cannot be opened.
+    """
+    other = read_profile(to_profile).get("store") if to_profile else to_store
+    if other is None:
+        raise ConfigurationError(NO_OTHER_STORE)
+    if other == target.store:
+        raise ConfigurationError("the other store is the same one; name another")
+    with target.open_store() as source, replace(target, store=other).open_store() as receiver:
+        yield source, receiver
+
+
+@contextmanager
+def signals() -> Iterator[threading.Event]:
+    """Turn SIGTERM and Ctrl-C into an event, so that a loop ends after what it is doing."""
+    stopping = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopping
+        return
+    before = {
+        number: signal.signal(number, lambda *_: stopping.set())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@on_target
+def mirror(
+    target: Target,
+    *,
+    to_store: ToStore = None,
+    to_profile: ToProfile = None,
+    every: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two passes.")
+    ] = 10.0,
+    once: Annotated[bool, typer.Option("--once", help="Make one pass and exit.")] = False,
+    execute: Execute = False,
+    as_json: Json = False,
+) -> None:
+    """Copy the checkpoints of a group to another store, again and again.
+
+    The other store is never overwritten with something older. If the group is rewound, the other
+    store follows, provided that it still has what this mirror copied. Ends on SIGTERM or Ctrl-C.
+    """
+    with open_both(target, to_store, to_profile) as (source, receiver), signals() as stopping:
+        copier = Mirror(source, receiver, target.scope, target.expires_after)
+        if not execute:
+            print_steps(copier.preview(), as_json, executed=False)
+            return
+        if once:
+            made = copier.copy()
+            print_steps(made.steps, as_json, executed=True, copied=made.copied)
+            if made.error:
+                raise StoreError(made.error)
+            return
+        for made in copier.run(every, stopping):
+            print_pass(made, as_json)
+
+
+def print_steps(
+    steps: Sequence[Step], as_json: bool, *, executed: bool, copied: Sequence[str] = ()
+) -> None:
+    """Print what is done, or was done, with each partition."""
+    if as_json:
+        print_json([step_for_json(step) for step in steps])
+        return
+    print_table(
+        ["PARTITION", ">SOURCE", ">TARGET", "ACTION"],
+        [(step.partition_id, step.source, step.target, step.action) for step in steps],
+    )
+    if executed:
+        typer.echo(f"copied {len(copied)} of {len(steps)} checkpoints")
+    else:
+        count = sum(step.action.writes for step in steps)
+        typer.echo(f"dry run: would copy {count} of {len(steps)} checkpoints; pass --execute")
+
+
+def step_for_json(step: Step) -> dict[str, Any]:
+    """Return a decision for JSON."""
+    return {
+        "partition_id": step.partition_id,
+        "action": step.action,
+        "source": position_for_json(step.source),
+        "target": position_for_json(step.target),
+    }
+
+
+def position_for_json(position: Position | None) -> dict[str, Any] | None:
+    """Return a position for JSON."""
+    if position is None:
+        return None
+    return {"sequence_number": position.sequence_number, "offset": position.offset}
+
+
+def print_pass(made: mirrors.Pass, as_json: bool) -> None:
+    """Print one line on a pass of a mirror; nothing for people if nothing happened."""
+    if as_json:
+        actions = Counter(str(step.action) for step in made.steps)
+        line = {"time": made.time, "copied": made.copied, "actions": actions, "error": made.error}
+        typer.echo(json.dumps(line))
+    elif made.error:
+        print_line(made.time, f"not complete: {made.error}")
+    elif made.copied:
+        of_which = f"partition {', '.join(made.copied)}"
+        print_line(made.time, f"copied {len(made.copied)} of {len(made.steps)}: {of_which}")
+
+
+def print_line(seconds: float, text: str) -> None:
+    """Print a line with its time in UTC."""
+    typer.echo(f"{time.strftime('%H:%M:%SZ', time.gmtime(seconds))} {text}")
+
+
+@on_target
+def move(
+    target: Target,
+    *,
+    to_store: ToStore = None,
+    to_profile: ToProfile = None,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait",
+            help="Move a partition once its consumer has released it, instead of taking it away.",
+        ),
+    ] = False,
+    settle: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            metavar="SECONDS",
+            help="Time without a new checkpoint after a partition was taken from its consumer. "
+            "[default: a third of --expires-after]",
+        ),
+    ] = None,
+    hold: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            metavar="SECONDS",
+            help="Keep consumers of the old store idle for this long after the move.",
+        ),
+    ] = 0.0,
+    execute: Execute = False,
+    as_json: Json = False,
+) -> None:
+    """Move a group to another store while its consumers run.
+
+    The consumers of the old store lose their partitions, or release them, and those of the new
+    store get them with the final positions. Run it again if it was interrupted: it continues.
+    """
+    partition_ids = list_partitions(target.address, timeout=target.timeout)
+    with open_both(target, to_store, to_profile) as (source, receiver), signals() as stopping:
+        mover = Move(
+            source,
+            receiver,
+            target.scope,
+            partition_ids,
+            expires_after=target.expires_after,
+            settle=settle,
+            waits=wait,
+        )
+        every = min(LONGEST_PAUSE, target.expires_after / PASSES)
+        made, shown = moves.Pass(time.time()), dict[str, Stage]()
+        with refusals():
+            if not execute:
+                print_moves(mover.check(), as_json)
+                return
+            for made in mover.run(every, stopping):
+                shown = print_progress(made, shown, as_json)
+        if not made.is_done:
+            raise StoreError("the move was stopped; run it again to continue")
+        if not as_json:
+            typer.echo(f"moved {len(made.partitions)} partitions; stop the old store's consumers")
+        mover.hold(every, hold, stopping)
+
+
+def print_moves(partitions: Sequence[PartitionMove], as_json: bool) -> None:
+    """Print how far the move of each partition is."""
+    if as_json:
+        print_json([move_for_json(each) for each in partitions])
+        return
+    print_table(
+        ["PARTITION", ">POSITION", "STAGE", "OLD OWNER", "NEW OWNER"],
+        [
+            (each.partition_id, each.position, each.stage, each.owner_id, each.target_owner_id)
+            for each in partitions
+        ],
+    )
+    left = sum(each.stage is not Stage.DONE for each in partitions)
+    typer.echo(f"dry run: would move {left} of {len(partitions)} partitions; pass --execute")
+
+
+def move_for_json(each: PartitionMove) -> dict[str, Any]:
+    """Return the progress of a partition for JSON."""
+    return {
+        "partition_id": each.partition_id,
+        "stage": each.stage,
+        "position": position_for_json(each.position),
+        "owner_id": each.owner_id,
+        "target_owner_id": each.target_owner_id,
+    }
+
+
+def print_progress(made: moves.Pass, shown: dict[str, Stage], as_json: bool) -> dict[str, Stage]:
+    """Print the partitions whose stage has changed; return the stages."""
+    stages = {each.partition_id: each.stage for each in made.partitions} or shown
+    changed = [each for each in made.partitions if shown.get(each.partition_id) != each.stage]
+    if as_json:
+        partitions = [move_for_json(each) for each in changed]
+        line = {"time": made.time, "partitions": partitions, "error": made.error}
+        if changed or made.error:
+            typer.echo(json.dumps(line))
+    elif made.error:
+        print_line(made.time, f"not complete: {made.error}")
+    else:
+        for each in changed:
+            position = "none" if each.position is None else str(each.position)
+            text = f"partition {each.partition_id}: {each.stage}, position {position}"
+            print_line(made.time, text)
+    return stages
+
+
+@on_target
+def migrate(
+    target: Target,
+    *,
+    format: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="FORMAT",
+            help="What wrote the positions: eph, eph-python, eph-go, functions, dapr, "
+            "iothub-react, or as-typed for names in another case.",
+        ),
+    ],
+    container: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Container with them. [default: that of --store]"),
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option(help="Prefix of the blobs' names, as the old program had it.")
+    ] = "",
+    execute: Execute = False,
+    as_json: Json = False,
+) -> None:
+    """Copy the positions of an older program, or in another format, into the store of a group.
+
+    A checkpoint is never overwritten with something older, and a partition with a live owner is
+    left alone. Hub and group are named in the case in which the old program had them.
+    """
+    # Imported here, because reading blobs needs the extra `blob`, and other commands do not.
+    from eventhub_checkpoints.operations import migrate as migration
+
+    source = target.store if container is None else container
+    if not isinstance(source, str):
+        raise ConfigurationError("no container: pass --container URL")
+    found = migration.read(format, source, target.scope, prefix=prefix)
+    numbered = migration.with_numbers(found, target.address, timeout=target.timeout)
+    with target.open_store() as store:
+        made = migration.Migration.planned(store, target.scope, numbered, target.expires_after)
+        failures = made.execute() if execute else {}
+    copied = [
+        step.partition_id
+        for step in made.steps
+        if execute and step.action.writes and step.partition_id not in failures
+    ]
+    print_steps(made.steps, as_json, executed=execute, copied=copied)
+    if failures:
+        reasons = "; ".join(f"partition {id_}: {reason}" for id_, reason in failures.items())
+        raise StoreError(f"not everything was copied: {reasons}")

@@ -1,0 +1,58 @@
+"""Death of a program at any of its calls of a store: before the call, or before its answer."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+CALLS = (
+    "list_ownership",
+    "claim_ownership",
+    "list_checkpoints",
+    "update_checkpoint",
+    "replace_checkpoint",
+    "delete_partition",
+)
+Store = TypeVar("Store")
+
+
+class KilledError(BaseException):
+    """The program ends here, as if it were killed: no handler of `Exception` runs."""
+
+
+class Killer:
+    """Counts the calls of stores, and ends the program at one of them.
+
+    Args:
+        last: number of the call, from 1.
+        is_answered: whether the call is carried out, and only its answer is lost.
+        watch: called after every call that was carried out.
+    """
+
+    def __init__(
+        self, last: int, *, is_answered: bool, watch: Callable[[], None] = lambda: None
+    ) -> None:
+        self.calls = 0
+        self._last = last
+        self._is_answered = is_answered
+        self._watch = watch
+
+    def guards(self, store: Store) -> Store:
+        """Have the store's calls counted; return the store."""
+        for name in CALLS:
+            setattr(store, name, self._counted(getattr(store, name)))
+        return store
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            is_last = self.calls >= self._last
+            if is_last and not self._is_answered:
+                raise KilledError
+            result = call(*args, **kwargs)
+            self._watch()
+            if is_last:
+                raise KilledError
+            return result
+
+        return counted
