@@ -6,11 +6,13 @@
     python tools/campaign.py cancel --backend sqlite
     python tools/campaign.py raise --backend postgres --rounds 2
     python tools/campaign.py signal --backend redis --rounds 200000
+    python tools/campaign.py move --source blob --target postgres --rounds 20
 
 `forward`: round n of seed s is the round of seed s + n, so the seed in a failure repeats that round
 alone. `races`: 16 stores claim 64 partitions in each round; the seed decides in which order they
 start, and the winner depends on the machine. `cancel`, `raise` and `signal` interrupt calls
-(`tools/interruptions.py`): at every step for this many rounds, or this many calls.
+(`tools/interruptions.py`): at every step for this many rounds, or this many calls. `move` moves a
+group between stores under load, and kills the move at every step (`tools/move_chaos.py`).
 """
 
 import argparse
@@ -25,6 +27,7 @@ from backends import BACKENDS, ServerMissingError
 from claim_races import run_races
 from forward_model import run_round
 from interruptions import InterruptedCallError, Lines, cancelled, raised_at, run_signals, run_steps
+from move_chaos import run_moves
 
 
 def forward(seed: int, rounds: int, events: int) -> Counter[str]:
@@ -76,6 +79,16 @@ def signals(backend: str, seed: int, interrupted: int) -> Counter[str]:
         return run_signals(place, seed, interrupted)
 
 
+def moves(source: str, target: str, seed: int, rounds: int) -> Counter[str]:
+    """Move a group between stores under load, and kill the move at every step.
+
+    Raises:
+        AssertionError: an event was lost, or read twice because of a move.
+    """
+    with BACKENDS[source]() as here, BACKENDS[target]() as there:
+        return run_moves(here, there, seed, rounds)
+
+
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
     """Return name, seed and rounds of the chosen campaign, and a function that runs it."""
     parser = argparse.ArgumentParser(
@@ -98,6 +111,10 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         parser_of.add_argument("--backend", choices=BACKENDS, required=True)
         if name in {"cancel", "raise"}:
             parser_of.set_defaults(rounds=1)
+    move = campaigns.add_parser("move", parents=[common], help="a group moves between stores")
+    shared = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
+    move.add_argument("--source", choices=shared, default="blob")
+    move.add_argument("--target", choices=shared, default="postgres")
     chosen = parser.parse_args(arguments)
     runs: dict[str, Callable[[], Counter[str]]] = {
         "forward": lambda: forward(chosen.seed, chosen.rounds, chosen.events),
@@ -105,6 +122,7 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "cancel": lambda: steps("cancel", chosen.backend, chosen.seed, chosen.rounds),
         "raise": lambda: steps("raise", chosen.backend, chosen.seed, chosen.rounds),
         "signal": lambda: signals(chosen.backend, chosen.seed, chosen.rounds),
+        "move": lambda: moves(chosen.source, chosen.target, chosen.seed, chosen.rounds),
     }
     return chosen.campaign, chosen.seed, chosen.rounds, runs[chosen.campaign]
 

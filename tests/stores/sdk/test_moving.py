@@ -1,0 +1,95 @@
+"""A group moves from Blob to SQL while real consumers run, with the official store or with ours."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from azure.eventhub.extensions import checkpointstoreblob, checkpointstoreblobaio
+
+from backends import Backend, Place
+from eventhub_checkpoints.blob import BlobCheckpointStore
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.operations.move import Move, Stage
+from eventhub_checkpoints.operations.positions import CLOSED_NUMBER
+from eventhub_checkpoints.receive import HubAddress
+
+PARTITIONS = ["0", "1"]
+EXPIRY = 60.0
+SETTLE = 2.0
+"""Five times the consumers' interval of load balancing."""
+
+
+@pytest.fixture
+def place(servers: Callable[[str], Backend]) -> Iterator[Place]:
+    with servers("sqlite").place() as created:
+        yield created
+
+
+@pytest.fixture
+def load(hub: LocalHub) -> Iterator[threading.Event]:
+    """Events all the time, until the event is set."""
+    is_over = threading.Event()
+
+    def publish() -> None:
+        while not is_over.wait(0.05):
+            for partition_id in PARTITIONS:
+                hub.publish("orders", partition_id, ["event"] * 3)
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    yield is_over
+    is_over.set()
+    thread.join()
+
+
+def official(site: Any, container: Any) -> Any:
+    """The official store on a container."""
+    package = checkpointstoreblobaio if site.is_aio else checkpointstoreblob
+    return package.BlobCheckpointStore.from_connection_string(
+        container.connection_string, container.name
+    )
+
+
+def ours(site: Any, container: Any) -> Any:
+    return site.store(container)
+
+
+@pytest.mark.parametrize("opened", [official, ours])
+def test_a_group_moves_while_its_consumers_run(
+    site: Any,
+    hub: LocalHub,
+    blob_container: Any,
+    place: Place,
+    load: threading.Event,
+    opened: Callable[..., Any],
+    wait: Callable[..., Any],
+) -> None:
+    scope = HubAddress.from_connection_string(hub.connection_string("orders")).scope()
+    old = [site.start(opened(site, blob_container)) for _ in PARTITIONS]
+    for consumer in old:
+        consumer.saves = lambda event: True
+    wait(lambda: all(consumer.total > 20 for consumer in old))
+    new: list[Any] = []
+    with (
+        BlobCheckpointStore.from_url(blob_container.url) as source,
+        place.open("sync") as target,
+    ):
+        move = Move(source, target, scope, PARTITIONS, expires_after=EXPIRY, settle=SETTLE)
+        for made in move.run(0.05, threading.Event()):
+            if not new and all(each.stage is Stage.PREPARED for each in made.partitions):
+                new.append(site.start(site.open(place)))
+                new[0].saves = lambda event: True
+        left = {row["sequence_number"] for row in source.list_checkpoints(*scope)}
+    assert left == {CLOSED_NUMBER}
+    idle = [consumer.total for consumer in old]
+    load.set()
+    last = {id_: hub.partition_properties("orders", id_).last_sequence_number for id_ in PARTITIONS}
+    wait(lambda: all(new[0].events[id_][-1:] == [last[id_]] for id_ in PARTITIONS))
+    assert [consumer.total for consumer in old] == idle, "the old store's consumers went on"
+    for id_ in PARTITIONS:
+        before = [number for consumer in old for number in consumer.events[id_]]
+        assert {*before, *new[0].events[id_]} == set(range(last[id_] + 1)), "an event is lost"
+        # An asyncio handler is cancelled when its partition is lost, and its event comes again.
+        again = set(before) & set(new[0].events[id_])
+        assert len(again) <= site.is_aio
