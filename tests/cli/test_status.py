@@ -119,6 +119,22 @@ def test_lag_is_that_of_retained_events_and_lost_ones_are_apart(operator: Operat
     assert "lag 14, lost 5" in operator.run("lag").stdout
 
 
+def test_seconds_are_read_by_another_group_where_a_partition_has_an_owner(operator) -> None:
+    operator.hub.publish("orders", "3", [b"event"])
+    own = operator.json("lag", "--seconds")["partitions"]
+    assert [row["lag_seconds"] is None for row in own] == [True, True, False, False]
+    assert own[2]["lag_seconds"] == 0
+    other = operator.json("describe", "--seconds", "--peek-group", "inspection")["partitions"]
+    assert all(0 <= row["lag_seconds"] < 60 for row in other)
+    for command in ("lag", "describe"):
+        shown = operator.run(command, "--seconds").stdout
+        assert "BEHIND" in shown
+        assert "pass --peek-group" in shown
+        assert max(map(len, shown.splitlines())) <= 80
+        assert "pass --peek" not in operator.run(command, "--seconds", "--peek-group", "x").stdout
+    assert operator.json("lag")["partitions"][3]["lag_seconds"] is None
+
+
 def test_a_checkpoint_of_a_partition_that_the_hub_does_not_have_is_named(operator) -> None:
     operator.save("7", 1)
     assert operator.json("lag")["foreign"] == ["7"]

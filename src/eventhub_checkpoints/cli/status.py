@@ -11,11 +11,12 @@ import typer
 from rich.progress import track
 
 from eventhub_checkpoints.cli.output import Json, console, duration, print_json, print_table
-from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.cli.target import PeekGroup, Target, on_target
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations import states as rules
 from eventhub_checkpoints.operations.groups import Group, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, PartitionLag, lag
+from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
 from eventhub_checkpoints.operations.states import State
 from eventhub_checkpoints.records import Scope
 
@@ -27,6 +28,12 @@ From = Annotated[
     Missing,
     typer.Option(
         "--missing", help="Where the consumers start in a partition without a checkpoint."
+    ),
+]
+Seconds = Annotated[
+    bool,
+    typer.Option(
+        "--seconds", help="Read the first unprocessed events, and show the lag as their age."
     ),
 ]
 
@@ -71,6 +78,8 @@ def describe(
         bool, typer.Option("--state", help="Show the state of the group instead.")
     ] = False,
     missing: From = "earliest",
+    seconds: Seconds = False,
+    peek_group: PeekGroup = None,
     as_json: Json = False,
 ) -> None:
     """Show the partitions of a group: its positions, lag and owners.
@@ -86,12 +95,15 @@ def describe(
             print_members(found, as_json)
         return
     sample = read_lag(target, missing)
+    if seconds:
+        sample = add_seconds(target, sample, peek_group, EnqueuedTimes())
     found_states = rules.states([sample])
     if as_json:
         print_json(lag_for_json(sample, found_states))
         return
+    behind = ["BEHIND"] if seconds else []
     print_table(
-        ["PARTITION", ">BEGIN", ">LAST", ">CHECKPOINT", ">LAG", ">LOST", "AGE", "OWNER"],
+        ["PARTITION", ">BEGIN", ">LAST", ">CHECKPOINT", ">LAG", *behind, ">LOST", "AGE", "OWNER"],
         [
             (
                 each.partition_id,
@@ -99,6 +111,7 @@ def describe(
                 each.last,
                 each.checkpoint,
                 each.lag,
+                *(duration(each.lag_seconds) for _ in behind),
                 each.lost,
                 duration(each.checkpoint_age),
                 each.owner_id,
@@ -107,6 +120,8 @@ def describe(
         ],
         title=str(sample.scope),
     )
+    if seconds:
+        print_unread(sample)
 
 
 def print_state(found: Group, as_json: bool) -> None:
@@ -159,47 +174,54 @@ def print_lag(
         float | None,
         typer.Option("--watch", min=0.1, metavar="SECONDS", help="Repeat until interrupted."),
     ] = None,
+    seconds: Seconds = False,
+    peek_group: PeekGroup = None,
     as_json: Json = False,
 ) -> None:
     """Show how far a group is behind each partition.
 
     LAG is the number of retained events that are not processed, LOST that of events that expired
-    before. With --watch and --json, one line of JSON is printed each time.
+    before, BEHIND the age of the first event that is not processed. With --watch and --json, one
+    line of JSON is printed each time.
     """
     window: deque[GroupLag] = deque(maxlen=WINDOW)
+    times = EnqueuedTimes()
     with target.open_store() as store:
         while True:
-            window.append(
-                lag(
-                    store,
-                    target.address,
-                    missing=missing,
-                    expires_after=target.expires_after,
-                    timeout=target.timeout,
-                )
+            sample = lag(
+                store,
+                target.address,
+                missing=missing,
+                expires_after=target.expires_after,
+                timeout=target.timeout,
             )
+            if seconds:
+                sample = add_seconds(target, sample, peek_group, times)
+            window.append(sample)
             found = rules.states(list(window))
             if as_json and watch:
                 typer.echo(json.dumps(lag_for_json(window[-1], found)))
             elif as_json:
                 print_json(lag_for_json(window[-1], found))
             else:
-                print_sample(window[-1], found)
+                print_sample(window[-1], found, seconds)
             if watch is None:
                 return
             time.sleep(watch)
 
 
-def print_sample(sample: GroupLag, found: dict[str, State]) -> None:
+def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> None:
     """Print one sample of a group's lag."""
+    behind = ["BEHIND"] if seconds else []
     print_table(
-        ["PARTITION", ">CHECKPOINT", ">LAST", ">LAG", ">LOST", "STATE", "OWNER"],
+        ["PARTITION", ">CHECKPOINT", ">LAST", ">LAG", *behind, ">LOST", "STATE", "OWNER"],
         [
             (
                 each.partition_id,
                 each.checkpoint,
                 each.last,
                 each.lag,
+                *(duration(each.lag_seconds) for _ in behind),
                 each.lost,
                 found[each.partition_id],
                 each.owner_id,
@@ -209,6 +231,33 @@ def print_sample(sample: GroupLag, found: dict[str, State]) -> None:
         title=str(sample.scope),
     )
     console().print(f"lag {total(sample)}, lost {sample.lost}")
+    if seconds:
+        print_unread(sample)
+
+
+def add_seconds(
+    target: Target, sample: GroupLag, peek_group: str | None, times: EnqueuedTimes
+) -> GroupLag:
+    """Add the lag in seconds to a sample.
+
+    Args:
+        target: of the command.
+        sample: of the group.
+        peek_group: consumer group that reads the events; None for the target's own.
+        times: remembers the events that were read.
+    """
+    reader = target.address_of(peek_group)
+    positions = readable(sample, reader.consumer_group)
+    return with_seconds(sample, times.read(reader, positions, target.timeout))
+
+
+def print_unread(sample: GroupLag) -> None:
+    """Say why the lag in seconds of some partitions is unknown."""
+    if any(each.lag and each.lag_seconds is None for each in sample.partitions):
+        console().print(
+            "BEHIND is unknown where the group itself receives: pass --peek-group with the name "
+            "of a consumer group that nothing else uses"
+        )
 
 
 def total(sample: GroupLag) -> str:

@@ -6,9 +6,9 @@ An option comes before its environment variable, and that before the profile.
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -88,6 +88,17 @@ class Target:
             return HubAddress.from_connection_string(self.hub, self.group)
         return HubAddress.from_credential(*self._names(self.hub), self.credential, self.group)
 
+    def address_of(self, group: str | None) -> HubAddress:
+        """Return the address of the hub as read by another consumer group.
+
+        Args:
+            group: None for the target's own.
+
+        Raises:
+            ConfigurationError: no hub is named, or a name is malformed.
+        """
+        return replace(self, group=group or self.group).address
+
     @property
     def scope(self) -> Scope:
         """Return the names under which the store keeps the group; needs no credential.
@@ -149,29 +160,80 @@ OPTIONS: dict[str, Any] = {
 }
 """The options of every command on a group; all but the last are fields of `Target`."""
 
+PeekGroup = Annotated[
+    str | None,
+    Option(
+        envvar="EHCP_PEEK_GROUP",
+        help="Consumer group that reads the first unprocessed events. "
+        "[default: the group itself, where a partition has no owner]",
+    ),
+]
+
+
+REPEATED: dict[str, Any] = {
+    **OPTIONS,
+    **{
+        name: Annotated[list[str] | None, *OPTIONS[name].__metadata__]
+        for name in ("group", "profile")
+    },
+}
+"""The same options for a command on several groups: two of them can be repeated."""
+
 
 def on_target(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `OPTIONS`; its parameter `target` receives them."""
+    return with_options(command, "target", OPTIONS, read_target)
+
+
+def on_targets(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `REPEATED`; its parameter `targets` receives them."""
+    return with_options(command, "targets", REPEATED, read_targets)
+
+
+def with_options(
+    command: Callable[..., None],
+    parameter_name: str,
+    options: Mapping[str, Any],
+    read: Callable[..., Any],
+) -> Callable[..., None]:
+    """Replace a parameter of a command by options, from which `read` computes its value."""
     own = inspect.signature(command).parameters
     hints = get_type_hints(command, include_extras=True)
 
     def run(**values: Any) -> None:
-        chosen = {name: values.pop(name) for name in OPTIONS}
-        command(target=read_target(**chosen), **values)
+        chosen = {name: values.pop(name) for name in options}
+        command(**{parameter_name: read(**chosen)}, **values)
 
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in OPTIONS.items()
+        for name, kind in options.items()
     ]
     kept = [
         parameter.replace(annotation=hints[name])
         for name, parameter in own.items()
-        if name != "target"
+        if name != parameter_name
     ]
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__signature__ = inspect.Signature([*kept, *added])  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in [*kept, *added]}
     return run
+
+
+def read_targets(
+    *, profile: list[str] | None, group: list[str] | None, **options: Any
+) -> list[Target]:
+    """Return a target for each profile and each group in it.
+
+    Raises:
+        ConfigurationError: a profile does not exist, or has an invalid key or value.
+    """
+    profiles: Sequence[str | None] = profile or [None]
+    groups: Sequence[str | None] = group or [None]
+    return [
+        read_target(profile=each_profile, group=each_group, **options)
+        for each_profile in profiles
+        for each_group in groups
+    ]
 
 
 def read_target(*, profile: str | None, **options: Any) -> Target:

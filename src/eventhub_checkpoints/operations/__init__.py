@@ -5,7 +5,7 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 
 - `groups`: the consumer groups of a store, their members and the age of their ownerships.
 - `lag`: how far a group is behind each partition of a hub. `states`: what a window of such samples
-  says about a partition.
+  says about a partition. `lag_seconds`: the same lag as an age.
 - `positions`: stored positions, and the files for them. `reset`: the plan of a reset; `restore`:
   those of undo, import and copy. `change`: stores positions, also under running consumers.
 - `peek`: the events around a checkpoint or a time.

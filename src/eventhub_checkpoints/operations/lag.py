@@ -61,6 +61,14 @@ class PartitionLag:
         """Return whether the checkpoint is behind the newest event, as in a re-created hub."""
         return self.checkpoint is not None and self.checkpoint > self.last
 
+    @property
+    def first_unprocessed(self) -> int | None:
+        """Return the lowest sequence number that the first unprocessed event can have.
+
+        None if there is no such event, or if that is unknown.
+        """
+        return self.last - self.lag + 1 if self.lag else None
+
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
@@ -165,7 +173,31 @@ def lag(
         reading = pool.submit(group, store, scope, expires_after=expires_after)
         properties = partition_properties(hub, timeout=timeout)
         found = reading.result()
-    return group_lag(found, properties, time.time(), missing)
+    return confirmed_lag(hub, found, properties, missing, timeout)
+
+
+def confirmed_lag(
+    hub: Address,
+    found: Group,
+    properties: Mapping[str, PartitionProperties],
+    missing: Missing,
+    timeout: float,
+) -> GroupLag:
+    """Compare rows and properties that were read concurrently.
+
+    A checkpoint that was stored after the properties were read may be behind the newest event that
+    they show, as if the hub had been re-created. Such partitions are queried again.
+
+    Raises:
+        ConfigurationError: the namespace has no such hub, or refuses access.
+        HubUnavailableError: the hub did not answer within `timeout` (s).
+    """
+    sample = group_lag(found, properties, time.time(), missing)
+    ahead = [position.partition_id for position in sample.partitions if position.is_gone]
+    if not ahead:
+        return sample
+    newer = partition_properties(hub, ahead, timeout=timeout)
+    return group_lag(found, {**properties, **newer}, time.time(), missing)
 
 
 def group_lag(
