@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from azure.storage.blob import generate_container_sas
 
 from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
@@ -56,6 +57,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "toml": tomllib.loads,
     "json": json.loads,
     "ini": parse_ini,
+    "yaml": yaml.safe_load,
 }
 RUN = {"python", "console"}
 PLAIN = {"text", "diff", "sql", "lua", "mermaid"}

@@ -67,6 +67,8 @@ BACKEND_MODULE = re.compile(r"stores\.(?:legacy\.)?(blob|sql|redis|cassandra)(?:
 WITHOUT_IO = re.compile(r"(?:_shared|stores|processing)(?:\.\w+)*")
 """Outside of `_async` and `_sync`, what these decide needs no client and no driver."""
 ARROW_MODULES = {"receive.batches"}
+METRICS_MODULES = {"cli.serve.metrics"}
+KEDA_MODULES = {"cli.serve.external_scaler"}
 MAY_IMPORT: dict[str, set[str]] = {
     "ground": set(),
     "amqp": set(),
@@ -89,6 +91,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 DRIVERS = [
     *("azure.storage", "aiohttp", "sqlalchemy", "redis", "cassandra"),
     *("azure.identity", "pyspark", "pyarrow", "confluent_kafka", "typer", "rich"),
+    *("prometheus_client", "grpc", "google.protobuf"),
 ]
 
 LAZY = {
@@ -206,6 +209,10 @@ def may_import(arrow: Arrow, what: str) -> bool:
         return True
     if arrow.module in ARROW_MODULES and what == "pyarrow":
         return True
+    if arrow.module in METRICS_MODULES and what == "prometheus_client":
+        return True
+    if arrow.module in KEDA_MODULES and what in ("google", "grpc"):
+        return True
     if arrow.module.startswith("receive.kafka") and what == "confluent_kafka":
         return True
     if WITHOUT_IO.fullmatch(arrow.module) and not re.search(r"\b_a?sync\b", arrow.module):
@@ -315,6 +322,19 @@ def test_a_missing_driver_is_one_sentence_that_names_the_extra(module: str, extr
     done = run_blocked(f"import {PACKAGE}.{module}")
     assert "MissingDriverError" in done.stderr
     assert f"python -m pip install 'eventhub-checkpoints[{extra}]'" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("blocked", "extra"),
+    [("prometheus_client", "metrics"), ("grpc", "keda"), ("google.protobuf", "keda")],
+)
+def test_a_missing_driver_is_named_by_the_command_that_needs_it(blocked: str, extra: str) -> None:
+    words = ["ehcp", "serve", "--grpc-port", "0"]
+    code = f"import sys; sys.argv = {words!r}; from {PACKAGE}.cli import main; main()"
+    done = run_blocked(code, [blocked])
+    assert f"python -m pip install 'eventhub-checkpoints[cli,{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@
 - `status`: the commands that only read. `peek`: those that look at events.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
   what they share in `change`, and `records` for `undo`.
-- `doctor`: findings about a group.
+- `doctor`: findings about a group. `serve`: lag for Prometheus and KEDA.
 - `transfer`: mirror, move and migrate, which bring positions into another store.
 - `azurite`, `container`, `children`: servers and processes that the demo starts.
 """

@@ -13,6 +13,7 @@ from eventhub_checkpoints.cli import doctor, exchange, peek, status, transfer
 from eventhub_checkpoints.cli.delete import delete
 from eventhub_checkpoints.cli.demo.command import demo
 from eventhub_checkpoints.cli.reset import reset
+from eventhub_checkpoints.cli.serve.command import serve
 from eventhub_checkpoints.cli.undo import undo
 
 
@@ -56,6 +57,7 @@ app.command("at")(peek.print_positions)
 app.command()(transfer.mirror)
 app.command()(transfer.move)
 app.command()(transfer.migrate)
+app.command()(serve)
 app.command()(demo)
 
 

@@ -14,6 +14,7 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 - `transfer`: positions on their way from one store to another. `mirror`: copies of a group's
   checkpoints, again and again. `move`: a group that changes its store while its consumers run.
   `fence`: ownerships that such an operation takes. `migrate`: positions that older programs saved.
+- `scale`: what an autoscaler may ask for. `monitor`: groups that are polled in the background.
 """
 
 from eventhub_checkpoints.operations.change import Force, change_positions
@@ -23,13 +24,16 @@ from eventhub_checkpoints.operations.fixes import Fix, mended, planned
 from eventhub_checkpoints.operations.groups import Group, Member, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
 from eventhub_checkpoints.operations.mirror import Mirror
+from eventhub_checkpoints.operations.monitor import Monitor, Watched
 from eventhub_checkpoints.operations.move import Move
 from eventhub_checkpoints.operations.peek import PeekedEvent, PositionAtTime, peek, positions_at
 from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.operations.reset import PartitionReset, plan_reset
+from eventhub_checkpoints.operations.scale import Demand, demand
 from eventhub_checkpoints.operations.states import State, state_of
 
 __all__ = [
+    "Demand",
     "Facts",
     "Finding",
     "Fix",
@@ -39,6 +43,7 @@ __all__ = [
     "Limits",
     "Member",
     "Mirror",
+    "Monitor",
     "Move",
     "PartitionLag",
     "PartitionReset",
@@ -47,7 +52,9 @@ __all__ = [
     "PositionAtTime",
     "Severity",
     "State",
+    "Watched",
     "change_positions",
+    "demand",
     "examine_group",
     "findings",
     "group",

@@ -1,0 +1,416 @@
+"""Background polling of consumer groups, whose latest samples any number of readers share.
+
+Each hub has a thread. A poll takes the properties of the hub's partitions once for all of its
+groups, and one list of checkpoints and one of ownerships a group, concurrently. Readers never cause
+a poll.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Self
+
+from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, Group, group
+from eventhub_checkpoints.operations.lag import GroupLag, Missing, confirmed_lag
+from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
+from eventhub_checkpoints.operations.scale import HOLD, TARGET, Demand, demand
+from eventhub_checkpoints.operations.states import State, states
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.hub import partition_properties
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
+from eventhub_checkpoints.records import Scope
+
+_LOGGER = logging.getLogger(__name__)
+
+WINDOW = 10
+"""Samples by which states are found, as many as Burrow's window has."""
+INTERVAL = 15.0
+"""Seconds between two polls."""
+FRESH_INTERVALS = 3
+FRESH_SECONDS = 10.0
+"""A sample counts as known for so many intervals, and at least for so many seconds."""
+READ_SECONDS = 10.0
+"""Seconds for reading events; a poll of other groups of the hub waits for it."""
+READ_AGAIN = 60.0
+"""Seconds until events are read again after a failure; lag in events does not depend on them."""
+STOP_SECONDS = 5.0
+"""Seconds for which `Monitor.stop` waits for a poll."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Consumer group to poll.
+
+    Attributes:
+        store: any synchronous checkpoint store.
+        hub: the hub, as read by the group.
+        missing: where the consumers start in a partition without a checkpoint.
+        expires_after: seconds after which an ownership that was not renewed counts as expired.
+        timeout: seconds for the queries to the hub, and for the lists of the store.
+        reader: the hub, as read by the group that reads the first unprocessed events; None if no
+            events may be read, and the lag in seconds stays unknown.
+    """
+
+    store: Any
+    hub: Address
+    missing: Missing = "earliest"
+    expires_after: float = EXPIRES_AFTER
+    timeout: float = OPERATION_TIMEOUT
+    reader: Address | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """Return the names of the group."""
+        return self.hub.scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of a group.
+
+    Attributes:
+        scope: the group.
+        window: samples, oldest first.
+        error: why its lag is unknown now; `""` if it is known.
+        polls: number of polls that have ended.
+        failures: number of those that failed.
+        seconds: duration of the last poll; 0 before the first one.
+    """
+
+    scope: Scope
+    window: Sequence[GroupLag] = ()
+    error: str = "it has not been read yet"
+    polls: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+
+    @property
+    def newest(self) -> GroupLag:
+        """Return the latest sample.
+
+        Raises:
+            CheckpointStoreError: the lag is unknown now.
+        """
+        self.check()
+        return self.window[-1]
+
+    def check(self) -> None:
+        """Raise if the lag is unknown now.
+
+        Raises:
+            CheckpointStoreError: it has the reason.
+        """
+        if self.error:
+            raise CheckpointStoreError(f"the lag of {self.scope} is unknown: {self.error}")
+
+    def demand(self, target: int = TARGET, activation: int = 0, hold: float = HOLD) -> Demand:
+        """Return what an autoscaler may ask for; see `scale.demand`.
+
+        Raises:
+            CheckpointStoreError: the lag is unknown now.
+        """
+        self.check()
+        return demand(self.window, target, activation, hold)
+
+    @property
+    def states(self) -> Mapping[str, State]:
+        """Return the state of each partition, by partition id."""
+        return states(self.window[-WINDOW:])
+
+
+class Monitor:
+    """Polls groups until it is stopped. All methods may be called from any thread.
+
+    Use it as a context manager, or call `start` and `stop`. Close the stores after that.
+
+    Args:
+        groups: what to poll; each group once.
+        interval: seconds from the beginning of a poll to that of the next one.
+        hold: seconds for which samples are kept, at least; see `scale.demand`.
+        fresh: seconds for which the last sample counts as known. Default: three intervals, and at
+            least 10 seconds.
+
+    Raises:
+        ConfigurationError: there is no group, or one is named twice.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[Watched],
+        *,
+        interval: float = INTERVAL,
+        hold: float = HOLD,
+        fresh: float | None = None,
+    ) -> None:
+        self.hold = hold
+        self._fresh = max(FRESH_SECONDS, FRESH_INTERVALS * interval) if fresh is None else fresh
+        self._changed = threading.Condition()
+        self._version = 0
+        self._stopped = threading.Event()
+        self._statuses: dict[Scope, Status] = {}
+        self._read_at: dict[Scope, float] = {}
+        hubs: dict[Scope, list[Watched]] = {}
+        for watched in groups:
+            if watched.scope.folded in {scope.folded for scope in self._statuses}:
+                raise ConfigurationError(f"{watched.scope} is named twice")
+            self._statuses[watched.scope] = Status(watched.scope)
+            hub = watched.scope.folded._replace(consumer_group="")
+            hubs.setdefault(hub, []).append(watched)
+        if not hubs:
+            raise ConfigurationError("there is no group to poll")
+        samples = max(WINDOW, ceil(hold / interval) + 1)
+        self._pollers = [HubPoller(each, samples) for each in hubs.values()]
+        self._threads = [
+            threading.Thread(
+                target=self._run, args=(poller, interval), name=f"poll {poller.hub}", daemon=True
+            )
+            for poller in self._pollers
+        ]
+
+    def start(self) -> Self:
+        """Begin to poll."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Begin no more polls, and wait a few seconds for those that are running."""
+        self._stopped.set()
+        with self._changed:
+            self._changed.notify_all()
+        deadline = time.monotonic() + STOP_SECONDS
+        for thread in self._threads:
+            # A client without a time limit may hang in it; it ends with the process.
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether all polling threads are running."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether it was stopped."""
+        return self._stopped.is_set()
+
+    @property
+    def statuses(self) -> list[Status]:
+        """Return what is known of each group now."""
+        now = time.monotonic()
+        with self._changed:
+            return [self._aged(status, now) for status in self._statuses.values()]
+
+    def find(
+        self, namespace: str = "", eventhub: str = "", consumer_group: str = ""
+    ) -> list[Scope]:
+        """Return the groups with these names; `""` stands for any.
+
+        Args:
+            namespace: the host name, or its first label, as in a trigger of KEDA.
+            eventhub: name of the hub.
+            consumer_group: name of the group.
+        """
+
+        def matches(scope: Scope) -> bool:
+            host = scope.fully_qualified_namespace.lower()
+            return (
+                namespace.lower() in ("", host, host.partition(".")[0])
+                and eventhub.lower() in ("", scope.eventhub_name.lower())
+                and consumer_group.lower() in ("", scope.consumer_group.lower())
+            )
+
+        return [scope for scope in self._statuses if matches(scope)]
+
+    def status(self, scope: Scope) -> Status:
+        """Return what is known of a group now."""
+        with self._changed:
+            return self._aged(self._statuses[scope], time.monotonic())
+
+    def wait(self, version: int, timeout: float) -> int:
+        """Wait until a poll has ended that this version does not include; return the new version.
+
+        Args:
+            version: as returned by the previous call; -1 returns at once.
+            timeout: seconds.
+        """
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._version != version or self._stopped.is_set(), timeout
+            )
+            return self._version
+
+    def _aged(self, status: Status, now: float) -> Status:
+        age = now - self._read_at.get(status.scope, now)
+        if status.error or age <= self._fresh:
+            return status
+        return replace(
+            status, error=f"the last poll ended {age:.0f} s ago, and the next one has not ended"
+        )
+
+    def _run(self, poller: "HubPoller", interval: float) -> None:
+        while not self._stopped.is_set():
+            begun = time.monotonic()
+            self._publish(poller.poll())
+            self._stopped.wait(max(0.0, begun + interval - time.monotonic()))
+
+    def _publish(self, statuses: Iterable[Status]) -> None:
+        with self._changed:
+            for status in statuses:
+                before = self._statuses[status.scope]
+                if status.error and status.error != before.error:
+                    _LOGGER.warning("%s is unknown: %s", status.scope, status.error)
+                elif before.failures and before.error and not status.error:
+                    _LOGGER.warning("%s is known again", status.scope)
+                self._statuses[status.scope] = status
+                self._read_at[status.scope] = time.monotonic()
+            self._version += 1
+            self._changed.notify_all()
+
+
+class HubPoller:
+    """Polls the groups of one hub; used by one thread.
+
+    Args:
+        groups: of the same hub.
+        samples: maximum number of samples that are kept for each group.
+    """
+
+    def __init__(self, groups: Sequence[Watched], samples: int) -> None:
+        self.hub = groups[0].hub
+        self._groups = {watched.scope: watched for watched in groups}
+        self._statuses = {scope: Status(scope) for scope in self._groups}
+        self._windows: dict[Scope, deque[GroupLag]] = {
+            scope: deque(maxlen=samples) for scope in self._groups
+        }
+        self._times = {scope: EnqueuedTimes() for scope in self._groups}
+        self._read_again = dict.fromkeys(self._groups, 0.0)
+        self._partition_ids: Sequence[str] = ()
+
+    def poll(self) -> list[Status]:
+        """Take a sample of each group."""
+        begun = time.monotonic()
+        lists = [StoreLists(watched) for watched in self._groups.values()]
+        properties: Mapping[str, PartitionProperties] = {}
+        error = ""
+        try:
+            properties = partition_properties(
+                self.hub,
+                expected=self._partition_ids,
+                timeout=max(watched.timeout for watched in self._groups.values()),
+            )
+            self._partition_ids = [*properties]
+        except CheckpointStoreError as failure:
+            error = str(failure)
+        except Exception as failure:
+            error = unexpected(failure)
+        for read in lists:
+            self._statuses[read.watched.scope] = self._status(read, properties, error, begun)
+        return [*self._statuses.values()]
+
+    def _status(
+        self,
+        read: "StoreLists",
+        properties: Mapping[str, PartitionProperties],
+        error: str,
+        begun: float,
+    ) -> Status:
+        watched = read.watched
+        scope = watched.scope
+        if not error:
+            try:
+                sample = confirmed_lag(
+                    watched.hub,
+                    read.result(begun + watched.timeout),
+                    properties,
+                    watched.missing,
+                    watched.timeout,
+                )
+                self._windows[scope].append(self._with_seconds(watched, sample))
+            except CheckpointStoreError as failure:
+                error = str(failure)
+            except Exception as failure:
+                error = unexpected(failure)
+        before = self._statuses[scope]
+        return Status(
+            scope,
+            tuple(self._windows[scope]),
+            error,
+            before.polls + 1,
+            before.failures + bool(error),
+            time.monotonic() - begun,
+        )
+
+    def _with_seconds(self, watched: Watched, sample: GroupLag) -> GroupLag:
+        """Add the lag in seconds where it can be read; a failure leaves it unknown."""
+        if watched.reader is None:
+            return sample
+        scope = watched.scope
+        positions = readable(sample, watched.reader.consumer_group)
+        if time.monotonic() < self._read_again[scope]:
+            return with_seconds(sample, {})
+        try:
+            seconds = min(watched.timeout, READ_SECONDS)
+            enqueued = self._times[scope].read(watched.reader, positions, seconds)
+        except CheckpointStoreError as failure:
+            self._read_again[scope] = time.monotonic() + READ_AGAIN
+            _LOGGER.warning("the lag of %s in seconds is unknown: %s", scope, failure)
+            enqueued = self._times[scope].known
+        return with_seconds(sample, enqueued)
+
+
+class StoreLists:
+    """Lists of a group's rows, read in a thread that does not delay the end of the process."""
+
+    def __init__(self, watched: Watched) -> None:
+        self.watched = watched
+        self._found: Group | None = None
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        watched = self.watched
+        try:
+            self._found = group(watched.store, watched.scope, expires_after=watched.expires_after)
+        except Exception as error:
+            self._error = error
+
+    def result(self, deadline: float) -> Group:
+        """Return the rows.
+
+        Args:
+            deadline: on the clock of `time.monotonic`.
+
+        Raises:
+            StoreUnavailableError: they have not arrived by then.
+        """
+        self._thread.join(max(0.0, deadline - time.monotonic()))
+        if self._error is not None:
+            raise self._error
+        if self._found is None:
+            raise StoreUnavailableError(
+                f"the store gave no answer for {self.watched.scope} within "
+                f"{self.watched.timeout:g} s"
+            )
+        return self._found
+
+
+def unexpected(failure: Exception) -> str:
+    """Describe an error that no library documents; the thread that polls has to survive it."""
+    return f"{type(failure).__name__}: {masked(str(failure))}"

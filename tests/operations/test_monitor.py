@@ -1,0 +1,209 @@
+"""Polling in the background: what is shared, what is unknown, and what recovers."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.operations.monitor import Monitor, Watched
+from eventhub_checkpoints.operations.states import State
+from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.sql import SqlCheckpointStore
+from waiting import eventually
+
+SIGNATURE = "SharedAccessSignature sr=orders&sig=c2ln&se=1&skn=name"
+
+
+class CountingAddress(HubAddress):
+    """Counts the queries of partitions."""
+
+    asked: list[str] = []  # noqa: RUF012 - one list for the test, emptied by the fixture
+
+    def _properties(self, partition_id, **own):
+        self.asked.append(partition_id)
+        return super()._properties(partition_id, **own)
+
+
+class Store(SqlCheckpointStore):
+    """Store that can be told to fail or to hang; counts its lists."""
+
+    lists = 0
+    failure: Exception | None = None
+    gate: threading.Event | None = None
+
+    def list_checkpoints(self, *scope, **options):
+        self.lists += 1
+        if self.gate:
+            self.gate.wait()
+        if self.failure:
+            raise self.failure
+        return super().list_checkpoints(*scope, **options)
+
+
+@pytest.fixture
+def hub() -> Iterator[LocalHub]:
+    with LocalHub({"orders": 2}) as running:
+        running.publish("orders", "0", [b"event"] * 20, enqueued_time=time.time() - 100)
+        yield running
+
+
+@pytest.fixture
+def store(tmp_path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path}/checkpoints.db", create_tables=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def watched(hub, store) -> Watched:
+    CountingAddress.asked.clear()
+    address = CountingAddress.from_connection_string(hub.connection_string("orders"))
+    return Watched(store, address, timeout=20.0)
+
+
+def of_group(watched: Watched, name: str) -> Watched:
+    return replace(watched, hub=replace(watched.hub, consumer_group=name))
+
+
+def test_groups_of_a_hub_share_the_properties_of_its_partitions(watched, store) -> None:
+    other = of_group(watched, "other")
+    with Monitor([watched, other], interval=60) as monitor:
+        eventually(lambda: all(status.polls == 1 for status in monitor.statuses))
+        for _ in range(20):
+            assert [status.newest.lag for status in monitor.statuses] == [20, 20]
+    assert sorted(CountingAddress.asked) == ["0", "1"]
+    assert store.lists == 2
+
+
+def test_the_first_unprocessed_event_is_read(watched) -> None:
+    with Monitor([replace(watched, reader=watched.hub)], interval=60) as monitor:
+        eventually(lambda: monitor.statuses[0].polls)
+        first, second = monitor.statuses[0].newest.partitions
+    assert first.lag_seconds is not None
+    assert 100 <= first.lag_seconds < 160
+    assert second.lag_seconds == 0
+
+
+def test_an_event_that_cannot_be_read_leaves_the_lag_in_events(hub, watched) -> None:
+    # A receiver with an owner level, without a row in the store.
+    client = watched.hub.open_client()
+    receiving = threading.Thread(
+        target=client.receive,
+        args=(lambda _context, _event: None,),
+        kwargs={"partition_id": "0", "owner_level": 0, "starting_position": "-1"},
+    )
+    receiving.start()
+    try:
+        eventually(lambda: hub.receivers("orders"))
+        with Monitor([replace(watched, reader=watched.hub)], interval=60) as monitor:
+            eventually(lambda: monitor.statuses[0].polls)
+            newest = monitor.statuses[0].newest
+    finally:
+        client.close()
+        receiving.join()
+    assert [each.lag_seconds for each in newest.partitions] == [None, 0.0]
+    assert newest.lag == 20
+
+
+def test_what_cannot_be_read_is_unknown_until_it_can(watched, store, caplog) -> None:
+    scope = watched.scope
+    with Monitor([watched], interval=0.1) as monitor:
+        eventually(lambda: not monitor.status(scope).error)
+        store.failure = StoreUnavailableError("the store is away")
+        eventually(lambda: monitor.status(scope).error)
+        with pytest.raises(CheckpointStoreError, match=r"is unknown: the store is away"):
+            assert monitor.status(scope).newest
+        with pytest.raises(CheckpointStoreError, match=r"is unknown: the store is away"):
+            monitor.status(scope).demand()
+        failed = monitor.status(scope)
+        assert 0 < failed.failures < failed.polls
+        store.failure = ZeroDivisionError("AccountKey=c2VjcmV0; in no document")
+        eventually(lambda: "ZeroDivisionError" in monitor.status(scope).error)
+        assert "c2VjcmV0" not in monitor.status(scope).error
+        store.failure = None
+        eventually(lambda: not monitor.status(scope).error)
+        assert monitor.status(scope).newest.lag == 20
+        assert monitor.is_alive
+    assert "the store is away" in caplog.text
+    assert "is known again" in caplog.text
+
+
+def test_a_store_that_fails_does_not_hide_the_groups_of_another(watched, store, tmp_path) -> None:
+    store.failure = StoreUnavailableError("the store is away")
+    with Store(f"sqlite:///{tmp_path}/other.db", create_tables=True) as other:
+        groups = [watched, replace(of_group(watched, "other"), store=other)]
+        with Monitor(groups, interval=60) as monitor:
+            eventually(lambda: all(status.polls for status in monitor.statuses))
+            assert [bool(status.error) for status in monitor.statuses] == [True, False]
+
+
+def test_a_poll_that_hangs_makes_the_last_sample_unknown(watched, store) -> None:
+    with Monitor([watched], interval=0.1, fresh=1.0) as monitor:
+        eventually(lambda: not monitor.statuses[0].error)
+        store.gate = threading.Event()
+        eventually(lambda: "the next one has not ended" in monitor.statuses[0].error)
+        store.gate.set()
+        eventually(lambda: not monitor.statuses[0].error)
+
+
+def test_a_store_that_hangs_is_unknown_after_the_timeout(watched, store) -> None:
+    store.gate = threading.Event()
+    with Monitor([replace(watched, timeout=1.0)], interval=60) as monitor:
+        eventually(lambda: monitor.statuses[0].polls)
+        assert "the store gave no answer" in monitor.statuses[0].error
+        store.gate.set()
+
+
+def test_before_the_first_poll_nothing_is_known(watched, store) -> None:
+    store.gate = threading.Event()
+    with Monitor([watched], interval=60) as monitor:
+        with pytest.raises(CheckpointStoreError, match="it has not been read yet"):
+            monitor.status(watched.scope).demand()
+        store.gate.set()
+
+
+def test_states_come_from_a_window_of_samples(watched, store) -> None:
+    row = {**watched.scope.as_dict(), "partition_id": "0"}
+    store.update_checkpoint({**row, "offset": "4", "sequence_number": 4})
+    store.claim_ownership([{**row, "owner_id": "me"}])
+    with Monitor([watched], interval=0.1) as monitor:
+        eventually(lambda: monitor.statuses[0].polls)
+        assert monitor.statuses[0].states["1"] is State.UNOWNED
+        eventually(lambda: monitor.statuses[0].states["0"] is State.STOP)
+
+
+def test_a_waiting_reader_learns_of_a_poll_and_of_the_end(watched) -> None:
+    with Monitor([watched], interval=0.1) as monitor:
+        version = monitor.wait(-1, 20)
+        later = monitor.wait(version, 20)
+        assert later > version
+        assert not monitor.is_stopped
+    assert monitor.is_stopped
+    assert monitor.wait(monitor.wait(-1, 0), 20) > 0  # returns at once
+    assert not monitor.is_alive
+
+
+def test_groups_are_found_by_any_of_their_names(watched) -> None:
+    address = HubAddress.from_credential("NS.servicebus.windows.net", "Payments", SIGNATURE)
+    payments = replace(watched, hub=replace(address, consumer_group="Billing"))
+    monitor = Monitor([watched, of_group(watched, "other"), payments])
+    assert len(monitor.find()) == 3
+    assert len(monitor.find(eventhub="ORDERS")) == 2
+    assert [scope.consumer_group for scope in monitor.find(consumer_group="OTHER")] == ["other"]
+    for namespace in ("ns", "ns.servicebus.windows.net"):
+        assert monitor.find(namespace=namespace) == [payments.scope]
+    assert monitor.find("ns", "orders") == []
+
+
+def test_a_group_that_is_named_twice_is_refused(watched) -> None:
+    with pytest.raises(ConfigurationError, match="is named twice"):
+        Monitor([of_group(watched, "other"), of_group(watched, "OTHER")])
+    with pytest.raises(ConfigurationError, match="there is no group"):
+        Monitor([])

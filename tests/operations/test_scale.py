@@ -1,0 +1,148 @@
+"""Demand for replicas: bounded by partitions with work, steady, and right where KEDA's is not."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventhub_checkpoints.errors import ConfigurationError, StoreError
+from eventhub_checkpoints.operations.lag import GroupLag, partition_lag
+from eventhub_checkpoints.operations.scale import HOLD, TARGET, demand
+from eventhub_checkpoints.receive import PartitionProperties
+from eventhub_checkpoints.records import Scope
+from keda_formula import THRESHOLD, Partition, metric, replicas
+
+SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
+PAGE = Path(__file__).parents[2] / "docs" / "autoscaling.md"
+
+
+def group_lag(partitions: list[Partition], time: float = 0.0) -> GroupLag:
+    rows = [
+        partition_lag(
+            PartitionProperties(str(at), each.first, each.last + 1, "offset", None),
+            None if each.checkpoint is None else {"sequence_number": each.checkpoint},
+            None,
+            time,
+        )
+        for at, each in enumerate(partitions)
+    ]
+    return GroupLag(SCOPE, time, rows, [])
+
+
+def lags(*counts: int, time: float = 0.0) -> GroupLag:
+    return group_lag([Partition(0, count - 1, -1) for count in counts], time)
+
+
+class Case(NamedTuple):
+    """A situation, and what KEDA's formula and ours make of it: the metric."""
+
+    name: str
+    partitions: list[Partition]
+    keda: int
+    ours: int
+
+
+CASES = [
+    Case("5 events behind", [Partition(0, 99, 94)], 5, 5),
+    Case("100 events behind in each of 4 partitions", [Partition(0, 199, 99)] * 4, 256, 256),
+    Case("nothing was ever sent", [Partition(0, -1, None)], 0, 0),
+    Case("a lone event at number 7, no checkpoint", [Partition(7, 7, None)], 0, 1),
+    Case("99 events behind in the only partition", [Partition(0, 98, -1)], 99, 64),
+    Case(
+        "one of 4 partitions has 99,990 events",
+        [Partition(0, 99_999, 9), *[Partition(0, 9, 9)] * 3],
+        256,
+        64,
+    ),
+    Case(
+        "in 4 partitions, 990 of 1,000 events behind have expired",
+        [Partition(1000, 1009, 9)] * 4,
+        256,
+        40,
+    ),
+    Case("all events behind have expired", [Partition(20, 19, 4)], 15, 0),
+    Case("the hub was re-created, checkpoint 5,000", [Partition(0, 9, 5000)], 0, 10),
+    Case(
+        "the same with 4 partitions, checkpoint 1,000,000",
+        [Partition(0, 9, 1_000_000)] * 4,
+        256,
+        40,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_ten_cases_by_kedas_formula_and_ours(case: Case) -> None:
+    assert TARGET == THRESHOLD
+    assert metric(case.partitions) == case.keda
+    assert demand([group_lag(case.partitions)]).scale == case.ours
+
+
+def test_the_page_shows_the_ten_cases() -> None:
+    rows = [
+        f"| {case.name} | {case.keda} | {replicas(case.keda)} "
+        f"| {case.ours} | {demand([group_lag(case.partitions)]).replicas} |"
+        for case in CASES
+    ]
+    assert len(rows) == 10
+    assert "\n".join(rows) in PAGE.read_text("utf-8")
+
+
+windows = st.lists(
+    st.lists(st.integers(0, 10_000), min_size=1, max_size=8), min_size=1, max_size=12
+)
+
+
+@given(windows, st.integers(1, 1000), st.sampled_from([0.0, 30.0, HOLD]))
+def test_replicas_are_never_more_than_partitions_with_work(counts, target, hold) -> None:
+    window = [lags(*each, time=30.0 * at) for at, each in enumerate(counts)]
+    recent = [each for at, each in enumerate(counts) if 30.0 * (len(counts) - 1 - at) <= hold]
+    most = max(sum(count > 0 for count in each) for each in recent)
+    found = demand(window, target, hold=hold)
+    assert found.replicas <= most
+    assert found.is_active == (most > 0)
+    assert (found.replicas > 0) == found.is_active
+
+
+def test_demand_rises_at_once_and_falls_after_the_hold() -> None:
+    window = [lags(0, 0, time=0.0), lags(500, 500, time=15.0)]
+    assert demand(window).replicas == 2
+    window += [lags(0, 3, time=15.0 + seconds) for seconds in (15.0, 90.0, HOLD)]
+    assert demand(window).replicas == 2
+    window.append(lags(0, 3, time=16.0 + HOLD))
+    assert demand(window).replicas == 1
+
+
+def test_demand_does_not_follow_each_checkpoint() -> None:
+    # Saved every 100 events: sampled just before and just after the write.
+    window = [lags(*([99, 0] if at % 2 else [0, 99]), time=15.0 * at) for at in range(100)]
+    found = {demand(window[: at + 1]).replicas for at in range(len(window))}
+    assert found == {1}
+    by_keda = {
+        replicas(metric([Partition(0, 98, -1), Partition(0, 98, 98)])),
+        replicas(metric([Partition(0, 98, 98), Partition(0, 98, 98)])),
+    }
+    assert len(by_keda) == 2
+
+
+def test_activation_is_that_of_one_partition() -> None:
+    assert not demand([lags(5, 5)], activation=5).is_active
+    assert demand([lags(5, 6)], activation=5).is_active
+
+
+def test_an_unknown_lag_is_an_error_and_not_zero() -> None:
+    known = lags(5, 5)
+    unknown = [known.partitions[0], replace(known.partitions[1], lag=None)]
+    with pytest.raises(StoreError, match="checkpoints of partition 1 hold an offset and no"):
+        demand([known, replace(known, time=15.0, partitions=unknown)])
+    # An earlier one is left out.
+    assert demand([replace(known, partitions=unknown), replace(known, time=15.0)]).scale == 10
+
+
+@pytest.mark.parametrize(("target", "activation"), [(0, 0), (1, -1)])
+def test_a_target_or_activation_out_of_range_is_refused(target, activation) -> None:
+    with pytest.raises(ConfigurationError, match="expected at least 1 and 0"):
+        demand([lags(1)], target, activation)
