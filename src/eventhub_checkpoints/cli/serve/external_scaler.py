@@ -3,8 +3,8 @@
 The names in a trigger's metadata are those of KEDA's own `azure-eventhub` trigger, so a
 ScaledObject changes its type and its address only.
 
-Source: KEDA 2.19, `pkg/scalers/externalscaler/externalscaler.proto` (names, numbers and types of
-the fields) and `pkg/scalers/external_scaler.go` (how KEDA calls them).
+Source: KEDA at 125494be, `pkg/scalers/externalscaler/externalscaler.proto` (names, numbers and
+types of the fields) and `pkg/scalers/external_scaler.go` (how KEDA calls them).
 """
 
 import threading
