@@ -124,14 +124,14 @@ def test_seconds_are_read_by_another_group_where_a_partition_has_an_owner(operat
     own = operator.json("lag", "--seconds")["partitions"]
     assert [row["lag_seconds"] is None for row in own] == [True, True, False, False]
     assert own[2]["lag_seconds"] == 0
-    other = operator.json("describe", "--seconds", "--peek-group", "inspection")["partitions"]
+    other = operator.json("describe", "--seconds", "--through", "inspection")["partitions"]
     assert all(0 <= row["lag_seconds"] < 60 for row in other)
     for command in ("lag", "describe"):
         shown = operator.run(command, "--seconds").stdout
         assert "BEHIND" in shown
-        assert "pass --peek-group" in shown
+        assert "pass --through" in shown
         assert max(map(len, shown.splitlines())) <= 80
-        assert "pass --peek" not in operator.run(command, "--seconds", "--peek-group", "x").stdout
+        assert "pass --through" not in operator.run(command, "--seconds", "--through", "x").stdout
     assert operator.json("lag")["partitions"][3]["lag_seconds"] is None
 
 

@@ -11,7 +11,7 @@ import typer
 from rich.progress import track
 
 from eventhub_checkpoints.cli.output import Json, console, duration, print_json, print_table
-from eventhub_checkpoints.cli.target import PeekGroup, Target, on_target
+from eventhub_checkpoints.cli.target import Target, Through, on_target
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations import states as rules
 from eventhub_checkpoints.operations.groups import Group, group, groups
@@ -79,7 +79,7 @@ def describe(
     ] = False,
     missing: From = "earliest",
     seconds: Seconds = False,
-    peek_group: PeekGroup = None,
+    through: Through = None,
     as_json: Json = False,
 ) -> None:
     """Show the partitions of a group: its positions, lag and owners.
@@ -96,7 +96,7 @@ def describe(
         return
     sample = read_lag(target, missing)
     if seconds:
-        sample = add_seconds(target, sample, peek_group, EnqueuedTimes())
+        sample = add_seconds(target, sample, through, EnqueuedTimes())
     found_states = rules.states([sample])
     if as_json:
         print_json(lag_for_json(sample, found_states))
@@ -175,7 +175,7 @@ def print_lag(
         typer.Option("--watch", min=0.1, metavar="SECONDS", help="Repeat until interrupted."),
     ] = None,
     seconds: Seconds = False,
-    peek_group: PeekGroup = None,
+    through: Through = None,
     as_json: Json = False,
 ) -> None:
     """Show how far a group is behind each partition.
@@ -196,7 +196,7 @@ def print_lag(
                 timeout=target.timeout,
             )
             if seconds:
-                sample = add_seconds(target, sample, peek_group, times)
+                sample = add_seconds(target, sample, through, times)
             window.append(sample)
             found = rules.states(list(window))
             if as_json and watch:
@@ -236,17 +236,17 @@ def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> No
 
 
 def add_seconds(
-    target: Target, sample: GroupLag, peek_group: str | None, times: EnqueuedTimes
+    target: Target, sample: GroupLag, through: str | None, times: EnqueuedTimes
 ) -> GroupLag:
     """Add the lag in seconds to a sample.
 
     Args:
         target: of the command.
         sample: of the group.
-        peek_group: consumer group that reads the events; None for the target's own.
+        through: consumer group that reads the events; None for the target's own.
         times: remembers the events that were read.
     """
-    reader = target.address_of(peek_group)
+    reader = target.address_of(through)
     positions = readable(sample, reader.consumer_group)
     return with_seconds(sample, times.read(reader, positions, target.timeout))
 
@@ -255,7 +255,7 @@ def print_unread(sample: GroupLag) -> None:
     """Say why the lag in seconds of some partitions is unknown."""
     if any(each.lag and each.lag_seconds is None for each in sample.partitions):
         console().print(
-            "BEHIND is unknown where the group itself receives: pass --peek-group with the name "
+            "BEHIND is unknown where the group itself receives: pass --through with the name "
             "of a consumer group that nothing else uses"
         )
 

@@ -160,11 +160,12 @@ OPTIONS: dict[str, Any] = {
 }
 """The options of every command on a group; all but the last are fields of `Target`."""
 
-PeekGroup = Annotated[
+Through = Annotated[
     str | None,
     Option(
-        envvar="EHCP_PEEK_GROUP",
-        help="Consumer group that reads the first unprocessed events. "
+        metavar="GROUP",
+        envvar="EHCP_THROUGH",
+        help="Consumer group to read the first unprocessed events through. "
         "[default: the group itself, where a partition has no owner]",
     ),
 ]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eventhub_checkpoints.cli.target import PeekGroup, Target, on_targets
+from eventhub_checkpoints.cli.target import Target, Through, on_targets
 from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, Watched
@@ -53,7 +53,7 @@ def serve(
     seconds: Annotated[
         bool, typer.Option(help="Read the first unprocessed events, for the lag in seconds.")
     ] = True,
-    peek_group: PeekGroup = None,
+    through: Through = None,
 ) -> None:
     """Serve the lag of groups to Prometheus and to KEDA.
 
@@ -74,9 +74,7 @@ def serve(
     with ExitStack() as stack:
         ending = stack.enter_context(end_on_signals())
         monitor = stack.enter_context(
-            Monitor(
-                watch(targets, stack, missing, seconds, peek_group), interval=interval, hold=hold
-            )
+            Monitor(watch(targets, stack, missing, seconds, through), interval=interval, hold=hold)
         )
         pages = Pages(monitor, exposition(monitor, event_target), event_target)
         server = stack.enter_context(Server(host, port, pages))
@@ -100,7 +98,7 @@ def watch(
     stack: ExitStack,
     missing: Missing,
     seconds: bool,
-    peek_group: str | None,
+    through: str | None,
 ) -> list[Watched]:
     """Open the stores, each once, and return what to poll.
 
@@ -116,7 +114,7 @@ def watch(
         if store is None:
             store = stack.enter_context(target.open_store())
             opened.append((target.store, store))
-        reader = target.address_of(peek_group) if seconds else None
+        reader = target.address_of(through) if seconds else None
         watched.append(Watched(store, hub, missing, target.expires_after, target.timeout, reader))
     return watched
 
