@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -72,7 +71,7 @@ def serve(
     # Each failure of the client is reported in one sentence by the monitor.
     logging.getLogger("azure").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
-        ending = stack.enter_context(end_on_signals())
+        ends = stack.enter_context(blocked_signals())
         monitor = stack.enter_context(
             Monitor(watch(targets, stack, missing, seconds, through), interval=interval, hold=hold)
         )
@@ -88,7 +87,7 @@ def serve(
         typer.echo(f"{server.url}/metrics, /lag.json, /health")
         if scaler is not None:
             typer.echo(f"{host}:{bound} for KEDA's external scaler")
-        ending.wait()
+        signal.sigwait(ends)
         if scaler is not None:
             scaler.stop(GRACE_SECONDS).wait()
 
@@ -136,16 +135,15 @@ def need(package: str, extra: str) -> None:
 
 
 @contextmanager
-def end_on_signals() -> Iterator[threading.Event]:
-    """Provide an event that SIGTERM and Ctrl-C set."""
-    ending = threading.Event()
+def blocked_signals() -> Iterator[set[signal.Signals]]:
+    """Block SIGTERM and SIGINT in this thread and those that it starts; provide them for `sigwait`.
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        ending.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    A handler that sets a `threading.Event` blocks forever if it interrupts the main thread while
+    that holds the event's lock, on its way into `wait`.
+    """
+    ends = {signal.SIGTERM, signal.SIGINT}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
-        yield ending
+        yield ends
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
