@@ -19,7 +19,7 @@ COLUMNS = {
 
 
 class TablesPlace(Place):
-    """Three tables with a common prefix."""
+    """Tables with a common prefix."""
 
     no_time = "'none'"
     """Value of the time column in a row without a time."""
@@ -79,7 +79,7 @@ class TablesPlace(Place):
         }
 
     def vanish(self) -> None:
-        for kind in ("ownership", "checkpoint", "version"):
+        for kind in ("ownership", "checkpoint", "history", "version"):
             self.execute(f"DROP TABLE IF EXISTS {self.tables.quoted(kind)}")
 
     def drop(self) -> None:

@@ -2,7 +2,8 @@
 
 - `app`: the application, with `ehcp conform`. `demo`: `ehcp demo`.
 - `target`: the store, hub and group that a command works on. `output`: tables and JSON.
-- `status`: the commands that only read. `peek`: those that look at events.
+- `status`: the commands that only read. `peek`: those that look at events. `history`: earlier
+  checkpoints.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
   what they share in `change`, and `records` for `undo`.
 - `doctor`: findings about a group. `serve`: lag for Prometheus and KEDA.

@@ -12,6 +12,7 @@ from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.cli import doctor, exchange, peek, status, transfer
 from eventhub_checkpoints.cli.delete import delete
 from eventhub_checkpoints.cli.demo.command import demo
+from eventhub_checkpoints.cli.history import history
 from eventhub_checkpoints.cli.reset import reset
 from eventhub_checkpoints.cli.serve.command import serve
 from eventhub_checkpoints.cli.undo import undo
@@ -47,6 +48,7 @@ app.command("lag")(status.print_lag)
 app.command()(status.check)
 app.command()(reset)
 app.command()(undo)
+app.command()(history)
 app.command()(delete)
 app.command()(exchange.export)
 app.command("import")(exchange.import_positions)

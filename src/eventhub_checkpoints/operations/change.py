@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from eventhub_checkpoints.abilities import Deletes
+from eventhub_checkpoints.abilities import Deletes, KeepsHistory
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -101,6 +101,8 @@ def write_idle(store: Any, scope: Scope, partition_id: str, position: Position |
         write(store, scope, partition_id, position)
         return
     check_writable(store, partition_id, position)
+    if isinstance(store, KeepsHistory):
+        store.keep_next_write(scope, partition_id)
     store.update_checkpoint(position.as_dict(scope, partition_id), on_stale="raise")
 
 

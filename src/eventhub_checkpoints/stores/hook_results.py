@@ -70,6 +70,19 @@ class Examination:
     settings: Mapping[str, bool | None] = field(default_factory=dict)
 
 
+class HistoryEntry(NamedTuple):
+    """A checkpoint that is, or was, stored.
+
+    Attributes:
+        kind: `checkpoint`; `replaced`: a rewind has overwritten it; `rewind`: stored by force.
+        writer: package and host that stored it.
+    """
+
+    checkpoint: Checkpoint
+    kind: str
+    writer: str
+
+
 class Won(NamedTuple):
     """The claim was confirmed; `row` is the stored row."""
 

@@ -1,6 +1,6 @@
 """What is said to SQL databases, and what their errors mean."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from sqlalchemy import TextClause
@@ -43,6 +43,8 @@ def flat(statement: object) -> Iterator[TextClause]:
     elif isinstance(statement, list | tuple):
         for each in statement:
             yield from flat(each)
+    elif isinstance(statement, Mapping):
+        yield from flat(list(statement.values()))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -51,11 +53,27 @@ def test_every_statement_names_only_parameters_that_are_passed(dialect: str) -> 
         *row_values(Scope("a", "b", "c"), "0"),
         *("partition_ids", "owner_id", "etag", "new_etag", "rows"),
         *("offset", "sequence_number", "version", "seen", "expected", "writer"),
+        *("partition_key", "replaced_key", "kept", "limit"),
     }
     made = Statements(Tables("mine"), DIALECTS[dialect])
     for name, statement in vars(made).items():
         for each in flat(statement):
             assert set(each.compile().params) <= known, name
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "sqlite"])
+def test_the_second_migration_is_what_it_always_was(dialect: str) -> None:
+    table, index = MIGRATIONS[1](Tables("t"), DIALECTS[dialect])
+    text, time = ("text", "double precision") if dialect == "postgresql" else ("TEXT", "REAL")
+    key = "fully_qualified_namespace, eventhub_name, consumer_group, partition_id"
+    names = key.replace(",", f" {text} NOT NULL,") + f" {text} NOT NULL"
+    assert table == (
+        f'CREATE TABLE IF NOT EXISTS "t_history" (entry text PRIMARY KEY, {names}, '
+        f'time {time} NOT NULL, kind {text} NOT NULL, "offset" {text}, sequence_number '
+        f"BIGINT, version {text} NOT NULL, last_modified_time {time} NOT NULL, "
+        f"writer {text} NOT NULL)"
+    )
+    assert index == f'CREATE INDEX IF NOT EXISTS "t_history_key" ON "t_history" ({key}, time)'
 
 
 @pytest.mark.parametrize("dialect", ["postgresql", "sqlite"])

@@ -36,6 +36,7 @@ def meek(own: Any) -> Iterator[Any]:
     own.execute(f'GRANT USAGE ON SCHEMA "{schema}" TO meek')
     for table in (own.tables.ownership, own.tables.checkpoint):
         own.execute(f"GRANT {', '.join(GRANTS)} ON {table} TO meek")
+    own.execute(f"GRANT SELECT, INSERT, DELETE ON {own.tables.history} TO meek")
     yield own.url.replace("//test@", "//meek@")
     own.execute("DROP OWNED BY meek")
     own.execute("DROP ROLE meek")

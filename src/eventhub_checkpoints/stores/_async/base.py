@@ -6,6 +6,7 @@ SDK's dicts and conventions, parallel claims, retries and their consequences, ch
 not go back, clocks, releases. `docs/custom-store.md` builds a backend from scratch.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,9 +37,12 @@ from eventhub_checkpoints.stores._async.ownership import OwnershipMethods
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     Examination,
+    HistoryEntry,
+    Listing,
     ScopeRows,
     Seen,
     Written,
+    local_time,
 )
 from eventhub_checkpoints.stores.partition_state import PartitionState
 
@@ -282,6 +286,68 @@ class Replaces(HookRunner):
 def position_of(row: Mapping[str, Any] | None) -> tuple[object, object] | None:
     """Return the position in a dict of `list_checkpoints`; None if there is no dict."""
     return None if row is None else (row.get("sequence_number"), row.get("offset"))
+
+
+class KeepsHistory(HookRunner):
+    """A store that keeps earlier checkpoints."""
+
+    @abstractmethod
+    async def read_history(
+        self, scope: Scope, partition_id: str | None, limit: int
+    ) -> Listing[HistoryEntry]:
+        """Return the newest entries of a group or of one partition, newest first."""
+
+    @abstractmethod
+    def keep_next_write(self, scope: Scope, partition_id: str) -> None:
+        """Keep the next checkpoint of a partition as `force=True` does, with what it replaces.
+
+        For tools that move a group back or forward with a conditional write.
+        """
+
+    async def list_history(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        *,
+        partition_id: str | None = None,
+        limit: int = 1000,
+    ) -> list[dict[str, Any]]:
+        """Return the newest checkpoints of a group that are, or were, stored, newest first.
+
+        Each rewind (`force=True`) has two entries: what it replaced, and what it stored. Of other
+        checkpoints, at most one a minute is kept for each partition.
+
+        Returns:
+            Dicts as of `list_checkpoints` with `last_modified_time` (seconds since the epoch, on
+            this process's clock), `writer`, and `kind`: `checkpoint`, `replaced` or `rewind`.
+
+        Raises:
+            InvalidRecordError: a name is invalid.
+            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreAccessError: the backend refused access.
+            StoreNotReadyError: the table of the history does not exist; `create` creates it.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        if partition_id is not None:
+            partition_id = checked_name("partition_id", partition_id)
+        seconds = self.settings.operation_timeout
+        listing = await uninterrupted(
+            seconds, self._request, self.read_history, scope, partition_id, limit
+        )
+        now = time.time()
+        server_now = now if listing.server_now is None else listing.server_now
+        return [
+            {
+                **checkpoint.as_dict(scope),
+                "last_modified_time": local_time(
+                    checkpoint.last_modified_time or 0.0, server_now, now
+                ),
+                "kind": kind,
+                "writer": writer,
+            }
+            for checkpoint, kind, writer in listing.rows
+        ]
 
 
 class FullCheckpointStore(ListsScopes, Deletes, Replaces, BaseCheckpointStore):

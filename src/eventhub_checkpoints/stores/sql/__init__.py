@@ -4,7 +4,8 @@
 - `tables`: names of the tables, and the migrations that create them.
 - `statements`: all statements, their parameters, and rows as records.
 - `dialect`: differences between databases; `postgresql`, `mysql`, `sqlite`: one file for each.
-- `_async`, `_sync`: the `store`, its `database` with transactions, and SQLAlchemy's `engine`.
+- `_async`, `_sync`: the `store`, its `database` with transactions, the `history` of checkpoints,
+  and SQLAlchemy's `engine`.
 """
 
 from eventhub_checkpoints._shared.drivers import require_driver

@@ -48,15 +48,22 @@ class Dialect(ABC):
         quote: quotes an identifier.
         text, time: types of columns.
         key_types: types, by name, of the key columns that are not `text`.
+        entry: type of the key of an entry of the history, of up to 48 characters.
+        minute_entry: appends the number of the current minute to `:partition_key`; a format string
+            for `clock`.
         table_options: end of every CREATE TABLE.
         clock: seconds since the epoch on the database's clock.
         unless_exists: makes an INSERT leave an existing row as it is.
+        unless_kept: the same for an entry of the history; a format string for `Tables`.
         row_lock: makes a SELECT lock its rows. They are locked in the order of their key, so that
             two transactions never deadlock.
         current_row: makes a SELECT see the newest row, even if the transaction's snapshot is older.
         hold_off: statement that takes the write lock and changes nothing, for a database that
             cannot lock rows; a format string for `Tables`.
         batch_savepoint: whether the statements of a batch are executed in a savepoint.
+        transaction: the statement that begins a transaction, those that commit it, and those that
+            roll it back, on a connection whose statements are transactions of their own. A change
+            of its isolation level fails with an error of the driver if the connection is broken.
     """
 
     name: ClassVar[str]
@@ -75,13 +82,23 @@ class Dialect(ABC):
     text: ClassVar[str]
     time: ClassVar[str]
     key_types: ClassVar[Mapping[str, str]] = {}
+    entry: ClassVar[str] = "text"
+    minute_entry: ClassVar[str] = (
+        "CAST(:partition_key AS text) || CAST(CAST({0} / 60 AS bigint) AS text)"
+    )
     table_options: ClassVar[str] = ""
     clock: ClassVar[str]
     unless_exists: ClassVar[str] = "ON CONFLICT DO NOTHING"
+    unless_kept: ClassVar[str] = "ON CONFLICT DO NOTHING"
     row_lock: ClassVar[str] = "FOR UPDATE"
     current_row: ClassVar[str] = ""
     hold_off: ClassVar[str | None] = None
     batch_savepoint: ClassVar[bool] = False
+    transaction: ClassVar[tuple[str, Sequence[str], Sequence[str]]] = (
+        "START TRANSACTION",
+        ("COMMIT",),
+        ("ROLLBACK",),
+    )
 
     @abstractmethod
     def options(self, driver: str, query: Mapping[str, Any]) -> Sequence[str]:
@@ -150,11 +167,15 @@ class Dialect(ABC):
         """Return an exclusive INSERT of a checkpoint."""
         return f"{insert_checkpoint(tables, self.clock)} {self.unless_exists}"
 
-    def force_checkpoint(self, tables: Tables) -> str:
-        """Return a statement that creates a checkpoint, or overwrites it."""
+    def force_checkpoint(self, tables: Tables, source: str = "") -> str:
+        """Return a statement that creates a checkpoint, or overwrites it.
+
+        `source`: as of `insert_checkpoint`.
+        """
         names = (tables.offset, "sequence_number", "version", "last_modified_time", "writer")
+        insert = insert_checkpoint(tables, self.clock, " AS held", source)
         return (
-            f"{insert_checkpoint(tables, self.clock, ' AS held')} ON CONFLICT ({KEY}) DO UPDATE "
+            f"{insert} ON CONFLICT ({KEY}) DO UPDATE "
             f"SET {', '.join(f'{name} = excluded.{name}' for name in names)}"
         )
 
@@ -164,6 +185,27 @@ class Dialect(ABC):
             f"{self.force_checkpoint(tables)} WHERE held.sequence_number IS NULL "
             "OR held.sequence_number <= excluded.sequence_number",
         )
+
+    def history_index(self, tables: Tables) -> str:
+        """Return a statement that creates the index of the history.
+
+        If it exists, nothing is done, or the error counts as `is_duplicate`.
+        """
+        return (
+            f"CREATE INDEX IF NOT EXISTS {tables.history_index} ON {tables.history} ({KEY}, time)"
+        )
+
+    def recorded_write(self, tables: Tables, write: str) -> str | None:
+        """Return one statement for a write of a checkpoint and its entry in the history.
+
+        It returns the number of older entries, or no row if the checkpoint was not written. None
+        if the database has no such statement; then both are written in a transaction.
+        """
+        return None
+
+    def recorded_rewind(self, tables: Tables) -> str | None:
+        """Return the same for `force_checkpoint`, with an entry for the replaced row, too."""
+        return None
 
     @abstractmethod
     def error(self, error: Exception, cause: BaseException, where: str) -> CheckpointStoreError:

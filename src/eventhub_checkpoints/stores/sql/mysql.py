@@ -105,6 +105,8 @@ class Mysql(Dialect):
     quote = "`"
     text, time = "TEXT", "DOUBLE"
     key_types = PROPOSED
+    entry = "VARCHAR(48)"
+    minute_entry = "CONCAT(:partition_key, FLOOR({0} / 60))"
     # These collations distinguish case, accents and trailing spaces. MariaDB executes the first
     # comment only, and MySQL 8 the second; before 8.0.17, which has no such collation, it fails.
     table_options = (
@@ -115,6 +117,7 @@ class Mysql(Dialect):
     clock = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1e6)"
     # A row that exists is a duplicate, which is an error: INSERT IGNORE would hide others, too.
     unless_exists = ""
+    unless_kept = "ON DUPLICATE KEY UPDATE {0.history}.entry = {0.history}.entry"
     current_row = "LOCK IN SHARE MODE"
 
     def options(self, driver: str, query: Mapping[str, Any]) -> Sequence[str]:
@@ -187,10 +190,10 @@ class Mysql(Dialect):
     def create_checkpoint(self, tables: Tables) -> str:
         return insert_checkpoint(tables, self.clock)
 
-    def force_checkpoint(self, tables: Tables) -> str:
+    def force_checkpoint(self, tables: Tables, source: str = "") -> str:
         names = (tables.offset, "sequence_number", "version", "last_modified_time", "writer")
         return (
-            f"{insert_checkpoint(tables, self.clock)} ON DUPLICATE KEY UPDATE "
+            f"{insert_checkpoint(tables, self.clock, source=source)} ON DUPLICATE KEY UPDATE "
             f"{', '.join(f'{name} = VALUES({name})' for name in names)}"
         )
 
@@ -201,6 +204,10 @@ class Mysql(Dialect):
             "(sequence_number IS NULL OR sequence_number <= :sequence_number)",
             self.create_checkpoint(tables),
         )
+
+    def history_index(self, tables: Tables) -> str:
+        """Return an index without the time: the key columns have the maximum length of a key."""
+        return f"CREATE INDEX {tables.history_index} ON {tables.history} ({KEY})"
 
     def error(self, error: Exception, cause: BaseException, where: str) -> CheckpointStoreError:
         code, message = code_of(cause), str(cause.args[-1] if cause.args else cause)

@@ -32,7 +32,13 @@ from eventhub_checkpoints.stores.sql.dialect import (
     first_line,
     refusal,
 )
-from eventhub_checkpoints.stores.sql.statements import columns
+from eventhub_checkpoints.stores.sql.statements import (
+    THIS_ROW,
+    checkpoint_columns,
+    columns,
+    insert_entry,
+    no_recent_entry,
+)
 from eventhub_checkpoints.stores.sql.tables import KEY, KEY_COLUMNS, Tables
 
 NEW_SCHEMA = re.compile(r'CREATE SCHEMA ("\w+")')
@@ -173,6 +179,43 @@ class Postgresql(Dialect):
 
     def batch(self, rows: list[dict[str, Any]]) -> Any:
         return columns(rows)
+
+    def recorded_write(self, tables: Tables, write: str) -> str:
+        """Return the write with its entry, which are one transaction and one round trip.
+
+        Source: PostgreSQL 18, "7.8.4. Data-Modifying Statements in WITH".
+        """
+        copied = checkpoint_columns(tables)
+        minute = self.minute_entry.format(self.clock)
+        return (
+            f"WITH written AS ({write} RETURNING {copied}), "
+            f"kept AS ({insert_entry(tables)} SELECT {minute}, {self.clock}, 'checkpoint', "
+            f"{copied} FROM written WHERE {no_recent_entry(tables, self.clock)} "
+            f"{self.unless_kept}) SELECT ({self._older_entries(tables)}) FROM written"
+        )
+
+    def recorded_rewind(self, tables: Tables) -> str:
+        """Return the rewind with its two entries.
+
+        The steps of one statement have no order of their own, so the write reads the locked row.
+        After waiting for the lock, that is the newest one, even if the snapshot is older.
+        """
+        copied, insert = checkpoint_columns(tables), insert_entry(tables)
+        write = self.force_checkpoint(tables, "(SELECT count(*) FROM locked) AS rows_before")
+        return (
+            f"WITH locked AS (SELECT {copied} FROM {tables.checkpoint} WHERE {THIS_ROW} "
+            f"FOR UPDATE), written AS ({write} RETURNING {copied}), "
+            f"replaced AS ({insert} SELECT :replaced_key, written_time, 'replaced', {copied} "
+            "FROM locked, (SELECT last_modified_time AS written_time FROM written) AS moment "
+            f"WHERE version <> :version {self.unless_kept}), "
+            f"kept AS ({insert} SELECT version, last_modified_time, 'rewind', {copied} "
+            f"FROM written {self.unless_kept}) "
+            f"SELECT ({self._older_entries(tables)}) FROM written"
+        )
+
+    @staticmethod
+    def _older_entries(tables: Tables) -> str:
+        return f"SELECT count(*) FROM {tables.history} WHERE {THIS_ROW}"
 
     def error(self, error: Exception, cause: BaseException, where: str) -> CheckpointStoreError:
         message, statement = str(cause), getattr(error, "statement", None) or ""

@@ -101,6 +101,12 @@ class Sqlite(Dialect):
     # A transaction that reads first may fail at once when it writes.
     hold_off = "UPDATE {0.checkpoint} SET version = version WHERE false"
     batch_savepoint = True
+    # Not BEGIN, which fails inside a transaction that the caller's engine has begun.
+    transaction = (
+        "SAVEPOINT history",
+        ("RELEASE history",),
+        ("ROLLBACK TO history", "RELEASE history"),
+    )
 
     def options(self, driver: str, query: Mapping[str, Any]) -> Sequence[str]:
         return (*OPTIONS, *(FILE_URI_OPTIONS if "uri" in query else ()))

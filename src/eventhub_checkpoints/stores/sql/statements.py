@@ -4,6 +4,7 @@ SQLAlchemy compiles a statement for the driver at its first use, and caches it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +12,7 @@ from sqlalchemy import TextClause, bindparam, text
 
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores import record_format
-from eventhub_checkpoints.stores.hook_results import Listing
+from eventhub_checkpoints.stores.hook_results import HistoryEntry, Listing, Seen
 from eventhub_checkpoints.stores.sql.tables import KEY, KEY_COLUMNS, NAMES, Tables
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 IN_SCOPE = " AND ".join(f"{name} = :{name}" for name in NAMES)
 THIS_ROW = f"{IN_SCOPE} AND partition_id = :partition_id"
 KEY_VALUES = ", ".join(f":{name}" for name in KEY_COLUMNS)
+ENTRY_INTERVAL = 60.0
+"""Seconds between two entries of a partition in the history; rewinds always have theirs."""
 Write = tuple[TextClause, ...]
 """Statements of one conditional write: executed in turn until one writes a row."""
 
@@ -36,6 +39,13 @@ class Statements:
         checkpoint: a single one, as it is now even in an older snapshot.
         locked_checkpoints: of some partitions; see `Dialect.hold_off`.
         forward_checkpoint: creates a row, or overwrites one that is not further.
+        writes: the conditional writes of a checkpoint, by the state of the stored one, or None if
+            that is known by its version.
+        recorded_writes: the same with an entry of the history, each as one statement that returns
+            the number of older entries; empty if the database has no such statements.
+        begin, commit, rollback: those of a transaction; see `Dialect.transaction`.
+        keep_checkpoint, keep_replaced, keep_rewind: copy a stored checkpoint to the history.
+        prune: deletes all entries of a partition except the newest `kept`.
     """
 
     def __init__(self, tables: Tables, dialect: "Dialect") -> None:
@@ -65,7 +75,45 @@ class Statements:
         self.expected_checkpoint: Write = (text(f"{update} AND sequence_number = :expected"),)
         self.force_checkpoint: Write = (text(dialect.force_checkpoint(tables)),)
         self.forward_checkpoint: Write = tuple(map(text, dialect.forward_checkpoint(tables)))
+        self.writes: Mapping[Seen | None, Write] = {
+            None: self.update_checkpoint,
+            Seen.ABSENT: self.create_checkpoint,
+            Seen.UNKNOWN: self.forward_checkpoint,
+            Seen.FORCE: self.force_checkpoint,
+        }
         self.hold_off = text(dialect.hold_off.format(tables)) if dialect.hold_off else None
+        past, insert = tables.history, insert_entry(tables)
+        copied, unless_kept = checkpoint_columns(tables), dialect.unless_kept.format(tables)
+        self.recorded_writes = recorded_writes(tables, dialect)
+        self.keep_checkpoint = text(
+            f"{insert} SELECT {dialect.minute_entry.format(now)}, {now}, 'checkpoint', {copied} "
+            f"FROM {held} WHERE {THIS_ROW} AND {no_recent_entry(tables, now)} {unless_kept}"
+        )
+        self.keep_replaced = text(
+            f"{insert} SELECT :replaced_key, {now}, 'replaced', {copied} FROM {held} "
+            f"WHERE {THIS_ROW} AND version <> :version {dialect.row_lock} {unless_kept}"
+        )
+        self.keep_rewind = text(
+            f"{insert} SELECT version, {now}, 'rewind', {copied} FROM {held} "
+            f"WHERE {THIS_ROW} {unless_kept}"
+        )
+        self.begin, self.commit, self.rollback = dialect.transaction
+        self.entries = text(f"SELECT count(*) FROM {past} WHERE {THIS_ROW}")
+        # A rewind and what it replaced may have the same time.
+        newest = "ORDER BY time DESC, kind DESC"
+        entry = (
+            f"SELECT partition_id, {tables.offset}, sequence_number, version, last_modified_time, "
+            f"kind, writer, {now} FROM {past} WHERE"
+        )
+        self.history = text(f"{entry} {IN_SCOPE} {newest} LIMIT :limit")
+        self.partition_history = text(f"{entry} {THIS_ROW} {newest} LIMIT :limit")
+        # MySQL reads the same table in a DELETE only from a derived table.
+        self.prune = text(
+            f"DELETE FROM {past} WHERE {THIS_ROW} AND time <= (SELECT time FROM (SELECT time FROM "
+            f"{past} WHERE {THIS_ROW} ORDER BY time DESC LIMIT 1 OFFSET :kept) AS oldest)"
+        )
+        self.delete_history = text(f"DELETE FROM {past} WHERE {IN_SCOPE}")
+        self.delete_partition_history = text(f"DELETE FROM {past} WHERE {THIS_ROW}")
         names = ", ".join(NAMES)
         self.scopes = text(f"SELECT {names} FROM {own} UNION SELECT {names} FROM {held}")
         self.delete = [text(f"DELETE FROM {table} WHERE {IN_SCOPE}") for table in (own, held)]
@@ -90,13 +138,19 @@ def insert_ownership(tables: Tables, now: str) -> str:
     )
 
 
-def insert_checkpoint(tables: Tables, now: str, alias: str = "") -> str:
-    """Return an INSERT of a checkpoint, up to what happens to an existing row."""
-    return (
-        f"INSERT INTO {tables.checkpoint}{alias} ({KEY}, {tables.offset}, sequence_number, "
-        f"version, last_modified_time, writer) VALUES ({KEY_VALUES}, :offset, :sequence_number, "
-        f":version, {now}, :writer)"
-    )
+def checkpoint_columns(tables: Tables) -> str:
+    """Return all columns of a checkpoint, which the history has, too."""
+    return f"{KEY}, {tables.offset}, sequence_number, version, last_modified_time, writer"
+
+
+def insert_checkpoint(tables: Tables, now: str, alias: str = "", source: str = "") -> str:
+    """Return an INSERT of a checkpoint, up to what happens to an existing row.
+
+    `source`: a FROM clause of one row, which is read before the row is inserted.
+    """
+    values = f"{KEY_VALUES}, :offset, :sequence_number, :version, {now}, :writer"
+    rows = f"SELECT {values} FROM {source}" if source else f"VALUES ({values})"
+    return f"INSERT INTO {tables.checkpoint}{alias} ({checkpoint_columns(tables)}) {rows}"
 
 
 def update_checkpoint(tables: Tables, now: str) -> str:
@@ -106,6 +160,35 @@ def update_checkpoint(tables: Tables, now: str) -> str:
         f"sequence_number = :sequence_number, version = :version, last_modified_time = {now}, "
         "writer = :writer"
     )
+
+
+def insert_entry(tables: Tables) -> str:
+    """Return an INSERT of an entry of the history, up to its values."""
+    return f"INSERT INTO {tables.history} (entry, time, kind, {checkpoint_columns(tables)})"
+
+
+def no_recent_entry(tables: Tables, now: str) -> str:
+    """Return the condition that a partition has no entry of the last minute.
+
+    Two writers may find that at the same time, so the entry's key has the number of the minute.
+    """
+    return (
+        f"NOT EXISTS (SELECT 1 FROM {tables.history} WHERE {THIS_ROW} "
+        f"AND time > {now} - {ENTRY_INTERVAL:g})"
+    )
+
+
+def recorded_writes(tables: Tables, dialect: "Dialect") -> Mapping[Seen | None, TextClause]:
+    """Return the writes of a checkpoint that also write its entry; empty if there are none."""
+    update = f"{update_checkpoint(tables, dialect.clock)} WHERE {THIS_ROW} AND version = :seen"
+    plain = {
+        None: update,
+        Seen.ABSENT: dialect.create_checkpoint(tables),
+        Seen.UNKNOWN: dialect.forward_checkpoint(tables)[0],
+    }
+    recorded = {seen: dialect.recorded_write(tables, write) for seen, write in plain.items()}
+    recorded[Seen.FORCE] = dialect.recorded_rewind(tables)
+    return {seen: text(write) for seen, write in recorded.items() if write is not None}
 
 
 def applied(tables: Tables, dialect: "Dialect") -> Write:
@@ -145,6 +228,20 @@ def checkpoint_values(checkpoint: Checkpoint, writer: str) -> dict[str, Any]:
         "sequence_number": checkpoint.sequence_number,
         "version": checkpoint.version,
         "writer": writer,
+    }
+
+
+def entry_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint's parameters with the keys of its entries of the history.
+
+    The keys are the same if the write is repeated.
+    """
+    names = "\0".join(str(values[name]) for name in KEY_COLUMNS)
+    partition = blake2b(names.encode(), digest_size=10).hexdigest()
+    return {
+        **values,
+        "partition_key": f"{partition}-",
+        "replaced_key": f"{values['version']}-replaced",
     }
 
 
@@ -195,6 +292,12 @@ def readable_checkpoint(scope: Scope, row: Row) -> Checkpoint | None:
     """Return the checkpoint in a row; None if it has no position."""
     checkpoint = checkpoint_of(scope, row)
     return checkpoint if checkpoint.is_readable else None
+
+
+def history_entry(scope: Scope, row: Row) -> HistoryEntry:
+    """Return the entry in a row of the history."""
+    kind, writer, now = row[5:]
+    return HistoryEntry(checkpoint_of(scope, (*row[:5], now)), kind, writer)
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

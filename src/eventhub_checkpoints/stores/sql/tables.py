@@ -19,7 +19,7 @@ KEY = ", ".join(KEY_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Names of the three tables, and of a column that is a reserved word; all quoted."""
+    """Names of the tables, and of a column that is a reserved word; all quoted."""
 
     namespace: str
     schema: str | None = None
@@ -34,6 +34,16 @@ class Tables:
     def checkpoint(self) -> str:
         """Name of the table of checkpoints."""
         return self.quoted("checkpoint")
+
+    @property
+    def history(self) -> str:
+        """Name of the table of earlier checkpoints."""
+        return self.quoted("history")
+
+    @property
+    def history_index(self) -> str:
+        """Name of the index of that table."""
+        return f"{self.quote}{self.namespace}_history_key{self.quote}"
 
     @property
     def version(self) -> str:
@@ -68,8 +78,23 @@ def first_tables(tables: Tables, dialect: "Dialect") -> Sequence[str]:
     )
 
 
-MIGRATIONS: tuple[Step, ...] = (first_tables,)
+def history_table(tables: Tables, dialect: "Dialect") -> Sequence[str]:
+    """Return the statements that create the table of earlier checkpoints, with its index."""
+    text, time, options = dialect.text, dialect.time, dialect.table_options
+    key = ", ".join(f"{name} {dialect.key_types.get(name, text)} NOT NULL" for name in KEY_COLUMNS)
+    return (
+        f"CREATE TABLE IF NOT EXISTS {tables.history} (entry {dialect.entry} PRIMARY KEY, {key}, "
+        f"time {time} NOT NULL, kind {text} NOT NULL, {tables.offset} {text}, "
+        f"sequence_number BIGINT, version {text} NOT NULL, last_modified_time {time} NOT NULL, "
+        f"writer {text} NOT NULL){options}",
+        dialect.history_index(tables),
+    )
+
+
+MIGRATIONS: tuple[Step, ...] = (first_tables, history_table)
 """In the order of their numbers, which begin at 1. Never edit one; append."""
+REQUIRED = 1
+"""The store works with tables of this version; what newer migrations add is optional."""
 
 
 def version_table(tables: Tables, dialect: "Dialect") -> str:

@@ -16,11 +16,12 @@ from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
     StaleCheckpointError,
+    StoreAccessError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Scope, fresh_etag
 from eventhub_checkpoints.stores._async.base import ANY, AnyNumber, WritesInTransaction
-from eventhub_checkpoints.stores._async.hooks import HookRunner
+from eventhub_checkpoints.stores._async.hooks import HookRunner, log
 from eventhub_checkpoints.stores.connections import (
     PASSWORD_TWICE,
     default_credential,
@@ -76,6 +77,7 @@ class SqlDatabase:
             self.tables = urls.tables_of(url, self._dialect, namespace, schema)
         self.shown = urls.shown(self._engine.url, self.tables)
         self.dialect = self._dialect.name
+        self.is_server = self._dialect.is_server
         self.driver = self._engine.dialect.driver
         self.level, self.clock = self._dialect.level, self._dialect.clock
         self.statements = statements.Statements(self.tables, self._dialect)
@@ -116,6 +118,11 @@ class SqlDatabase:
         if credential is not None or entra:
             raise ConfigurationError("a ready engine has its own password; leave credential out")
         return engine
+
+    @property
+    def transaction_level(self) -> str:
+        """Return the isolation level for several statements; on SQLite they are in a savepoint."""
+        return self.level if self._dialect.is_server else OWN_LEVEL
 
     def check_connection(self, connection: Connection) -> None:
         """Raise `ConfigurationError` if it is not a connection to a database of this kind."""
@@ -207,10 +214,17 @@ class SqlDatabase:
 
     async def migrate(self, writer: str) -> None:
         """Apply missing migrations under a lock that excludes other migrations."""
-        if await self.transact(self._version) >= len(tables.MIGRATIONS):
+        version = await self.transact(self._version)
+        if version >= len(tables.MIGRATIONS):
             return  # then no permission to create anything is needed
-        level = self.level if self._dialect.is_server else OWN_LEVEL
-        await self.transact(self._migrate, writer, isolation_level=level)
+        try:
+            await self.transact(self._migrate, writer, isolation_level=self.transaction_level)
+        except Exception as error:
+            failure = self.map_error(error)
+            if version < tables.REQUIRED or not isinstance(failure, StoreAccessError):
+                raise
+            # A consumer that has no right to migrate the tables worked before, and still does.
+            log.warning("the tables were not migrated: %s", failure)
 
     async def _migrate(self, connection: Connection, writer: str) -> None:
         names, dialect = self.tables, self._dialect

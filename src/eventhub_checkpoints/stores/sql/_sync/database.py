@@ -17,11 +17,12 @@ from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
     StaleCheckpointError,
+    StoreAccessError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Scope, fresh_etag
 from eventhub_checkpoints.stores._sync.base import ANY, AnyNumber, WritesInTransaction
-from eventhub_checkpoints.stores._sync.hooks import HookRunner
+from eventhub_checkpoints.stores._sync.hooks import HookRunner, log
 from eventhub_checkpoints.stores.connections import (
     PASSWORD_TWICE,
     default_credential,
@@ -77,6 +78,7 @@ class SqlDatabase:
             self.tables = urls.tables_of(url, self._dialect, namespace, schema)
         self.shown = urls.shown(self._engine.url, self.tables)
         self.dialect = self._dialect.name
+        self.is_server = self._dialect.is_server
         self.driver = self._engine.dialect.driver
         self.level, self.clock = self._dialect.level, self._dialect.clock
         self.statements = statements.Statements(self.tables, self._dialect)
@@ -117,6 +119,11 @@ class SqlDatabase:
         if credential is not None or entra:
             raise ConfigurationError("a ready engine has its own password; leave credential out")
         return engine
+
+    @property
+    def transaction_level(self) -> str:
+        """Return the isolation level for several statements; on SQLite they are in a savepoint."""
+        return self.level if self._dialect.is_server else OWN_LEVEL
 
     def check_connection(self, connection: Connection) -> None:
         """Raise `ConfigurationError` if it is not a connection to a database of this kind."""
@@ -204,10 +211,17 @@ class SqlDatabase:
 
     def migrate(self, writer: str) -> None:
         """Apply missing migrations under a lock that excludes other migrations."""
-        if self.transact(self._version) >= len(tables.MIGRATIONS):
+        version = self.transact(self._version)
+        if version >= len(tables.MIGRATIONS):
             return  # then no permission to create anything is needed
-        level = self.level if self._dialect.is_server else OWN_LEVEL
-        self.transact(self._migrate, writer, isolation_level=level)
+        try:
+            self.transact(self._migrate, writer, isolation_level=self.transaction_level)
+        except Exception as error:
+            failure = self.map_error(error)
+            if version < tables.REQUIRED or not isinstance(failure, StoreAccessError):
+                raise
+            # A consumer that has no right to migrate the tables worked before, and still does.
+            log.warning("the tables were not migrated: %s", failure)
 
     def _migrate(self, connection: Connection, writer: str) -> None:
         names, dialect = self.tables, self._dialect

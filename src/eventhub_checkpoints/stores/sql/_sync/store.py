@@ -10,12 +10,11 @@ from eventhub_checkpoints._shared._sync.compat import place
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore, KeepsHistory
 from eventhub_checkpoints.stores._sync.hooks import Answer
 from eventhub_checkpoints.stores.hook_results import (
-    FORCE,
-    UNKNOWN,
     Conflict,
+    HistoryEntry,
     Listing,
     Lost,
     Seen,
@@ -25,12 +24,13 @@ from eventhub_checkpoints.stores.hook_results import (
 from eventhub_checkpoints.stores.sql import statements
 from eventhub_checkpoints.stores.sql._sync.database import SqlDatabase, SqlTransactions
 from eventhub_checkpoints.stores.sql._sync.engine import Connection, Engine
+from eventhub_checkpoints.stores.sql._sync.history import SqlHistory
 
 LOST = Lost()
 
 
-class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
-    """Stores ownerships and checkpoints in two tables.
+class SqlCheckpointStore(SqlTransactions, KeepsHistory, FullCheckpointStore):
+    """Stores ownerships and checkpoints in two tables, and earlier checkpoints in a third.
 
     Args:
         url_or_engine: `sqlite:///FILE`, `postgresql://USER:PASSWORD@HOST/DATABASE`, the same with
@@ -43,6 +43,9 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
             azure-identity, whose token is the password.
         entra: use the default credential of azure-identity.
         create_tables: create or migrate the tables before the first use.
+        keep_history: keep earlier checkpoints, at most one a minute for each partition and those
+            that a rewind replaced; see `list_history`. Has no effect where the tables of an older
+            release have not been migrated, or the role has no right to the table.
         **settings: see `StoreSettings`.
 
     Raises:
@@ -59,6 +62,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         credential: Any = None,
         entra: bool = False,
         create_tables: bool = False,
+        keep_history: bool = True,
         **settings: Unpack[StoreSettings],
     ) -> None:
         super().__init__(**settings)
@@ -68,6 +72,7 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
             url_or_engine, namespace, schema, credential, entra, pool_timeout=shorter / 2
         )
         self._sql = self._database.statements
+        self._history = SqlHistory(self._database, keep_history)
 
     @classmethod
     def from_url(cls, url: str, *, credential: Any = None, **settings: Any) -> Self:
@@ -144,23 +149,21 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
         return statements.listing(rows, scope, statements.readable_checkpoint)
 
     def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
-        return self._database.transact(self._write_checkpoint, checkpoint, seen)
-
-    def _write_checkpoint(
-        self, connection: Connection, checkpoint: Checkpoint, seen: str | Seen
-    ) -> Written | Conflict:
         values = statements.checkpoint_values(checkpoint, self.writer)
-        alternatives = self._sql.create_checkpoint
+        state = None
         if isinstance(seen, str):
-            alternatives, values["seen"] = self._sql.update_checkpoint, seen
-        elif seen is FORCE:
-            alternatives = self._sql.force_checkpoint
-        elif seen is UNKNOWN:
-            alternatives = self._sql.forward_checkpoint
-        if self._database.write(connection, alternatives, values):
+            values["seen"] = seen
+        else:
+            state = seen
+        if self._history.is_due(checkpoint, state):
+            is_written = self._history.write(checkpoint, state, values)
+        else:
+            writes = self._sql.writes[state]
+            is_written = self._database.transact(self._database.write, writes, values)
+        if is_written:
             return Written(checkpoint.version)
         key = statements.row_values(checkpoint.scope, checkpoint.partition_id)
-        rows = self._database.rows(connection, self._sql.checkpoint, key)
+        rows = self._rows(self._sql.checkpoint, key)
         return Conflict(statements.checkpoint_of(checkpoint.scope, rows[0]) if rows else None)
 
     def read_scopes(self) -> Sequence[Scope]:
@@ -171,7 +174,19 @@ class SqlCheckpointStore(SqlTransactions, FullCheckpointStore):
             deletes, key = self._sql.delete, statements.scope_values(scope)
         else:
             deletes, key = (self._sql.delete_partition, statements.row_values(scope, partition_id))
-        return self._database.transact(self._delete_rows, deletes, key)
+        removed = self._database.transact(self._delete_rows, deletes, key)
+        self._history.delete(scope, partition_id)
+        return removed
+
+    def keep_next_write(self, scope: Scope, partition_id: str) -> None:
+        self._history.mark(scope, partition_id)
+
+    def read_history(
+        self, scope: Scope, partition_id: str | None, limit: int
+    ) -> Listing[HistoryEntry]:
+        rows = self._history.read(scope, partition_id, limit)
+        entries = [statements.history_entry(scope, row) for row in rows]
+        return Listing(entries, rows[0][-1] if rows else None)
 
     @staticmethod
     def _delete_rows(

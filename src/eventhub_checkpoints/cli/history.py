@@ -1,0 +1,57 @@
+"""`ehcp history`: earlier checkpoints of a group."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.abilities import KeepsHistory
+from eventhub_checkpoints.cli.output import Json, duration, print_json, print_table
+from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.position import is_partition_id
+
+
+@on_target
+def history(
+    target: Target,
+    *,
+    partition: Annotated[
+        str | None, typer.Option("--partition", "-p", help="Only this partition. [default: all]")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Number of entries to show.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Show earlier checkpoints of a group: who stored which position when, newest first.
+
+    SQL stores keep one checkpoint a minute of each partition, and for each rewind the position that
+    it replaced (replaced) and the one that it stored (rewind).
+    """
+    if partition is not None and not is_partition_id(partition):
+        raise ConfigurationError(f"--partition is {quoted(partition)}; expected a partition id")
+    with target.open_store() as store:
+        if not isinstance(store, KeepsHistory):
+            raise ConfigurationError(
+                f"{type(store).__name__} keeps no history; ehcp undo --list shows the positions "
+                "before changes by ehcp, and SQL stores keep a history"
+            )
+        found = store.list_history(*target.scope, partition_id=partition, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    now = time.time()
+    print_table(
+        ["PARTITION", ">CHECKPOINT", "KIND", "STORED", "WRITER"],
+        [
+            (
+                row["partition_id"],
+                row["sequence_number"],
+                row["kind"],
+                f"{duration(max(0.0, now - row['last_modified_time']))} ago",
+                row["writer"],
+            )
+            for row in found
+        ],
+        title=str(target.scope),
+    )
