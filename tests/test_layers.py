@@ -27,7 +27,7 @@ ROOMS = (
     "stores",
     "processing",
 )
-FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "operations", "cli")
+FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "operations", "ui", "cli")
 """A module belongs to the first of these that its name begins with."""
 
 BELOW_SHELLS = {"ground", "_shared"}
@@ -50,7 +50,8 @@ ARROWS: dict[str, set[str]] = {
     "spark": BELOW_SPARK,
     "conformance": BELOW_SPARK,
     "operations": BELOW_SPARK,
-    "cli": {"top", *BELOW_SPARK, "operations", "spark", "conformance", "localhub"},
+    "ui": {*BELOW_SHELLS, "public", "receive", "operations"},
+    "cli": {"top", *BELOW_SPARK, "operations", "ui", "spark", "conformance", "localhub"},
     "top": {"ground", "public", "processing", "registry"},
 }
 
@@ -86,12 +87,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": {*CLIENT, "pyspark", "pyarrow"},
     "conformance": {*CLIENT, "pytest"},
     "operations": CLIENT,
+    "ui": {"jinja2", "starlette", "uvicorn"},
     "cli": {*CLIENT, "azure.storage", "filelock", "platformdirs", "pyspark", "rich", "typer"},
 }
 DRIVERS = [
     *("azure.storage", "aiohttp", "sqlalchemy", "redis", "cassandra"),
     *("azure.identity", "pyspark", "pyarrow", "confluent_kafka", "typer", "rich"),
     *("prometheus_client", "grpc", "google.protobuf"),
+    *("jinja2", "starlette", "uvicorn", "django_htmx"),
 ]
 
 LAZY = {

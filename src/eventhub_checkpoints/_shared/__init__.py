@@ -2,7 +2,8 @@
 
 - `settings`: what a store can be configured with, validation, and "did you mean".
 - `secrets`: quoting values in messages without their secrets.
-- `configuration_tables`: tables and durations of a configuration.
+- `configuration_tables`: tables and durations of a configuration. `durations`: durations as people
+  read them.
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
 - `start_position`: where a stream starts.

@@ -6,7 +6,8 @@
   checkpoints.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
   what they share in `change`, and `records` for `undo`.
-- `doctor`: findings about a group. `serve`: lag for Prometheus and KEDA.
+- `doctor`: findings about a group. `serve`: lag for Prometheus and KEDA. `ui`: a page in the
+  browser.
 - `transfer`: mirror, move and migrate, which bring positions into another store.
 - `azurite`, `container`, `children`: servers and processes that the demo starts.
 """

@@ -15,6 +15,7 @@ from eventhub_checkpoints.cli.demo.command import demo
 from eventhub_checkpoints.cli.history import history
 from eventhub_checkpoints.cli.reset import reset
 from eventhub_checkpoints.cli.serve.command import serve
+from eventhub_checkpoints.cli.ui import ui
 from eventhub_checkpoints.cli.undo import undo
 
 
@@ -60,6 +61,7 @@ app.command()(transfer.mirror)
 app.command()(transfer.move)
 app.command()(transfer.migrate)
 app.command()(serve)
+app.command()(ui)
 app.command()(demo)
 
 

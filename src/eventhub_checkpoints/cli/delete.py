@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eventhub_checkpoints._shared.durations import duration
 from eventhub_checkpoints.cli.change import (
     Execute,
     Partitions,
@@ -16,7 +17,7 @@ from eventhub_checkpoints.cli.change import (
     refusals,
     words,
 )
-from eventhub_checkpoints.cli.output import Json, duration, print_json, print_table
+from eventhub_checkpoints.cli.output import Json, print_json, print_table
 from eventhub_checkpoints.cli.records import Record, locked
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from eventhub_checkpoints._shared.durations import duration
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.abilities import KeepsHistory
-from eventhub_checkpoints.cli.output import Json, duration, print_json, print_table
+from eventhub_checkpoints.cli.output import Json, print_json, print_table
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_partition_id

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.progress import track
 
-from eventhub_checkpoints.cli.output import Json, console, duration, print_json, print_table
+from eventhub_checkpoints._shared.durations import duration
+from eventhub_checkpoints.cli.output import Json, console, print_json, print_table
 from eventhub_checkpoints.cli.target import Target, Through, on_target
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations import states as rules

@@ -54,6 +54,11 @@ class State(StrEnum):
             return 0
         return 1 if self in (State.WARN, State.UNOWNED) else 2
 
+    @property
+    def rank(self) -> int:
+        """Return how bad it is, from 0; unlike for `severity`, an error is worse than unknown."""
+        return {0: 0, 1: 1, 3: 2, 2: 3}[self.severity]
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -154,5 +159,4 @@ def states(window: Sequence[GroupLag], fewest: int = FEWEST_SAMPLES) -> dict[str
 
 def worst(found: Iterable[State]) -> State:
     """Return the state of a group: the worst of its partitions; UNKNOWN comes before a warning."""
-    order = {0: 0, 1: 1, 3: 2, 2: 3}
-    return max(found, key=lambda state: order[state.severity], default=State.UNKNOWN)
+    return max(found, key=lambda state: state.rank, default=State.UNKNOWN)

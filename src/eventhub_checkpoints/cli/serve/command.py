@@ -59,10 +59,10 @@ def serve(
     It listens for GET requests of /metrics, /lag.json and /health, and with --grpc-port for KEDA's
     calls. --group and --profile can be repeated. SIGTERM and Ctrl-C end it.
     """
-    need("prometheus_client", "metrics")
+    need("ehcp serve", "prometheus_client", "metrics")
     if grpc_port is not None:
-        need("grpc", "keda")
-        need("google.protobuf", "keda")
+        need("ehcp serve", "grpc", "keda")
+        need("ehcp serve", "google.protobuf", "keda")
     # Imported here, because other commands do not need these packages.
     from eventhub_checkpoints.cli.serve.metrics import exposition
     from eventhub_checkpoints.cli.serve.web import Pages, Server
@@ -118,8 +118,8 @@ def watch(
     return watched
 
 
-def need(package: str, extra: str) -> None:
-    """Raise unless a package is installed.
+def need(command: str, package: str, extra: str) -> None:
+    """Raise unless a package that a command needs is installed.
 
     Raises:
         MissingDriverError: it is not.
@@ -130,7 +130,7 @@ def need(package: str, extra: str) -> None:
         is_missing = True
     if is_missing:
         raise MissingDriverError(
-            f"ehcp serve needs {package}: python -m pip install 'eventhub-checkpoints[cli,{extra}]'"
+            f"{command} needs {package}: python -m pip install 'eventhub-checkpoints[cli,{extra}]'"
         )
 
 

@@ -1,0 +1,336 @@
+"""Routes of the page, and what each of them shows."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from eventhub_checkpoints._shared.durations import duration
+from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints.abilities import KeepsHistory
+from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.operations.change import Targets
+from eventhub_checkpoints.operations.groups import Group
+from eventhub_checkpoints.operations.monitor import Monitor, Watched
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.ui import rewind
+from eventhub_checkpoints.ui.access import Access, Keys, is_own_form
+from eventhub_checkpoints.ui.board import Board, Boards, Lane, Order
+from eventhub_checkpoints.ui.trend import HEIGHT, WIDTH
+
+_LOGGER = logging.getLogger(__name__)
+
+HISTORY_ROWS = 50
+MOST_BYTES = 1_000_000
+"""Size of a form; a preview of 1,000 partitions has 20,000."""
+
+Write = Callable[[Scope, str, Callable[[], tuple[Group, Targets]]], str]
+"""Changes positions of a group.
+
+It is called with the group, the name of the change, and a function that reads the group and returns
+what to store; it returns a sentence for the operator.
+"""
+Fields = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Consumer group with pages.
+
+    Attributes:
+        watched: the group, as it is polled.
+        reader: returns the hub as read by the consumer group that reads single events.
+    """
+
+    watched: Watched
+    reader: Callable[[Group], Address]
+
+
+class Pages:
+    """The pages of a number of groups.
+
+    Args:
+        shown: the groups.
+        monitor: polls them.
+        interval: seconds between two polls, and between two refreshes of a page.
+        others: groups of the store whose hub is not known; only their names are shown.
+        write: changes positions; None if the pages only read.
+        htmx: the script.
+    """
+
+    def __init__(
+        self,
+        shown: Iterable[Shown],
+        monitor: Monitor,
+        *,
+        interval: float,
+        htmx: Path,
+        others: Sequence[Scope] = (),
+        write: Write | None = None,
+    ) -> None:
+        self._shown = {each.watched.scope.folded: each for each in shown}
+        self._boards = Boards(monitor)
+        self._others = others
+        self._write = write
+        self._htmx = htmx
+        self._keys = Keys()
+        self._templates = Environment(
+            loader=PackageLoader("eventhub_checkpoints.ui"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {"duration": in_words, "count": with_commas, "time": utc}
+        self._templates.globals |= {
+            "url_of": url_of,
+            "refresh": max(1, round(interval)),
+            "width": WIDTH,
+            "height": HEIGHT,
+        }
+
+    @property
+    def token(self) -> str:
+        """Return the token that admits to the pages."""
+        return self._keys.token
+
+    def application(self, port: int, hosts: Sequence[str]) -> ASGIApp:
+        """Return the application.
+
+        Args:
+            port: on which it is served.
+            hosts: names under which it may be called.
+        """
+        group = "/groups/{namespace}/{hub}/{group}"
+        routes = [
+            Route("/", self._groups),
+            Route(group, self._group),
+            Route(f"{group}/partitions/{{partition}}", self._partition),
+            Route(f"{group}/rewind", self._rewind),
+            Route("/htmx.js", self._script),
+            Mount("/static", StaticFiles(packages=[("eventhub_checkpoints.ui", "static")])),
+        ]
+        if self._write is not None:
+            routes.append(Route(f"{group}/rewind", self._change, methods=["POST"]))
+        application = Starlette(
+            routes=routes,
+            exception_handlers={
+                CheckpointStoreError: self._failed,
+                HTTPException: self._failed,
+                Exception: self._failed,
+            },
+        )
+        # Not Starlette's own list of middleware: the answer to an unknown error would lack headers.
+        return TrustedHostMiddleware(
+            Access(application, self._keys, port), allowed_hosts=[*hosts], www_redirect=False
+        )
+
+    def _groups(self, request: Request) -> Response:
+        boards = [self._boards.of(scope) for scope in self._boards.scopes]
+        return self._page(request, "groups", boards=boards, others=self._others)
+
+    def _group(self, request: Request) -> Response:
+        board = self._boards.of(self._find(request).watched.scope)
+        query = request.query_params
+        order = Order(query["sort"]) if query.get("sort") in [*Order] else Order.NUMBER
+        attention = query.get("show") == "attention"
+        return self._page(
+            request,
+            "group",
+            board=board,
+            lanes=board.arranged(order, attention=attention),
+            order=order,
+            orders=[*Order],
+            attention=attention,
+        )
+
+    def _partition(self, request: Request) -> Response:
+        shown = self._find(request)
+        board = self._boards.of(shown.watched.scope)
+        lane = lane_of(board, request.path_params["partition"])
+        return self._page(request, "partition", board=board, lane=lane, **history(shown, lane))
+
+    def _rewind(self, request: Request) -> Response:
+        """Show the form of a rewind, and its preview if the form was filled in."""
+        shown = self._find(request)
+        fields = dict(request.query_params)
+        preview, error = None, ""
+        if "to" in fields:
+            try:
+                preview = rewind.preview(
+                    shown.watched,
+                    shown.reader(rewind.read(shown.watched)),
+                    fields["to"],
+                    fields.get("value", ""),
+                    fields.get("partitions", ""),
+                )
+            except CheckpointStoreError as failure:
+                error = str(failure)
+        return self._rewind_page(request, shown, fields, preview=preview, error=error)
+
+    async def _change(self, request: Request) -> Response:
+        """Carry out the rewind of a preview."""
+        shown = self._find(request)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST_BYTES:
+                raise HTTPException(413, "the form is too long")
+        fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        if not is_own_form(request, fields, self._keys):
+            raise HTTPException(403, "the form was not sent from this page; preview it again")
+        return await run_in_threadpool(self._changed, request, shown, fields)
+
+    def _changed(self, request: Request, shown: Shown, fields: Fields) -> Response:
+        assert self._write is not None
+        scope = shown.watched.scope
+
+        def decide() -> tuple[Group, Targets]:
+            found = rewind.read(shown.watched)
+            return rewind.previewed(
+                shown.watched,
+                shown.reader(found),
+                fields.get("numbers", ""),
+                fields.get("seen", ""),
+            )
+
+        try:
+            done, error = self._write(scope, name_of(fields), decide), ""
+        except CheckpointStoreError as failure:
+            done, error = "", str(failure)
+        return self._rewind_page(request, shown, fields, done=done, error=error)
+
+    def _rewind_page(
+        self,
+        request: Request,
+        shown: Shown,
+        fields: Fields,
+        *,
+        preview: rewind.Preview | None = None,
+        done: str = "",
+        error: str = "",
+    ) -> Response:
+        return self._page(
+            request,
+            "rewind",
+            status=409 if error else 200,
+            scope=shown.watched.scope,
+            fields=fields,
+            goals=rewind.GOALS,
+            preview=preview,
+            done=done,
+            error=error,
+            may_write=self._write is not None,
+            form_token=self._keys.form,
+        )
+
+    def _script(self, _request: Request) -> Response:
+        return FileResponse(self._htmx, media_type="text/javascript")
+
+    def _failed(self, request: Request, failure: Exception) -> Response:
+        """Show an error in one sentence."""
+        if isinstance(failure, HTTPException):
+            status, message = failure.status_code, failure.detail
+        elif isinstance(failure, CheckpointStoreError):
+            status, message = 503, str(failure)
+        else:
+            # The message of an unknown error may quote a credential.
+            _LOGGER.error("%s failed: %s", request.url.path, masked(repr(failure)))
+            status, message = 500, "an error of this page; the log of ehcp ui has it"
+        return self._page(request, "failure", status=status, message=message)
+
+    def _find(self, request: Request) -> Shown:
+        """Return the group that a path names.
+
+        Raises:
+            HTTPException: there is no such group.
+        """
+        names = (request.path_params[name] for name in ("namespace", "hub", "group"))
+        shown = self._shown.get(Scope(*names).folded)
+        if shown is None:
+            raise HTTPException(404, "no such group is polled")
+        return shown
+
+    def _page(self, request: Request, name: str, *, status: int = 200, **values: Any) -> Response:
+        """Render a page, or only its changing part if htmx requests that."""
+        is_part = "hx-request" in request.headers and status == 200
+        query = f"?{request.url.query}" if request.url.query else ""
+        text = self._templates.get_template(f"{'_' if is_part else ''}{name}.html").render(
+            here=f"{quote(request.url.path)}{query}",
+            path=quote(request.url.path),
+            is_live=request.query_params.get("live") != "off",
+            **values,
+        )
+        return HTMLResponse(text, status)
+
+
+def lane_of(board: Board, partition_id: str) -> Lane:
+    """Return a partition of a group.
+
+    Raises:
+        HTTPException: it was not polled yet, or there is none.
+    """
+    for lane in board.lanes:
+        if lane.position.partition_id == partition_id:
+            return lane
+    if board.sample is None:
+        raise HTTPException(503, f"the partition is unknown: {board.error}")
+    raise HTTPException(404, "the hub has no such partition")
+
+
+def history(shown: Shown, lane: Lane) -> dict[str, Any]:
+    """Return the earlier checkpoints of a partition, where the store keeps them."""
+    store = shown.watched.store
+    if not isinstance(store, KeepsHistory):
+        return {"keeps_history": False, "history": [], "history_error": ""}
+    try:
+        rows = store.list_history(
+            *shown.watched.scope, partition_id=lane.position.partition_id, limit=HISTORY_ROWS
+        )
+    except CheckpointStoreError as error:
+        return {"keeps_history": True, "history": [], "history_error": str(error)}
+    return {"keeps_history": True, "history": rows, "history_error": ""}
+
+
+def name_of(fields: Fields) -> str:
+    """Return the name of a change, for the record that undo reads."""
+    kind, value = fields.get("to", ""), fields.get("value", "")
+    goal = f"--to {kind if kind in rewind.GOALS else '?'}" + (f" {masked(value)}" if value else "")
+    return f"ui reset {goal}"
+
+
+def url_of(scope: Scope, *rest: str) -> str:
+    """Return the path of a group's page, or of one below it."""
+    return "/".join(["/groups", *(quote(name, safe="") for name in (*scope, *rest))])
+
+
+def in_words(seconds: float | None) -> str:
+    """Return a duration, or a dash."""
+    return duration(seconds) or "-"
+
+
+def with_commas(number: int | None) -> str:
+    """Return a number with thousands separators, or a dash."""
+    return "-" if number is None else f"{number:,}"
+
+
+def utc(seconds: float | None) -> str:
+    """Return a time of day with its date, or a dash."""
+    return (
+        "-" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    )

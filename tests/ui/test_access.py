@@ -1,0 +1,138 @@
+"""Who may see the pages, and who may change something."""
+
+import pytest
+
+from operators import Site
+from pages import BASE, Visitor, hidden_fields, opened, path_of
+
+PATHS = ["/", "/static/style.css", "/htmx.js", "/groups/a/b/c", "/no/such/page"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("query", ["", "?token=", "?token=wrong"])
+def test_nothing_is_shown_without_the_token(visitor: Visitor, path: str, query: str) -> None:
+    stranger = Visitor(visitor.pages, is_admitted=False)
+    answer = stranger.client.get(path + query)
+    assert answer.status_code == 403
+    assert answer.text.startswith("This page needs the token")
+
+
+def test_the_token_becomes_a_cookie_and_leaves_the_address_bar(visitor: Visitor) -> None:
+    stranger = Visitor(visitor.pages, is_admitted=False)
+    token = visitor.pages.token
+    answer = stranger.client.get(f"//evil.example/x?a=1&token={token}", follow_redirects=False)
+    assert answer.status_code == 303
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert token not in cookie
+    assert answer.headers["location"].startswith("/")
+    assert not answer.headers["location"].startswith("//")
+    assert "token" not in answer.headers["location"]
+
+
+def test_a_wrong_cookie_is_refused(visitor: Visitor) -> None:
+    stranger = Visitor(visitor.pages, is_admitted=False)
+    stranger.client.cookies.set("ehcp-ui-9879", "wrong")
+    assert stranger.client.get("/").status_code == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:9879", "", "10.0.0.1"])
+def test_another_host_name_is_refused(visitor: Visitor, host: str) -> None:
+    assert visitor.client.get("/", headers={"Host": host}).status_code == 400
+
+
+@pytest.mark.parametrize("host", ["localhost:9879", "127.0.0.1", "[::1]:9879", "LOCALHOST"])
+def test_names_of_this_machine_are_accepted(visitor: Visitor, host: str) -> None:
+    # The client sends its cookie by its own rule, which does not depend on this header.
+    assert visitor.client.get("/", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/?token=wrong"])
+def test_every_answer_has_the_headers(visitor: Visitor, path: str) -> None:
+    headers = visitor.client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def form_of(operator: Visitor, site: Site) -> tuple[str, dict[str, str]]:
+    path = path_of(site.scope, "rewind")
+    return path, hidden_fields(operator.text(f"{path}?to=earliest"))
+
+
+def test_a_change_needs_the_token_of_the_form(operator: Visitor, site: Site) -> None:
+    before = site.rows()
+    path, fields = form_of(operator, site)
+    for wrong in ({**fields, "form_token": "wrong"}, {**fields, "form_token": ""}, {}):
+        assert operator.client.post(path, data=wrong).status_code == 403
+    assert site.rows() == before
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", f"{BASE}0"])
+def test_a_change_from_another_origin_is_refused(
+    operator: Visitor, site: Site, origin: str
+) -> None:
+    before = site.rows()
+    path, fields = form_of(operator, site)
+    answer = operator.client.post(path, data=fields, headers={"Origin": origin})
+    assert answer.status_code == 403
+    assert site.rows() == before
+
+
+def test_a_change_without_the_cookie_is_refused(operator: Visitor, site: Site) -> None:
+    before = site.rows()
+    path, fields = form_of(operator, site)
+    stranger = Visitor(operator.pages, is_admitted=False)
+    answer = stranger.client.post(f"{path}?token={operator.pages.token}", data=fields)
+    assert answer.status_code == 403
+    assert site.rows() == before
+
+
+def test_a_page_that_only_reads_has_no_way_to_write(visitor: Visitor, site: Site) -> None:
+    before = site.rows()
+    path = path_of(site.scope, "rewind")
+    text = visitor.text(f"{path}?to=earliest")
+    assert "This page only reads" in text
+    assert '<form method="post"' not in text
+    assert visitor.client.post(path, data={"numbers": "{}"}).status_code == 405
+    assert site.rows() == before
+
+
+def test_a_form_that_is_too_long_is_refused(operator: Visitor, site: Site) -> None:
+    path, fields = form_of(operator, site)
+    answer = operator.client.post(path, data={**fields, "numbers": "1" * 2_000_000})
+    assert answer.status_code == 413
+
+
+def test_no_page_shows_a_secret_or_has_inline_code(operator: Visitor, site: Site) -> None:
+    key = site.connection_string.partition("SharedAccessKey=")[2].partition(";")[0]
+    assert key
+    operator.wait_known("/", "LOST")
+    group = path_of(site.scope)
+    paths = ["/", group, f"{group}/partitions/0", f"{group}/rewind?to=latest", "/groups/a/b/c"]
+    for path in paths:
+        text = operator.client.get(path).text
+        assert key not in text
+        assert operator.pages.token not in text
+        assert "<style" not in text
+        assert " style=" not in text
+        assert " on" not in "".join(part.partition(">")[0] for part in text.split("<a")[1:])
+        assert text.count("<script") == text.count('<script src="/htmx.js" defer></script>') == 1
+
+
+def test_an_unknown_error_is_not_quoted(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("AccountKey=c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0")
+
+    with opened() as pages:
+        visitor = Visitor(pages)
+        monkeypatch.setattr("eventhub_checkpoints.ui.rewind.group", fail)
+        answer = visitor.client.get(f"{path_of(site.scope, 'rewind')}?to=earliest")
+    assert answer.status_code == 500
+    assert "c2VjcmV0" not in answer.text + caplog.text
+    assert "content-security-policy" in answer.headers
