@@ -13,6 +13,7 @@
 """
 
 import importlib.util
+import logging
 import sys
 
 from eventhub_checkpoints.errors import CheckpointStoreError, MissingDriverError
@@ -33,6 +34,8 @@ def main() -> None:
                 f"the command eventhub-checkpoints needs {' and '.join(missing)}: "
                 "python -m pip install 'eventhub-checkpoints[cli]'"
             )
+        # Each failure of the client is reported in one sentence by the command.
+        logging.getLogger("azure").setLevel(logging.CRITICAL)
         # Imported here, so that a missing package is reported above and not by a traceback.
         from eventhub_checkpoints.cli.app import app
 

@@ -33,35 +33,40 @@ class Commands(TyperGroup):
             raise
 
 
+READS = "Exit status: 0 done, 1 failed, 2 wrong usage."
+CHANGES = "Exit status: 0 done or shown, 1 failed, 2 wrong usage, 4 refused: the group is active."
+VERDICT = "Exit status: 0 sound, 1 warning, 2 error or wrong usage, 3 unknown."
+
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
+    epilog="Exit status of most commands: 0 done, 1 failed, 2 wrong usage, 4 refused because the "
+    "group is active. The help of check and doctor names theirs.",
     # Markdown joins the lines of a docstring into paragraphs.
     rich_markup_mode="markdown",
     # Typer's tracebacks show local variables, which may contain credentials.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("groups")(status.list_groups)
-app.command()(status.describe)
-app.command("lag")(status.print_lag)
-app.command()(status.check)
-app.command()(reset)
-app.command()(undo)
-app.command()(history)
-app.command()(delete)
-app.command()(exchange.export)
-app.command("import")(exchange.import_positions)
-app.command()(exchange.copy)
-app.command()(doctor.doctor)
-app.command()(peek.peek)
-app.command("at")(peek.print_positions)
-app.command()(transfer.mirror)
-app.command()(transfer.move)
-app.command()(transfer.migrate)
-app.command()(serve)
-app.command()(ui)
+app.command("groups", epilog=READS)(status.list_groups)
+app.command(epilog=READS)(status.describe)
+app.command("lag", epilog=READS)(status.print_lag)
+app.command(epilog=VERDICT)(status.check)
+app.command(epilog=CHANGES)(reset)
+app.command(epilog=CHANGES)(undo)
+app.command(epilog=READS)(history)
+app.command(epilog=CHANGES)(delete)
+app.command(epilog=READS)(exchange.export)
+app.command("import", epilog=CHANGES)(exchange.import_positions)
+app.command(epilog=CHANGES)(exchange.copy)
+app.command(epilog=VERDICT)(doctor.doctor)
+app.command(epilog=READS)(peek.peek)
+app.command("at", epilog=READS)(peek.print_positions)
+app.command(epilog=READS)(transfer.mirror)
+app.command(epilog=CHANGES)(transfer.move)
+app.command(epilog=READS)(transfer.migrate)
+app.command(epilog=READS)(serve)
+app.command(epilog=READS)(ui)
 app.command()(demo)
 
 

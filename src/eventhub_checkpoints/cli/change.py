@@ -1,7 +1,7 @@
 """Shared parts of the commands that change positions: options, the recorded change, and output."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress
 
-from eventhub_checkpoints.cli.output import console
+from eventhub_checkpoints.cli.output import error_console
 from eventhub_checkpoints.cli.records import STARTED, Record, finished, new_record
 from eventhub_checkpoints.cli.target import Target
 from eventhub_checkpoints.errors import ConfigurationError
@@ -118,7 +118,7 @@ def change_group(
         )
         record.save()
 
-    terminal = console()
+    terminal = error_console()
     with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task("changing", total=len(targets))
 
@@ -128,14 +128,6 @@ def change_group(
 
         late = change_positions(store, scope, targets, keep=keep, force=forced, progress=step)
     return finished(record), late
-
-
-@contextmanager
-def waiting(reason: str) -> Iterator[None]:
-    """Show on a terminal what the command waits for."""
-    terminal = console()
-    with terminal.status(reason) if terminal.is_terminal else nullcontext():
-        yield
 
 
 def store_name(target: Target) -> str:

@@ -7,14 +7,13 @@ import typer
 from rich.markup import escape
 
 from eventhub_checkpoints.cli.output import COLOURS, Json, console, print_json, working
-from eventhub_checkpoints.cli.target import Target, on_target
-from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
+from eventhub_checkpoints.cli.target import Target, on_target, or_unknown
+from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.doctor import (
     BALANCING_INTERVAL,
     Facts,
     Finding,
     Limits,
-    Severity,
     cost,
     findings,
     status,
@@ -23,6 +22,7 @@ from eventhub_checkpoints.operations.examination import examine_group
 from eventhub_checkpoints.operations.fixes import mended, planned
 
 
+@or_unknown
 @on_target
 def doctor(
     target: Target,
@@ -65,30 +65,26 @@ def doctor(
         raise ConfigurationError("--measure and --checkpoints-per-second: pass one of them")
     limits = Limits(balancing_interval, target.expires_after, price, budget)
     fixes: list[dict[str, Any]] = []
-    try:
-        with target.open_store() as store, working("examining"):
+    with target.open_store() as store, working("examining"):
 
-            def look() -> Facts:
-                return examine_group(
-                    store,
-                    target.address,
-                    limits,
-                    writes=not no_write,
-                    checkpoint_rate=checkpoints_per_second,
-                    measure=measure,
-                    timeout=target.timeout,
-                )
+        def look() -> Facts:
+            return examine_group(
+                store,
+                target.address,
+                limits,
+                writes=not no_write,
+                checkpoint_rate=checkpoints_per_second,
+                measure=measure,
+                timeout=target.timeout,
+            )
 
+        facts = look()
+        if fix and execute:
+            changes = mended(store, target.address, facts, timeout=target.timeout)
+            fixes = [{**asdict(each), "changed": changed} for each, changed in changes]
             facts = look()
-            if fix and execute:
-                changes = mended(store, target.address, facts, timeout=target.timeout)
-                fixes = [{**asdict(each), "changed": changed} for each, changed in changes]
-                facts = look()
-            elif fix:
-                fixes = [{**asdict(each), "changed": None} for each in planned(facts)]
-    except CheckpointStoreError as error:
-        typer.echo(f"UNKNOWN: {error}", err=True)
-        raise typer.Exit(Severity.UNKNOWN.status) from None
+        elif fix:
+            fixes = [{**asdict(each), "changed": None} for each in planned(facts)]
     found = findings(facts, limits)
     if as_json:
         print_json(report(facts, limits, found, fixes))

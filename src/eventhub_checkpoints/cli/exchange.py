@@ -20,11 +20,10 @@ from eventhub_checkpoints.cli.change import (
     read_file,
     refusals,
     store_name,
-    waiting,
     words,
     write_file,
 )
-from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.records import Record, interrupted, locked
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
@@ -84,17 +83,26 @@ def export(
         ),
     ] = None,
     all_groups: AllGroups = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Without a file, `--format json`; with one, print what was written as JSON.",
+        ),
+    ] = False,
 ) -> None:
     """Export the positions of a group.
 
     JSON and CSV name the last processed event, as a checkpoint does. The format of
     kafka-consumer-groups names the event that is read next, and has no offsets.
     """
+    if as_json and file is None and kind not in (None, Format.JSON):
+        raise typer.BadParameter(f"--json and --format {kind}: pass one of them, or a file")
     by_name = Format.CSV if file and file.suffix.lower() == ".csv" else Format.JSON
     chosen = kind or by_name
     if all_groups and chosen is Format.KAFKA:
         raise ConfigurationError("the format kafka holds one group; leave out --all-groups")
-    with target.open_store() as store:
+    with target.open_store() as store, working("reading"):
         if all_groups:
             found = [
                 GroupPositions(
@@ -110,9 +118,12 @@ def export(
         text = to_json(found) if chosen is Format.JSON else to_csv(found)
     if file is None:
         typer.echo(text, nl=False)
+        return
+    write_file(file, text)
+    count = sum(len(each.positions) for each in found)
+    if as_json:
+        print_json({"file": str(file), "format": chosen, "groups": len(found), "positions": count})
     else:
-        write_file(file, text)
-        count = sum(len(each.positions) for each in found)
         typer.echo(f"{count} positions of {len(found)} groups written to {file}", err=True)
 
 
@@ -304,7 +315,7 @@ def import_positions(
             if not force:
                 refuse_active(found)
             chosen = {id_: number for id_, number in numbers.items() if id_ in ids or not ids}
-            with waiting("reading the hub"):
+            with working("reading the hub"):
                 plan = plan_reset(chosen, found, target.address, timeout=target.timeout)
             sources = [GroupPositions(scope, {each.partition_id: each.after for each in plan})]
         else:
@@ -373,7 +384,7 @@ def copy(
         group=to_group or target.group,
     )
     ids = partition_list(partitions)
-    with target.open_store() as store:
+    with target.open_store() as store, working("reading"):
         if all_groups:
             scopes = [each.scope for each in groups(store)]
             sources = [GroupPositions(scope, read_positions(store, scope)) for scope in scopes]

@@ -8,7 +8,7 @@ import typer
 from eventhub_checkpoints._shared.durations import duration
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.abilities import KeepsHistory
-from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_partition_id
@@ -31,7 +31,7 @@ def history(
     """
     if partition is not None and not is_partition_id(partition):
         raise ConfigurationError(f"--partition is {quoted(partition)}; expected a partition id")
-    with target.open_store() as store:
+    with target.open_store() as store, working("reading"):
         if not isinstance(store, KeepsHistory):
             raise ConfigurationError(
                 f"{type(store).__name__} keeps no history; ehcp undo --list shows the positions "

@@ -1,6 +1,7 @@
 """Output of the commands: tables for people, JSON for programs."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
@@ -14,6 +15,7 @@ from rich.table import Table
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 WIDTH = 80
 """Columns of a table where the output is not a terminal."""
+IS_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 COLOURS = {
     "OK": "green",
     "WARN": "yellow",
@@ -35,9 +37,14 @@ def console() -> Console:
     return made if made.is_terminal else Console(highlight=False, width=WIDTH)
 
 
+def error_console() -> Console:
+    """Return the console of standard error, for progress: standard output has results only."""
+    return Console(stderr=True)
+
+
 def working(what: str) -> Status:
     """Return a context that shows a spinner on standard error, if that is a terminal."""
-    return Console(stderr=True).status(what)
+    return error_console().status(what)
 
 
 def print_json(value: Any) -> None:
@@ -73,6 +80,14 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title
         # A title of rich's table would be wrapped at the width of its columns.
         console().print(title, style="italic", markup=False)
     console().print(table)
+
+
+def shown_owner(owner_id: str) -> str:
+    """Return an owner id for a row of many columns: of a UUID, as clients make it, the beginning.
+
+    `describe --members` and JSON have all of it.
+    """
+    return f"{owner_id[:8]}..." if IS_UUID.fullmatch(owner_id) else owner_id
 
 
 def shown(value: Any) -> str:

@@ -21,13 +21,12 @@ from eventhub_checkpoints.cli.change import (
     read_file,
     refusals,
     store_name,
-    waiting,
     words,
     write_file,
 )
-from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.records import interrupted, locked
-from eventhub_checkpoints.cli.status import From
+from eventhub_checkpoints.cli.status import From, warn_if_unknown
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.operations import reset as plans
 from eventhub_checkpoints.operations.change import HOLD, refuse_active
@@ -126,6 +125,7 @@ def reset(
     goal = goal_of(name, chosen[name], scope)
     with target.open_store() as store, refusals(), locked(scope) if execute else nullcontext():
         found = group(store, scope, expires_after=target.expires_after)
+        warn_if_unknown(store, scope, has_rows=bool(found.partition_ids))
         previous = interrupted(scope, command, store_name(target))
         if not force:
             refuse_active(found, own=previous.owner if previous else "")
@@ -133,7 +133,7 @@ def reset(
         hub = replace(target, group=reader).address
         present = {id_: Position.of(row) for id_, row in found.checkpoints.items()}
         before = positions_before(previous.former, previous.written, present) if previous else {}
-        with waiting("reading the hub"):
+        with working("reading the hub"):
             plan = plan_reset(
                 goal, found, hub, ids, before=before, missing=missing, timeout=target.timeout
             )

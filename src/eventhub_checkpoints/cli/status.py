@@ -11,11 +11,20 @@ import typer
 from rich.progress import track
 
 from eventhub_checkpoints._shared.durations import duration
-from eventhub_checkpoints.cli.output import Json, console, print_json, print_table
-from eventhub_checkpoints.cli.target import Target, Through, on_target
-from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
+from eventhub_checkpoints.cli.output import (
+    Json,
+    console,
+    error_console,
+    print_json,
+    print_table,
+    shown_owner,
+    working,
+)
+from eventhub_checkpoints.cli.target import Target, Through, on_target, or_unknown
+from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import states as rules
-from eventhub_checkpoints.operations.groups import Group, group, groups
+from eventhub_checkpoints.operations.doctor import some
+from eventhub_checkpoints.operations.groups import Group, group, groups, similar_groups
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, PartitionLag, lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
 from eventhub_checkpoints.operations.states import State
@@ -23,7 +32,6 @@ from eventhub_checkpoints.records import Scope
 
 WINDOW = 10
 """Samples that a state file keeps, as many as Burrow's window has."""
-UNKNOWN_STATUS = 3
 
 From = Annotated[
     Missing,
@@ -46,7 +54,7 @@ def list_groups(target: Target, *, as_json: Json = False) -> None:
     A group is active if every partition that has a row has a live owner, partial if only some have,
     and idle if no member is alive.
     """
-    with target.open_store() as store:
+    with target.open_store() as store, working("reading"):
         found = groups(store, expires_after=target.expires_after)
     if as_json:
         print_json([summary(each) for each in found])
@@ -88,16 +96,19 @@ def describe(
     With --members or --state, only the store is read.
     """
     if members or state:
-        with target.open_store() as store:
+        with target.open_store() as store, working("reading"):
             found = group(store, target.scope, expires_after=target.expires_after)
+            warn_if_unknown(store, found.scope, has_rows=bool(found.partition_ids))
         if state:
             print_state(found, as_json)
         else:
             print_members(found, as_json)
         return
-    sample = read_lag(target, missing)
-    if seconds:
-        sample = add_seconds(target, sample, through, EnqueuedTimes())
+    with target.open_store() as store, working("reading"):
+        sample = read_lag(store, target, missing)
+        warn_if_unknown(store, sample.scope, has_rows=sample.has_rows)
+        if seconds:
+            sample = add_seconds(target, sample, through, EnqueuedTimes())
     found_states = rules.states([sample])
     if as_json:
         print_json(lag_for_json(sample, found_states))
@@ -115,7 +126,7 @@ def describe(
                 *(duration(each.lag_seconds) for _ in behind),
                 each.lost,
                 duration(each.checkpoint_age),
-                each.owner_id,
+                shown_owner(each.owner_id),
             )
             for each in sample.partitions
         ],
@@ -189,15 +200,12 @@ def print_lag(
     times = EnqueuedTimes()
     with target.open_store() as store:
         while True:
-            sample = lag(
-                store,
-                target.address,
-                missing=missing,
-                expires_after=target.expires_after,
-                timeout=target.timeout,
-            )
-            if seconds:
-                sample = add_seconds(target, sample, through, times)
+            with working("reading"):
+                sample = read_lag(store, target, missing)
+                if not window:
+                    warn_if_unknown(store, sample.scope, has_rows=sample.has_rows)
+                if seconds:
+                    sample = add_seconds(target, sample, through, times)
             window.append(sample)
             found = rules.states(list(window))
             if as_json and watch:
@@ -225,7 +233,7 @@ def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> No
                 *(duration(each.lag_seconds) for _ in behind),
                 each.lost,
                 found[each.partition_id],
-                each.owner_id,
+                shown_owner(each.owner_id),
             )
             for each in sample.partitions
         ],
@@ -266,16 +274,23 @@ def total(sample: GroupLag) -> str:
     return "unknown" if sample.lag is None else str(sample.lag)
 
 
-def read_lag(target: Target, missing: Missing) -> GroupLag:
+def read_lag(store: Any, target: Target, missing: Missing) -> GroupLag:
     """Read one sample of a group's lag."""
-    with target.open_store() as store:
-        return lag(
-            store,
-            target.address,
-            missing=missing,
-            expires_after=target.expires_after,
-            timeout=target.timeout,
-        )
+    return lag(
+        store,
+        target.address,
+        missing=missing,
+        expires_after=target.expires_after,
+        timeout=target.timeout,
+    )
+
+
+def warn_if_unknown(store: Any, scope: Scope, *, has_rows: bool) -> None:
+    """Say on standard error that a store has no rows of a group, and name similar ones."""
+    if not has_rows:
+        others = similar_groups(store, scope)
+        known = f"; it has those of {some(map(str, others))}" if others else ""
+        typer.echo(f"note: the store has no rows of {scope}{known}", err=True)
 
 
 def lag_for_json(sample: GroupLag, found: dict[str, State]) -> dict[str, Any]:
@@ -292,6 +307,7 @@ def lag_for_json(sample: GroupLag, found: dict[str, State]) -> dict[str, Any]:
     }
 
 
+@or_unknown
 @on_target
 def check(
     target: Target,
@@ -317,26 +333,23 @@ def check(
     error (STALL, STOP, REWIND, LOST, GONE), and 3 if that is unknown: too few samples, or the store
     or the hub cannot be read.
     """
-    try:
-        if state_file:
-            window = [*read_samples(state_file, target.scope), read_lag(target, missing)][-WINDOW:]
-            write_samples(state_file, window)
-        else:
-            window = []
-            terminal = console()
-            for number in track(
-                range(samples),
-                "sampling",
-                console=terminal,
-                transient=True,
-                disable=not terminal.is_terminal,
-            ):
-                if number:
-                    time.sleep(every)
-                window.append(read_lag(target, missing))
-    except CheckpointStoreError as error:
-        typer.echo(f"UNKNOWN: {error}", err=True)
-        raise typer.Exit(UNKNOWN_STATUS) from None
+    window = read_samples(state_file, target.scope) if state_file else []
+    terminal = error_console()
+    with target.open_store() as store:
+        for number in track(
+            range(1 if state_file else samples),
+            "sampling",
+            console=terminal,
+            transient=True,
+            disable=not terminal.is_terminal,
+        ):
+            if number:
+                time.sleep(every)
+            window.append(read_lag(store, target, missing))
+        warn_if_unknown(store, window[-1].scope, has_rows=window[-1].has_rows)
+    if state_file:
+        window = window[-WINDOW:]
+        write_samples(state_file, window)
     found = rules.states(window)
     state = rules.worst(found.values())
     if as_json:

@@ -3,6 +3,7 @@
 An option comes before its environment variable, and that before the profile.
 """
 
+import functools
 import inspect
 import os
 import tomllib
@@ -18,7 +19,7 @@ from platformdirs import user_config_path
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.groups import EXPIRES_AFTER
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
@@ -28,6 +29,8 @@ from eventhub_checkpoints.registry import open_store
 
 CONFIGURATION = "EHCP_CONFIG"
 """Variable with the path of the file of profiles."""
+UNKNOWN_STATUS = 3
+"""Exit status of `check` and `doctor` where they could not read something."""
 DEFAULT_CREDENTIAL = "DefaultAzureCredential"
 NO_STORE = (
     "no store: pass --store URL or set EHCP_STORE, for example "
@@ -121,23 +124,32 @@ class Target:
         return namespace, eventhub_name
 
 
-Option = typer.Option
+Option = functools.partial(typer.Option, rich_help_panel="Store, hub and group")
 OPTIONS: dict[str, Any] = {
     "store": Annotated[
-        str | None, Option(envvar="EHCP_STORE", help="URL of the store.", show_envvar=True)
+        str | None, Option(envvar="EHCP_STORE", metavar="URL", help="URL of the store.")
     ],
     "hub": Annotated[
         str | None,
-        Option(envvar="EHCP_HUB", help="Connection string of the hub, or NAMESPACE/HUB."),
+        Option(
+            envvar="EHCP_HUB", metavar="HUB", help="Connection string of the hub, or NAMESPACE/HUB."
+        ),
     ],
     "group": Annotated[
         str | None,
-        Option("--group", "-g", envvar="EHCP_GROUP", help="Consumer group. [default: $Default]"),
+        Option(
+            "--group",
+            "-g",
+            envvar="EHCP_GROUP",
+            metavar="NAME",
+            help="Consumer group. [default: $Default]",
+        ),
     ],
     "credential": Annotated[
         str | None,
         Option(
             envvar="EHCP_CREDENTIAL",
+            metavar="CLASS",
             help=f"Class of azure-identity for NAMESPACE/HUB. [default: {DEFAULT_CREDENTIAL}]",
         ),
     ],
@@ -145,24 +157,33 @@ OPTIONS: dict[str, Any] = {
         float | None,
         Option(
             min=0.001,
-            help="Seconds after which an ownership that was not renewed counts as expired. "
+            metavar="SECONDS",
+            help="Time after which an ownership that was not renewed counts as expired. "
             f"[default: {EXPIRES_AFTER:g}]",
         ),
     ],
     "timeout": Annotated[
         float | None,
-        Option(min=0.001, help=f"Seconds to wait for an answer. [default: {OPERATION_TIMEOUT:g}]"),
+        Option(
+            min=0.001,
+            metavar="SECONDS",
+            help=f"Time to wait for an answer. [default: {OPERATION_TIMEOUT:g}]",
+        ),
     ],
     "profile": Annotated[
         str | None,
-        Option(envvar="EHCP_PROFILE", help="Table `[profiles.NAME]` of the configuration file."),
+        Option(
+            envvar="EHCP_PROFILE",
+            metavar="NAME",
+            help="Table `[profiles.NAME]` of the configuration file.",
+        ),
     ],
 }
 """The options of every command on a group; all but the last are fields of `Target`."""
 
 Through = Annotated[
     str | None,
-    Option(
+    typer.Option(
         metavar="GROUP",
         envvar="EHCP_THROUGH",
         help="Consumer group to read the first unprocessed events through. "
@@ -189,6 +210,23 @@ def on_target(command: Callable[..., None]) -> Callable[..., None]:
 def on_targets(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `REPEATED`; its parameter `targets` receives them."""
     return with_options(command, "targets", REPEATED, read_targets)
+
+
+def or_unknown(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command whose status is a verdict end with `UNKNOWN_STATUS` where it fails.
+
+    The status of other failures, 1, would be a warning.
+    """
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        try:
+            command(**values)
+        except CheckpointStoreError as error:
+            typer.echo(f"UNKNOWN: {error}", err=True)
+            raise typer.Exit(UNKNOWN_STATUS) from None
+
+    return run
 
 
 def with_options(

@@ -14,7 +14,7 @@ import typer
 
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.cli.change import Execute, refusals
-from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target, read_profile
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 from eventhub_checkpoints.operations import mirror as mirrors
@@ -201,7 +201,8 @@ def move(
     The consumers of the old store lose their partitions, or release them, and those of the new
     store get them with the final positions. Run it again if it was interrupted: it continues.
     """
-    partition_ids = list_partitions(target.address, timeout=target.timeout)
+    with working("reading the hub"):
+        partition_ids = list_partitions(target.address, timeout=target.timeout)
     with open_both(target, to_store, to_profile) as (source, receiver), signals() as stopping:
         mover = Move(
             source,
@@ -307,8 +308,9 @@ def migrate(
     source = target.store if container is None else container
     if not isinstance(source, str):
         raise ConfigurationError("no container: pass --container URL")
-    found = migration.read(format, source, target.scope, prefix=prefix)
-    numbered = migration.with_numbers(found, target.address, timeout=target.timeout)
+    with working("reading"):
+        found = migration.read(format, source, target.scope, prefix=prefix)
+        numbered = migration.with_numbers(found, target.address, timeout=target.timeout)
     with target.open_store() as store:
         made = migration.Migration.planned(store, target.scope, numbered, target.expires_after)
         failures = made.execute() if execute else {}

@@ -1,5 +1,6 @@
 """`ehcp ui`: a page in the browser."""
 
+import json
 import logging
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +55,9 @@ def ui(
         Missing, typer.Option(help="Where the consumers start in a partition without a checkpoint.")
     ] = "earliest",
     through: Through = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the URL as one line of JSON.")
+    ] = False,
 ) -> None:
     """Show groups, partitions and rewinds in a browser.
 
@@ -67,8 +71,6 @@ def ui(
     from eventhub_checkpoints.ui.server import listen, names, serving, url
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    # Each failure of the client is reported in one sentence by the monitor.
-    logging.getLogger("azure").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         ends = stack.enter_context(blocked_signals())
         opened = stack.enter_context(listen(host, port))
@@ -82,7 +84,8 @@ def ui(
         )
         application = pages.application(opened.getsockname()[1], names(host, allow_host or ()))
         stack.enter_context(serving(application, opened))
-        typer.echo(url(opened, pages.token))
+        shown = url(opened, pages.token)
+        typer.echo(json.dumps({"url": shown}) if as_json else shown)
         signal.sigwait(ends)
 
 

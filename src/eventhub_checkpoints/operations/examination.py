@@ -4,14 +4,19 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     HubUnavailableError,
 )
 from eventhub_checkpoints.operations.doctor import Facts, Limits
-from eventhub_checkpoints.operations.groups import Group, Row, list_checkpoints, ownership_of
+from eventhub_checkpoints.operations.groups import (
+    Group,
+    Row,
+    list_checkpoints,
+    ownership_of,
+    similar_groups,
+)
 from eventhub_checkpoints.operations.peek import is_held
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
@@ -140,17 +145,6 @@ class Examiner:
         if not is_admitted:
             self.unchecked.append(f"whether {group} exists: the hub admitted no reader")
 
-    def other_groups(self) -> list[Scope]:
-        """Return the groups of the store that the user may have meant."""
-        if not isinstance(self.store, ListsScopes):
-            return []
-        namespace, hub, group = self.scope.folded
-        return [
-            each
-            for each in self.store.list_scopes()
-            if each.folded[1:] == (hub, group) or each.folded[:2] == (namespace, hub)
-        ]
-
 
 def examine_group(
     store: Any,
@@ -189,7 +183,7 @@ def examine_group(
     if properties:
         attempt("consumer_group", lambda: examiner.admission(properties))
     is_unknown = group is not None and not group.partition_ids
-    others = attempt("store", examiner.other_groups) if is_unknown else None
+    others = attempt("store", lambda: similar_groups(store, hub.scope())) if is_unknown else None
     if group and measure:
         checkpoint_rate = attempt("store", lambda: measured_rate(store, hub.scope(), measure))
     if "store" in examiner.failures and "probe" in examiner.failures:

@@ -162,6 +162,24 @@ def groups(store: Any, *, expires_after: float = EXPIRES_AFTER) -> list[Group]:
     return [group(store, scope, expires_after=expires_after) for scope in store.list_scopes()]
 
 
+def similar_groups(store: Any, scope: Scope) -> list[Scope]:
+    """Return the groups of a store that the user of an unknown one may have meant.
+
+    They are those of the same hub, and those of the same name of a hub of that name.
+
+    Raises:
+        StoreError: the store could not be read.
+    """
+    if not isinstance(store, ListsScopes):
+        return []
+    namespace, hub, name = scope.folded
+    return [
+        each
+        for each in store.list_scopes()
+        if each.folded[1:] == (hub, name) or each.folded[:2] == (namespace, hub)
+    ]
+
+
 def in_order(partition_ids: Any) -> list[str]:
     """Return partition ids in numeric order; ids that are not numbers come last."""
     return sorted(

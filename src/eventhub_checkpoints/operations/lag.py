@@ -92,6 +92,14 @@ class GroupLag:
         return None if None in lags else sum(each for each in lags if each)
 
     @property
+    def has_rows(self) -> bool:
+        """Return whether the store has a row of the group."""
+        return bool(self.foreign) or any(
+            each.checkpoint is not None or each.offset or each.ownership_age is not None
+            for each in self.partitions
+        )
+
+    @property
     def lost(self) -> int:
         """Return the number of events that expired before they were processed."""
         return sum(partition.lost for partition in self.partitions)

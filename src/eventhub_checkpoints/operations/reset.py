@@ -218,9 +218,15 @@ def plan_reset(
     }
     stored = {**stored, **(before or {})}
     shown = {id_: properties[id_] for id_ in chosen}
+    is_time = isinstance(target, datetime)
     if isinstance(target, datetime):
         target = numbers_at(hub, found, shown, target, timeout)
     plans = [plan_partition(target, shown[id_], stored.get(id_), missing) for id_ in chosen]
+    if is_time:
+        plans = [
+            replace(plan, note="no event since then") if plan.new > plan.last else plan
+            for plan in plans
+        ]
     numbers = {plan.partition_id: plan.new - 1 for plan in plans if plan.needs_offset}
     check_readable(hub, found, numbers)
     offsets = offsets_of(hub, numbers, timeout)

@@ -102,8 +102,7 @@ def identity_class(name: str) -> Any:
         module = importlib.import_module("azure.identity")
     except ImportError as error:
         raise ConfigurationError(
-            f"the credential {name} needs its package, on driver and executors: "
-            "python -m pip install azure-identity"
+            f"the credential {name} needs its package: python -m pip install azure-identity"
         ) from error
     if not hasattr(module, name):
         raise ConfigurationError(f"azure-identity has no class {name}; {EXPECTED}")

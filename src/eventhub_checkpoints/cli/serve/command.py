@@ -1,6 +1,7 @@
 """`ehcp serve`: options, the groups that it polls, and its life."""
 
 import importlib.util
+import json
 import logging
 import signal
 import threading
@@ -53,6 +54,9 @@ def serve(
         bool, typer.Option(help="Read the first unprocessed events, for the lag in seconds.")
     ] = True,
     through: Through = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the addresses as one line of JSON.")
+    ] = False,
 ) -> None:
     """Serve the lag of groups to Prometheus and to KEDA.
 
@@ -68,8 +72,6 @@ def serve(
     from eventhub_checkpoints.cli.serve.web import Pages, Server
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    # Each failure of the client is reported in one sentence by the monitor.
-    logging.getLogger("azure").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         ends = stack.enter_context(blocked_signals())
         monitor = stack.enter_context(
@@ -78,15 +80,20 @@ def serve(
         pages = Pages(monitor, exposition(monitor, event_target), event_target)
         server = stack.enter_context(Server(host, port, pages))
         scaler: Any = None
+        external = None
         if grpc_port is not None:
             from eventhub_checkpoints.cli.serve import external_scaler
 
             scaler, bound = external_scaler.serve(host, grpc_port, monitor, event_target)
+            external = f"{host}:{bound}"
         threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
         stack.callback(server.shutdown)
-        typer.echo(f"{server.url}/metrics, /lag.json, /health")
-        if scaler is not None:
-            typer.echo(f"{host}:{bound} for KEDA's external scaler")
+        if as_json:
+            typer.echo(json.dumps({"url": server.url, "external_scaler": external}))
+        else:
+            typer.echo(f"{server.url}/metrics, /lag.json, /health")
+            if external:
+                typer.echo(f"{external} for KEDA's external scaler")
         signal.sigwait(ends)
         if scaler is not None:
             scaler.stop(GRACE_SECONDS).wait()
