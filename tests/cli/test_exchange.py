@@ -150,27 +150,6 @@ def test_one_group_of_several_is_imported_by_its_name(site: Site, tmp_path: Path
         raise other.exception
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("a.json", "{", "is not JSON"),
-        ("a.json", "{}", "is not a file of positions"),
-        ("a.json", '{"format": "eventhub-checkpoints/positions", "version": 2}', "has version 2"),
-        ("a.csv", "a,b\n", "line 1 is 'a,b'; expected a file of ehcp export"),
-        ("a.csv", "topic,partition,offset\n", "line 1 is 'topic,partition,offset'"),
-    ],
-)
-def test_a_file_that_is_none_of_positions_is_refused(site, tmp_path, name, content, said) -> None:
-    before = site.rows()
-    file = tmp_path / name
-    file.write_text(content)
-    result = ehcp("import", str(file), "--execute")
-    with pytest.raises(CheckpointStoreError, match=said):
-        raise result.exception
-    assert "\n" not in str(result.exception)
-    assert site.rows() == before
-
-
 def test_internal_rows_are_not_imported(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "positions.json"
     ehcp("export", str(file))

@@ -202,45 +202,6 @@ def test_a_profile_names_everything(operator, tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "profile", "said"),
-    [
-        ("", "prod", "it has: none"),
-        ("[profiles.production]", "prod", "it has: production"),
-        ("[profiles", "prod", "is not TOML"),
-        ("[profiles.prod]\nhubb = ''", "prod", "has the key 'hubb'; expected hub"),
-        ("[profiles.prod]\ntimeout = 'a'", "prod", "timeout of profile 'prod' in .* is 'a'"),
-        ("[profiles.prod]\ngroup = 1", "prod", "expected a string"),
-    ],
-)
-def test_an_invalid_profile_is_explained(
-    operator, tmp_path, monkeypatch, content, profile, said
-) -> None:
-    file = tmp_path / "config.toml"
-    file.write_text(content)
-    monkeypatch.setenv("EHCP_CONFIG", str(file))
-    result = operator.run("lag", "--profile", profile)
-    with pytest.raises(CheckpointStoreError, match=said):
-        raise result.exception
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--store", ""], "the store URL is empty"),
-        (["--hub", "orders"], "the hub is 'orders'; expected a connection string"),
-        (["--hub", "Endpoint=sb://ns"], "the connection string is malformed"),
-        (["--hub", "ns/orders", "--credential", "Nothing"], "the credential is not a name"),
-        (["--group", " "], "consumer_group is ' '"),
-    ],
-)
-def test_a_mistake_is_one_sentence(operator, words, said) -> None:
-    result = operator.run("lag", *words)
-    with pytest.raises(CheckpointStoreError, match=said):
-        raise result.exception
-    assert "\n" not in str(result.exception)
-
-
-@pytest.mark.parametrize(
     ("variable", "said"), [("EHCP_STORE", "no store: pass --store"), ("EHCP_HUB", "no hub: pass")]
 )
 def test_without_store_or_hub_both_ways_are_named(operator, monkeypatch, variable, said) -> None:

@@ -1,0 +1,243 @@
+"""Mistakes of an operator: each is answered by one sentence, and changes nothing."""
+
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from eventhub_checkpoints.cli import main
+from operators import Site
+
+# The client leaves the sockets of links that the hub has ended to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+FAILED, WRONG_USAGE, UNKNOWN, REFUSED = 1, 2, 3, 4
+"""Exit statuses."""
+UNREACHABLE = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
+
+
+class Mistake(NamedTuple):
+    """Command line with a mistake, and what the operator reads.
+
+    Attributes:
+        line: the command; FILE, HUB and STORE in it are replaced.
+        said: part of the sentence.
+        content: of FILE; None if it does not exist.
+    """
+
+    line: str
+    said: str
+    status: int = FAILED
+    content: str | None = None
+
+
+POSITIONS = '{"format": "eventhub-checkpoints/positions", "version": 1, "groups": [%s]}'
+ONE_POSITION = POSITIONS % (
+    '{"fully_qualified_namespace": "ns", "eventhub_name": "payments", "consumer_group": "busy", '
+    '"checkpoints": [{"partition_id": "0", "sequence_number": 15, "offset": "640"}]}'
+)
+
+STORES_HUBS_AND_GROUPS = [
+    Mistake("lag --store ''", "the store URL is empty"),
+    Mistake("lag --store checkpoints.db", "did you mean sqlite:///checkpoints.db?"),
+    Mistake("lag --store sqlite:////nowhere/a.db", "the file cannot be opened; does its folder"),
+    Mistake("lag --store sqlite:///FILE", "there is no such file: is its name right?"),
+    Mistake(
+        "groups --store postgresql://u:p@127.0.0.1:1/x --timeout 0.5", "connection was refused"
+    ),
+    Mistake("lag --hub orders", "the hub is 'orders'; expected a connection string"),
+    Mistake("lag --hub Endpoint=sb://ns", "the connection string is malformed"),
+    Mistake(f"lag --hub '{UNREACHABLE}' --timeout 0.5", "gave no answer within 0.5 s"),
+    Mistake("lag --hub HUB'x' --timeout 0.5", "ordersx gave no answer within 0.5 s; does the hub"),
+    Mistake("lag --hub ns/orders --credential Nothing", "the credential is not a name"),
+    Mistake("lag --hub ns/orders", "needs its package: python -m pip install azure-identity"),
+    Mistake("lag --group ' '", "consumer_group is ' '"),
+    Mistake("peek 0 --group absent", "has no checkpoint"),
+    Mistake("copy --to-group new --group absent", "absent has no positions to copy"),
+    Mistake("history --store memory:mistakes", "MemoryCheckpointStore keeps no history"),
+    Mistake("serve --port 0 -g a -g A", "is named twice"),
+    Mistake("mirror", "no other store: pass --to-store URL, set EHCP_TO_STORE, or"),
+    Mistake("mirror --to-store STORE", "the other store is the same one"),
+    Mistake("move --to-store orders.db", "'orders.db' names no store"),
+]
+PROFILES = [
+    Mistake("lag --profile prod", "cannot be read (No such file or directory); create it"),
+    Mistake("lag --profile prod", "it has: production", content="[profiles.production]"),
+    Mistake("lag --profile prod", "is not TOML", content="[profiles"),
+    Mistake(
+        "lag --profile prod", "the key 'hubb'; expected hub", content="[profiles.prod]\nhubb=1"
+    ),
+    Mistake("lag --profile prod", "is 'a'; expected", content="[profiles.prod]\ntimeout='a'"),
+    Mistake("lag --profile prod", "expected a string", content="[profiles.prod]\ngroup=1"),
+]
+POSITIONS_AND_PARTITIONS = [
+    Mistake("reset --to-latest --partitions 99", "has no partition '99'; it has 0, 1, 2, 3"),
+    Mistake("reset --to-latest --partitions a,b", "expected decimal numbers"),
+    Mistake("reset --to-latest --partitions ''", "expected decimal numbers"),
+    Mistake("reset --shift-by -3", "partition 3 has no checkpoint"),
+    Mistake("reset --to-datetime yesterday", "the time is 'yesterday'; expected ISO 8601"),
+    Mistake("reset --by-duration '2 hours'", "the duration is '2 hours'; expected ISO 8601"),
+    Mistake("reset --by-duration P1M", "without years and months"),
+    Mistake("reset --by-duration P999999999D", "longer than 100 years"),
+    Mistake("reset --to-latest --hub orders", "the hub is 'orders'"),
+    Mistake("delete --partitions 7", "has no row of partition 7"),
+    Mistake("copy --to-group $default", "cannot be copied to itself"),
+    Mistake("copy --to-group new --partitions 3", "no position of partition 3"),
+    Mistake("peek 7", "has no partition '7'; it has 0 to 3"),
+    Mistake("peek 0 --sequence-number 99", "has no event 99: its newest one is 19"),
+    Mistake("at noon", "'noon' is not a time; expected ISO 8601"),
+    Mistake("undo", "there is no record of a change"),
+    Mistake("migrate --from kinesis --container https://a.blob.core.windows.net/c", "not one of"),
+]
+FILES = [
+    Mistake("reset --from-file FILE", "cannot be read (No such file or directory)"),
+    Mistake("reset --from-file FILE", "has no line of", content=""),
+    Mistake("reset --from-file FILE", "has no line of", content="other,orders,0,1\n"),
+    Mistake(
+        "reset --from-file FILE",
+        "line 1 is 'orders,0'; expected a file of ehcp export, or lines",
+        content="orders,0\n",
+    ),
+    Mistake("reset --from-file FILE", "line 1 is 'orders,0,-5'", content="orders,0,-5\n"),
+    Mistake(
+        "reset --from-file FILE",
+        "line 2 is of topic 'payments'; the hub is 'orders'",
+        content="orders,0,1\npayments,1,5\n",
+    ),
+    Mistake(
+        "reset --from-file FILE",
+        "line 2 is the second of partition 0",
+        content="orders,0,1\norders,0,5\n",
+    ),
+    Mistake("reset --from-file FILE", "has no partition '8'", content="orders,8,1\n"),
+    Mistake("reset --to-latest --export /nowhere/plan.csv", "cannot be written"),
+    Mistake("export /nowhere/positions.json", "cannot be written"),
+    Mistake("export --all-groups --format kafka", "holds one group"),
+    Mistake("undo FILE", "cannot be read"),
+    Mistake("undo FILE", "is not a file of positions", content="{}"),
+    Mistake("import FILE", "cannot be read"),
+    Mistake("import FILE", "has no line of", content=""),
+    Mistake("import FILE", "is not JSON", content="{"),
+    Mistake("import FILE", "is not a file of positions", content="{}"),
+    Mistake("import FILE", "has version 2", content=(POSITIONS % "").replace(": 1", ": 2")),
+    Mistake("import FILE", "but of: ns/payments/busy", content=ONE_POSITION),
+    Mistake("import FILE", "line 1 is 'a,b'; expected a file of ehcp export", content="a,b\n"),
+    Mistake("import FILE", "is 'topic,partition,offset'", content="topic,partition,offset\n"),
+]
+ACTIVE = [
+    Mistake("reset --to-latest -g busy", "'consumer-7' (partitions 0); stop its", REFUSED),
+    Mistake("delete -g busy", "would store their rows again", REFUSED),
+    Mistake("copy --to-group busy", "busy is active", REFUSED),
+    Mistake("import FILE -g busy", "busy is active", REFUSED, "orders,0,1\n"),
+]
+VERDICTS = [
+    Mistake("check --store sqlite:///FILE", "there is no such file", UNKNOWN),
+    Mistake("check --state-file FILE", "is not a state file of ehcp check", UNKNOWN, "{"),
+    Mistake("check --profile prod", "cannot be read", UNKNOWN),
+    Mistake("doctor --execute", "carries out the fixes of --fix: pass both", UNKNOWN),
+]
+USAGE = [
+    Mistake(line, said, WRONG_USAGE)
+    for line, said in {
+        "rest": "No such command 'rest'",
+        "lag --grup a": "No such option",
+        "lag --group": "requires an argument",
+        "lag --timeout 0": "--timeout",
+        "lag --expires-after -1": "--expires-after",
+        "lag --watch soon": "--watch",
+        "check --samples 0": "--samples",
+        "check --every 0": "--every",
+        "history --limit 0": "--limit",
+        "peek": "Missing argument 'PARTITION'",
+        "peek 0 --count 0": "--count",
+        "reset": "pass exactly one of",
+        "reset --to-earliest --to-latest": "pass exactly one of",
+        "reset --to-sequence-number -1": "--to-sequence-number",
+        "reset --shift-by two": "--shift-by",
+        "reset --to-latest --missing newest": "'newest'",
+        "import": "Missing argument",
+        "copy": "pass --to-store, --to-hub or --to-group",
+        "copy --all-groups --to-group new": "goes with --to-store only",
+        "migrate": "Missing option '--from'",
+        "mirror --every 0": "--every",
+        "export --json --format csv": "pass one of them",
+        "serve --port 99999": "--port",
+    }.items()
+]
+MISTAKES = [
+    *STORES_HUBS_AND_GROUPS,
+    *PROFILES,
+    *POSITIONS_AND_PARTITIONS,
+    *FILES,
+    *ACTIVE,
+    *VERDICTS,
+    *USAGE,
+]
+EXECUTED = {"reset", "undo", "delete", "import", "copy", "mirror", "move", "migrate"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A group, and the group `busy` with a live consumer; no mistake changes them."""
+    azure = logging.getLogger("azure")
+    level = azure.level
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Site.opened(tmp_path_factory.mktemp("mistakes"), patch) as opened,
+    ):
+        busy = opened.scope._replace(consumer_group="busy")
+        opened.save("0", 15, "busy")
+        opened.store.claim_ownership(
+            [{**busy.as_dict(), "partition_id": "0", "owner_id": "consumer-7"}]
+        )
+        patch.setitem(sys.modules, "azure.identity", None)
+        yield opened
+    azure.setLevel(level)  # `main` raises it
+
+
+def state(site: Site) -> Any:
+    """Return all rows of the store, and the names of the records."""
+    rows = [
+        row
+        for scope in sorted(site.store.list_scopes())
+        for row in [*site.store.list_checkpoints(*scope), *site.store.list_ownership(*scope)]
+    ]
+    records = Path(os.environ["EHCP_STATE_DIR"]).glob("*.json")
+    # The time of an ownership is translated to this machine's clock at each list; the etag stays.
+    return [{**row, "last_modified_time": None} for row in rows], sorted(records)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.line)
+def test_a_mistake_is_one_sentence_and_changes_nothing(
+    site, mistake, tmp_path, monkeypatch, capsys
+) -> None:
+    file = tmp_path / "file"
+    if mistake.content is not None:
+        file.write_text(mistake.content)
+    monkeypatch.setenv("EHCP_CONFIG", str(file))
+    monkeypatch.setenv("COLUMNS", "200")
+    line = mistake.line
+    places = {"FILE": str(file), "STORE": site.url, "HUB": f"'{site.connection_string}'"}
+    for name, value in places.items():
+        line = line.replace(name, value)
+    words = shlex.split(line)
+    if words[0] in EXECUTED:
+        words.append("--execute")
+    monkeypatch.setattr(sys, "argv", ["ehcp", *words])
+    before = state(site)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert state(site) == before
+    # A string is what the interpreter prints, and then it exits with status 1.
+    sentence = ended.value.code if isinstance(ended.value.code, str) else ""
+    printed = capsys.readouterr()
+    said, status = sentence + printed.err, FAILED if sentence else ended.value.code
+    assert mistake.said in " ".join(said.replace("│", " ").split())
+    assert (status, printed.out) == (mistake.status, "")
+    if status != WRONG_USAGE:
+        assert len(said.strip().splitlines()) == 1
