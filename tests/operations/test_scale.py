@@ -1,8 +1,6 @@
 """Demand for replicas: bounded by partitions with work, steady, and right where KEDA's is not."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -10,13 +8,12 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 from eventhub_checkpoints.operations.lag import GroupLag, partition_lag
-from eventhub_checkpoints.operations.scale import HOLD, TARGET, demand
+from eventhub_checkpoints.operations.scale import HOLD, demand
 from eventhub_checkpoints.receive import PartitionProperties
 from eventhub_checkpoints.records import Scope
-from keda_formula import THRESHOLD, Partition, metric, replicas
+from keda_formula import Partition, metric, replicas
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
-PAGE = Path(__file__).parents[2] / "docs" / "autoscaling.md"
 
 
 def group_lag(partitions: list[Partition], time: float = 0.0) -> GroupLag:
@@ -34,61 +31,6 @@ def group_lag(partitions: list[Partition], time: float = 0.0) -> GroupLag:
 
 def lags(*counts: int, time: float = 0.0) -> GroupLag:
     return group_lag([Partition(0, count - 1, -1) for count in counts], time)
-
-
-class Case(NamedTuple):
-    """A situation, and what KEDA's formula and ours make of it: the metric."""
-
-    name: str
-    partitions: list[Partition]
-    keda: int
-    ours: int
-
-
-CASES = [
-    Case("5 events behind", [Partition(0, 99, 94)], 5, 5),
-    Case("100 events behind in each of 4 partitions", [Partition(0, 199, 99)] * 4, 256, 256),
-    Case("nothing was ever sent", [Partition(0, -1, None)], 0, 0),
-    Case("a lone event at number 7, no checkpoint", [Partition(7, 7, None)], 0, 1),
-    Case("99 events behind in the only partition", [Partition(0, 98, -1)], 99, 64),
-    Case(
-        "one of 4 partitions has 99,990 events",
-        [Partition(0, 99_999, 9), *[Partition(0, 9, 9)] * 3],
-        256,
-        64,
-    ),
-    Case(
-        "in 4 partitions, 990 of 1,000 events behind have expired",
-        [Partition(1000, 1009, 9)] * 4,
-        256,
-        40,
-    ),
-    Case("all events behind have expired", [Partition(20, 19, 4)], 15, 0),
-    Case("the hub was re-created, checkpoint 5,000", [Partition(0, 9, 5000)], 0, 10),
-    Case(
-        "the same with 4 partitions, checkpoint 1,000,000",
-        [Partition(0, 9, 1_000_000)] * 4,
-        256,
-        40,
-    ),
-]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_ten_cases_by_kedas_formula_and_ours(case: Case) -> None:
-    assert TARGET == THRESHOLD
-    assert metric(case.partitions) == case.keda
-    assert demand([group_lag(case.partitions)]).scale == case.ours
-
-
-def test_the_page_shows_the_ten_cases() -> None:
-    rows = [
-        f"| {case.name} | {case.keda} | {replicas(case.keda)} "
-        f"| {case.ours} | {demand([group_lag(case.partitions)]).replicas} |"
-        for case in CASES
-    ]
-    assert len(rows) == 10
-    assert "\n".join(rows) in PAGE.read_text("utf-8")
 
 
 windows = st.lists(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress
 
-from eventhub_checkpoints.cli.output import error_console
+from eventhub_checkpoints.cli.output import error_console, shown_path
 from eventhub_checkpoints.cli.records import STARTED, Record, finished, new_record
 from eventhub_checkpoints.cli.target import Target
 from eventhub_checkpoints.errors import ConfigurationError
@@ -60,7 +60,7 @@ def refusals() -> Iterator[None]:
 
 def partition_list(text: str | None) -> list[str]:
     """Return the value of `--partitions`; empty if it was not passed."""
-    return [] if text is None else checked_partitions(text.replace(" ", "").split(","))
+    return [] if text is None else checked_partitions([id_.strip() for id_ in text.split(",")])
 
 
 def words(name: str, **options: Any) -> str:
@@ -168,7 +168,7 @@ def read_file(path: Path) -> str:
         return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise ConfigurationError(f"{path} cannot be read ({reason})") from None
+        raise ConfigurationError(f"{shown_path(path)} cannot be read ({reason})") from None
 
 
 def write_file(path: Path, text: str) -> None:
@@ -180,4 +180,6 @@ def write_file(path: Path, text: str) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written ({error.strerror})") from None
+        raise ConfigurationError(
+            f"{shown_path(path)} cannot be written ({error.strerror})"
+        ) from None

@@ -23,7 +23,7 @@ from eventhub_checkpoints.cli.change import (
     words,
     write_file,
 )
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
+from eventhub_checkpoints.cli.output import Json, print_json, print_table, shown_path, working
 from eventhub_checkpoints.cli.records import Record, interrupted, locked
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
@@ -122,9 +122,13 @@ def export(
     write_file(file, text)
     count = sum(len(each.positions) for each in found)
     if as_json:
-        print_json({"file": str(file), "format": chosen, "groups": len(found), "positions": count})
+        print_json(
+            {"file": shown_path(file), "format": chosen, "groups": len(found), "positions": count}
+        )
     else:
-        typer.echo(f"{count} positions of {len(found)} groups written to {file}", err=True)
+        typer.echo(
+            f"{count} positions of {len(found)} groups written to {shown_path(file)}", err=True
+        )
 
 
 def following(positions: Positions) -> dict[str, int]:
@@ -310,7 +314,7 @@ def import_positions(
     with target.open_store() as store, refusals():
         if is_kafka(text):
             scope = target.scope
-            numbers = read_kafka(text, str(file), scope)
+            numbers = read_kafka(text, shown_path(file), scope)
             found = group(store, scope, expires_after=target.expires_after)
             if not force:
                 refuse_active(found)
@@ -319,7 +323,7 @@ def import_positions(
                 plan = plan_reset(chosen, found, target.address, timeout=target.timeout)
             sources = [GroupPositions(scope, {each.partition_id: each.after for each in plan})]
         else:
-            sources = chosen_groups(read_groups(text, str(file)), target, all_groups, file)
+            sources = chosen_groups(read_groups(text, shown_path(file)), target, all_groups, file)
         transfers = store_groups(
             store, target, sources, command, ids, execute=execute, force=force, hold=hold
         )
@@ -341,8 +345,8 @@ def chosen_groups(
     if not chosen:
         named = ", ".join(str(each.scope) for each in found[:3]) or "none"
         raise ConfigurationError(
-            f"{file} has no positions of {scope}, but of: {named}; ehcp copy stores the positions "
-            "of one group in another"
+            f"{shown_path(file)} has no positions of {scope}, but of: {named}; ehcp copy stores "
+            "the positions of one group in another"
         )
     return [GroupPositions(scope, chosen[0].positions)]
 

@@ -5,12 +5,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
+
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 WIDTH = 80
@@ -80,6 +83,12 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title
         # A title of rich's table would be wrapped at the width of its columns.
         console().print(title, style="italic", markup=False)
     console().print(table)
+
+
+def shown_path(path: Path) -> str:
+    """Return a path for a message, without secrets: a URL may have been passed by mistake."""
+    url = str(path).replace(":/", "://", 1)  # `Path` joins the slashes of a URL
+    return quoted(url) if holds_secret(url) else str(path)
 
 
 def shown_owner(owner_id: str) -> str:

@@ -18,6 +18,7 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
+from eventhub_checkpoints.cli.output import shown_path
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.operations.positions import (
     GroupPositions,
@@ -128,8 +129,8 @@ def folder() -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
-            f"the folder {path} cannot be created ({error.strerror}); name another one in "
-            f"{STATE_DIR}"
+            f"the folder {shown_path(path)} cannot be created ({error.strerror}); name another one "
+            f"in {STATE_DIR}"
         ) from None
     return path
 
@@ -157,7 +158,7 @@ def read_record(path: Path) -> Record:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise ConfigurationError(f"{path} cannot be read ({reason})") from None
+        raise ConfigurationError(f"{shown_path(path)} cannot be read ({reason})") from None
     value = read_json_object(text, str(path))
     groups = groups_of(value, str(path))
     texts = {key: value.get(key) for key in ("time", "command", "store", "state", "owner")}
@@ -168,12 +169,13 @@ def read_record(path: Path) -> Record:
         or not all(isinstance(each, str) for each in texts.values())
     ):
         raise ConfigurationError(
-            f"{path} is not a record of a change; use ehcp import for a file of ehcp export"
+            f"{shown_path(path)} is not a record of a change; use ehcp import for a file of ehcp "
+            "export"
         )
     try:
         written = unique(position_row(row) for row in rows)
     except InvalidRecordError as error:
-        raise ConfigurationError(f"{path}: {error}") from None
+        raise ConfigurationError(f"{shown_path(path)}: {error}") from None
     return Record(
         path,
         groups[0].scope,

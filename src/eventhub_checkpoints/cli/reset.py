@@ -24,7 +24,7 @@ from eventhub_checkpoints.cli.change import (
     words,
     write_file,
 )
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
+from eventhub_checkpoints.cli.output import Json, print_json, print_table, shown_path, working
 from eventhub_checkpoints.cli.records import interrupted, locked
 from eventhub_checkpoints.cli.status import From, warn_if_unknown
 from eventhub_checkpoints.cli.target import Target, on_target
@@ -191,7 +191,7 @@ def goal_of(name: str, value: Any, scope: Scope) -> plans.Target:
     if name == "by_duration":
         return datetime.now(UTC) - plans.duration_of(value)
     if name == "from_file":
-        return read_kafka(read_file(value), str(value), scope)
+        return read_kafka(read_file(value), shown_path(value), scope)
     if name == "shift_by":
         return Shift(value)
     if name == "to_sequence_number":

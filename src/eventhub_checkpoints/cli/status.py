@@ -18,6 +18,7 @@ from eventhub_checkpoints.cli.output import (
     print_json,
     print_table,
     shown_owner,
+    shown_path,
     working,
 )
 from eventhub_checkpoints.cli.target import Target, Through, on_target, or_unknown
@@ -384,11 +385,13 @@ def read_samples(path: Path, scope: Scope) -> list[GroupLag]:
         return []
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ConfigurationError(
-            f"{path} is not a state file of ehcp check ({type(error).__name__}); delete it, or "
-            "name another one"
+            f"{shown_path(path)} is not a state file of ehcp check ({type(error).__name__}); "
+            "delete it, or name another one"
         ) from None
     if any(sample.scope.folded != scope.folded for sample in samples):
-        raise ConfigurationError(f"{path} is the state file of {samples[0].scope}; use another one")
+        raise ConfigurationError(
+            f"{shown_path(path)} is the state file of {samples[0].scope}; use another one"
+        )
     return samples
 
 
@@ -403,4 +406,6 @@ def write_samples(path: Path, samples: list[GroupLag]) -> None:
         partial.write_text(json.dumps([asdict(sample) for sample in samples]), "utf-8")
         partial.replace(path)
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written ({error.strerror})") from None
+        raise ConfigurationError(
+            f"{shown_path(path)} cannot be written ({error.strerror})"
+        ) from None

@@ -19,6 +19,7 @@ from platformdirs import user_config_path
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
+from eventhub_checkpoints.cli.output import shown_path
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.groups import EXPIRES_AFTER
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
@@ -296,23 +297,24 @@ def read_profile(name: str) -> dict[str, Any]:
         os.environ.get(CONFIGURATION)
         or user_config_path("eventhub-checkpoints", appauthor=False) / "config.toml"
     )
+    file = shown_path(path)
     try:
         profiles = tomllib.loads(path.read_text("utf-8")).get("profiles", {})
     except OSError as error:
         raise ConfigurationError(
-            f"profile {quoted(name)}: {path} cannot be read ({error.strerror}); create it, or name "
+            f"profile {quoted(name)}: {file} cannot be read ({error.strerror}); create it, or name "
             f"another file in {CONFIGURATION}"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         # The message of tomllib has a line and a column, and quotes no value.
-        raise ConfigurationError(f"profile {quoted(name)}: {path} is not TOML: {error}") from None
+        raise ConfigurationError(f"profile {quoted(name)}: {file} is not TOML: {error}") from None
     if not isinstance(profiles, dict) or not isinstance(profiles.get(name), dict):
         known = ", ".join(nearest_first(name, map(str, profiles))) or "none"
-        raise ConfigurationError(f"profile {quoted(name)} is not in {path}; it has: {known}")
-    return checked_profile(name, profiles[name], path)
+        raise ConfigurationError(f"profile {quoted(name)} is not in {file}; it has: {known}")
+    return checked_profile(name, profiles[name], file)
 
 
-def checked_profile(name: str, profile: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def checked_profile(name: str, profile: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Return the values of a profile.
 
     Raises:
@@ -324,11 +326,11 @@ def checked_profile(name: str, profile: Mapping[str, Any], path: Path) -> dict[s
         if key not in kinds:
             known = ", ".join(nearest_first(key, kinds))
             raise ConfigurationError(
-                f"profile {quoted(name)} in {path} has the key {quoted(key)}; expected {known}"
+                f"profile {quoted(name)} in {file} has the key {quoted(key)}; expected {known}"
             )
         if not isinstance(value, kinds[key]) or isinstance(value, bool):
             expected = " or ".join(KINDS[kind] for kind in kinds[key] if kind in KINDS)
             raise ConfigurationError(
-                f"{key} of profile {quoted(name)} in {path} is {quoted(value)}; expected {expected}"
+                f"{key} of profile {quoted(name)} in {file} is {quoted(value)}; expected {expected}"
             )
     return dict(profile)
