@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import logging
 import os
+import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from eventhub_checkpoints import Checkpointer, every
 from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
+from eventhub_checkpoints.cli import main
 from eventhub_checkpoints.cli.app import app
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.errors import CheckpointStoreError
@@ -43,6 +46,24 @@ def ehcp_json(*words: str) -> Any:
     result = ehcp(*words, "--json")
     assert result.exit_code == 0, (result.output, result.exception)
     return json.loads(result.stdout)
+
+
+@contextmanager
+def quiet_client() -> Iterator[None]:
+    """Restore the level of the client's logger, which the entry point raises."""
+    azure = logging.getLogger("azure")
+    level = azure.level
+    yield
+    azure.setLevel(level)
+
+
+def ended(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """Run the entry point; return its exit status, and the sentence that the interpreter prints."""
+    monkeypatch.setattr(sys, "argv", ["ehcp", *words])
+    with pytest.raises(SystemExit) as ending:
+        main()
+    code = ending.value.code
+    return (1, f"{code}\n") if isinstance(code, str) else (int(code or 0), "")
 
 
 class Seen:

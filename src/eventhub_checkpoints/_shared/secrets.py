@@ -64,3 +64,8 @@ def masked(text: str) -> str:
 def holds_secret(text: str) -> bool:
     """Return whether `quoted` would mask a part of the string."""
     return quoted(text, sys.maxsize) != repr(text)
+
+
+def without_secret(text: str) -> str:
+    """Return a name for a message: as it is, or `quoted` if it holds a secret."""
+    return quoted(text) if holds_secret(text) else text

@@ -10,6 +10,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from eventhub_checkpoints._shared.secrets import without_secret
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 
 LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -47,9 +48,11 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as failure:
+        # `create_server` repeats the address in the reason.
+        reason = str(failure.strerror).partition(" (while")[0]
         raise ConfigurationError(
-            f"port {port} of {host} is not available ({failure.strerror}); choose another one with "
-            "--port, or another address with --host"
+            f"port {port} of {without_secret(host)} is not available ({reason}); choose another "
+            "one with --port, or another address with --host"
         ) from None
 
 

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.secrets import quoted, without_secret
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.monitor import Monitor, Status
 from eventhub_checkpoints.operations.scale import number_in
@@ -162,8 +162,9 @@ class Server(ThreadingHTTPServer):
             super().__init__((host, port), Handler)
         except OSError as failure:
             raise ConfigurationError(
-                f"port {port} of {host} is not available ({failure.strerror}); choose another "
-                "one with --port, or another address with --host"
+                f"port {port} of {without_secret(host)} is not available "
+                f"({failure.strerror}); choose another one with --port, or another address with "
+                "--host"
             ) from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:

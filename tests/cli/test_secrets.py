@@ -1,0 +1,111 @@
+"""Secrets in the wrong option, argument or variable: no command shows one, or records it."""
+
+import os
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from eventhub_checkpoints.cli.app import app
+from operators import Site, ended, quiet_client
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+MARK = "S3CR3T"
+SECRETS = [
+    f"Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=n;SharedAccessKey={MARK}=;EntityPath=orders",
+    f"https://127.0.0.1:1/container?sv=2022-11-02&sig={MARK}&se=2030",
+    f"postgresql://app:{MARK}@127.0.0.1:1/database",
+    f"Bearer {MARK}",
+]
+NEEDED = {
+    "reset": ["--to-latest"],
+    "peek": ["0"],
+    "at": ["2026-11-23"],
+    "import": ["positions.json"],
+    "copy": ["--to-group", "new"],
+    "mirror": ["--to-store", "memory:secrets", "--once"],
+    "migrate": ["--from", "eph"],
+}
+"""What a command needs besides the secret."""
+RUNNING = {"serve", "ui"}
+"""Commands that go on until a signal, unless their address is not available."""
+OTHERS = {"demo", "conform"}
+"""Commands that have no store, hub and group."""
+
+
+def lines() -> Iterator[list[str]]:
+    """Every own option and argument of each command, and the common ones of one command."""
+    secrets = cycle(SECRETS)
+    common: set[str] = set()
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        for parameter in command.params:
+            option, *_ = parameter.opts
+            if name in OTHERS or getattr(parameter, "is_flag", False) or option in common:
+                continue
+            if name in RUNNING and option != "--host":
+                continue
+            if getattr(parameter, "rich_help_panel", None):
+                common.add(option)
+                yield from ([name, option, secret] for secret in SECRETS)
+            elif parameter.param_type_name == "argument":
+                yield [name, next(secrets)]
+            else:
+                yield [name, *NEEDED.get(name, []), option, next(secrets)]
+
+
+LINES = [*lines()]
+VARIABLES = ["EHCP_STORE", "EHCP_HUB", "EHCP_GROUP", "EHCP_CREDENTIAL", "EHCP_PROFILE"]
+VARIABLES += ["EHCP_CONFIG", "EHCP_STATE_DIR", "EHCP_THROUGH", "EHCP_TO_STORE"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("secrets")
+    with (
+        quiet_client(),
+        pytest.MonkeyPatch.context() as patch,
+        Site.opened(folder, patch) as opened,
+    ):
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "300")
+        patch.setenv("EHCP_CONFIG", str(folder / "config.toml"))
+        yield opened
+
+
+def shown(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys) -> str:
+    """Run a command; return all that it prints and records."""
+    _, sentence = ended([*words, "--timeout", "0.3"], monkeypatch)
+    printed = capsys.readouterr()
+    records = Path(os.environ["EHCP_STATE_DIR"]).glob("*.json")
+    return printed.out + printed.err + sentence + "".join(each.read_text() for each in records)
+
+
+def test_every_command_is_tried() -> None:
+    names = {line[0] for line in LINES}
+    assert names == {*get_command(app).commands} - OTHERS  # type: ignore[attr-defined]
+    assert {"--store", "--hub", "--to-hub", "--through"} <= {
+        word for each in LINES for word in each
+    }
+
+
+@pytest.mark.parametrize("words", LINES, ids=lambda words: " ".join(words[:-1]))
+def test_a_secret_in_a_command_is_not_shown(site, words, monkeypatch, capsys) -> None:
+    text = shown(words, monkeypatch, capsys)
+    assert MARK not in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_secret_in_a_variable_is_not_shown(site, variable, monkeypatch, capsys) -> None:
+    command = {
+        "EHCP_CONFIG": ["lag", "--profile", "prod"],
+        "EHCP_STATE_DIR": ["undo"],
+        "EHCP_THROUGH": ["lag", "--seconds"],
+        "EHCP_TO_STORE": ["mirror", "--once"],
+    }
+    for secret in SECRETS:
+        monkeypatch.setenv(variable, secret)
+        assert MARK not in shown(command.get(variable, ["lag"]), monkeypatch, capsys)
