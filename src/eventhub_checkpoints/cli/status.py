@@ -358,9 +358,7 @@ def check(
     else:
         bad = {key: each for key, each in found.items() if each is not State.OK}
         of_them = "".join(f"; partition {key} {each}" for key, each in bad.items())
-        typer.echo(
-            f"{state}: {window[-1].scope}, lag {window[-1].lag}" + (of_them and f"; {of_them}")
-        )
+        typer.echo(f"{state}: {window[-1].scope}, lag {total(window[-1])}{of_them}")
     raise typer.Exit(state.severity)
 
 
