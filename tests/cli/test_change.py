@@ -94,6 +94,13 @@ def test_a_time_is_that_of_the_first_event_to_be_read(site: Site) -> None:
     assert [row["new"] for row in plan] == [0, 10, 0, 0]
 
 
+def test_a_time_after_the_newest_event_is_the_end_and_is_noted(site: Site) -> None:
+    plan = ehcp_json("reset", "--to-datetime", "2999-01-01")["partitions"]
+    assert [(row["new"], row["note"]) for row in plan] == [
+        (number, "no event since then") for number in (20, 20, 20, 0)
+    ]
+
+
 def test_a_plan_is_exported_and_read_again_as_kafka_does(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "plan.csv"
     ehcp_json("reset", "--shift-by", "-2", "--partitions", "0,2", "--export", str(file))

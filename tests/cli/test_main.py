@@ -7,8 +7,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from eventhub_checkpoints import __version__
+from eventhub_checkpoints.cli.app import app
 
 RUN = "from eventhub_checkpoints.cli import main; main()"
 
@@ -52,6 +54,33 @@ def test_help_lists_the_commands() -> None:
     assert ran.returncode == 0
     assert "demo" in ran.stdout
     assert "conform" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [("ehcp de", {"describe", "delete", "demo"}), ("ehcp reset --to-l", {"--to-latest"})],
+)
+def test_shells_complete_commands_and_options(words: str, completed: set[str]) -> None:
+    number = str(len(words.split()) - 1)
+    program = f"import sys; sys.argv = ['ehcp']; {RUN}"
+    variables = {"_EHCP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": number}
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert set(ran.stdout.split()) == completed
+
+
+def test_the_help_of_every_command_on_groups_names_its_exit_statuses() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    without = {name for name, each in commands.items() if not each.epilog}
+    assert without == {"demo", "conform"}
+    refuses = {name for name, each in commands.items() if "4 refused" in (each.epilog or "")}
+    assert refuses == {"reset", "undo", "delete", "import", "copy", "move"}
 
 
 def test_help_comes_without_the_other_extras() -> None:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -13,6 +14,7 @@ from eventhub_checkpoints.cli.app import app
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sql import SqlCheckpointStore
 
 OWNERS = {"0": "first", "1": "first", "2": "second"}
@@ -105,6 +107,34 @@ def test_describe_shows_partitions_members_and_state(operator: Operator) -> None
     assert "active" in operator.run("describe", "--state").stdout
 
 
+def test_long_names_fit_80_columns_and_uuids_are_short_beside_other_columns(operator) -> None:
+    owner = str(uuid4())
+    rows = operator.store.list_ownership(*operator.scope)
+    operator.store.claim_ownership([{**row, "owner_id": owner} for row in rows])
+    names = (f"{'namespace-' * 5}.servicebus.windows.net", "hub-" * 15, "consumer-group-" * 3)
+    other = Scope(*names).as_dict()
+    operator.store.claim_ownership([{**other, "partition_id": "0", "owner_id": owner}])
+    commands = ["groups"], ["describe"], ["lag"], ["describe", "--members"], ["describe", "--state"]
+    printed = [operator.run(*words).stdout for words in commands]
+    assert all(len(line) <= 80 for text in printed for line in text.splitlines())
+    assert [owner in text for text in printed] == [False, False, False, True, False]
+    assert all(f"{owner[:8]}..." in text for text in printed[1:3])
+
+
+@pytest.mark.parametrize("words", [["describe"], ["describe", "--state"], ["lag"], ["check"]])
+def test_a_group_without_rows_is_named_with_those_that_there_are(operator, words) -> None:
+    words = [*words, "--samples", "1"] if words == ["check"] else words
+    result = operator.run(*words, "--group", "billing")
+    [note] = result.stderr.splitlines()
+    assert note.startswith("note: the store has no rows of ")
+    assert note.endswith(f"/orders/billing; it has those of {operator.scope.folded}")
+    assert operator.run(*words).stderr == ""
+
+
+def test_a_misspelt_case_is_the_same_group(operator) -> None:
+    assert operator.json("lag", "--group", "$DEFAULT")["lag"] == 14
+
+
 def test_lag_is_that_of_retained_events_and_lost_ones_are_apart(operator: Operator) -> None:
     found = operator.json("lag")
     rows = {row["partition_id"]: row for row in found["partitions"]}
@@ -154,6 +184,8 @@ def test_check_ends_with_the_status_of_the_state(operator, group, saved, state, 
     result = operator.run("check", "--samples", "3", "--every", "0.1")
     assert result.exit_code == status
     assert result.stdout.startswith(f"{state}: ")
+    assert f"; partition 1 {state}" in result.stdout or state == "UNOWNED"
+    assert "; ;" not in result.stdout
 
 
 def test_a_group_that_follows_is_ok_once_there_are_enough_samples(operator, tmp_path) -> None:
