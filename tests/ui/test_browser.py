@@ -1,5 +1,7 @@
 """The page in a real Chromium: keyboard, colour schemes, a phone's width, refreshing, a rewind.
 
+The tests share one browser, and one group unless they change it.
+
 `UI_PICTURES=docs/images` renews the pictures of the documentation.
 """
 
@@ -11,17 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from azure.eventhub import EventData, EventHubProducerClient
 
+from eventhub_checkpoints.ui.board import SAMPLES
 from eventhub_checkpoints.ui.pages import Pages
 from eventhub_checkpoints.ui.server import LOCAL_NAMES, listen, serving, url
 from operators import Site
-from pages import opened, path_of
+from pages import Visitor, opened, path_of
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDE = {"width": 1100, "height": 620}
 PHONE = {"width": 360, "height": 740}
+BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 19, 24)"}
+LONG_NAME = "consumer-with-a-long-name-" + "0123456789abcdef" * 6
+FIRST_BODY = 20
+BODIES: list[str | bytes] = [
+    '{"order": 1042, "customer": "ACME", "lines": [{"sku": "A-7", "count": 2}]}',
+    '{"order": 1043, "customer": "ACME", "lines": [{"sku": "B-1", "count": 1}]}',
+    '{"order": 1044, "customer": "<script>window.x = 1</script>"}',
+    b"\x80\x81" * 2_000,
+    "long " * 2_000,
+    "\u202e\x00",
+]
+"""Bodies of the events of partition 0 from `FIRST_BODY` on."""
 
 
 @contextmanager
@@ -64,6 +80,11 @@ class Window:
     def go(self, *rest: str, query: str = "") -> None:
         self.page.goto(f"{self.base}{path_of(self.site.scope, *rest)}{query}")
 
+    def ready(self) -> int:
+        """Wait for what the page requests, and return the number of its articles."""
+        self.page.locator("[aria-busy]").wait_for(state="detached")
+        return int(self.page.locator("article").count())
+
     @property
     def overflow(self) -> int:
         """Pixels by which the page is wider than the window."""
@@ -83,14 +104,12 @@ class Window:
 
 
 @contextmanager
-def window(
-    chromium: Any, site: Site, *, allow_writes: bool = False, **options: Any
-) -> Iterator[Window]:
-    with opened(allow_writes=allow_writes, interval=0.1) as pages, served(pages) as home:
+def window(chromium: Any, site: Site, pages: Pages, **options: Any) -> Iterator[Window]:
+    """Open a window on pages that the first poll has reached."""
+    with served(pages) as home:
         context = chromium.new_context(**{"viewport": WIDE, **options})
         try:
             made = Window(context.new_page(), site, home)
-            # Known once the first poll has ended; the state depends on the number of samples.
             made.page.locator("[data-name=Lost]", has_text="5").wait_for()
             yield made
             assert made.problems == []
@@ -98,51 +117,35 @@ def window(
             context.close()
 
 
-def test_the_token_leaves_the_address_bar(chromium: Any, site: Site) -> None:
-    with window(chromium, site) as it:
-        assert it.page.url == f"{it.base}/"
-        assert it.page.evaluate("document.cookie") == ""
-        assert it.page.get_by_role("link", name="orders / $default").count() == 1
+@pytest.fixture(scope="module")
+def pages(site: Site) -> Iterator[Pages]:
+    """Pages of a group with members, a trend, and bodies of all kinds, which no test changes."""
+    site.own("0", "1", "2")
+    with EventHubProducerClient.from_connection_string(site.connection_string) as producer:
+        batch = producer.create_batch(partition_id="0")
+        for number, body in enumerate(BODIES):
+            event = EventData(body)
+            event.properties = {"kind": "order", "trace": f"{number + 1:016x}"}
+            batch.add(event)
+        producer.send_batch(batch)
+    # Pictures show full trends, and a refresh as often as one would choose it.
+    rounds, interval = (SAMPLES, 1.0) if "UI_PICTURES" in os.environ else (3, 0.1)
+    with opened(allow_writes=True, interval=interval) as polled:
+        visitor = Visitor(polled)
+        lag = 0
+        for number in range(1, rounds + 1):
+            size = 7 + number % 5
+            lag += size
+            site.hub.publish("orders", "2", [b"event"] * size)
+            site.save("0", (FIRST_BODY + 1) * number // rounds)
+            visitor.wait_known(path_of(site.scope), f">{lag}<")
+        yield polled
 
 
-def test_the_page_refreshes_itself_and_keeps_the_focus(chromium: Any, site: Site) -> None:
-    with window(chromium, site) as it:
-        it.go()
-        it.page.locator("#p-0").focus()
-        site.save("0", 18)
-        it.page.locator("tr", has=it.page.locator("#p-0")).get_by_text("18").wait_for()
-        assert it.focused() == "0"
-
-
-def test_everything_is_reached_by_keyboard_with_a_visible_focus(chromium: Any, site: Site) -> None:
-    with window(chromium, site) as it:
-        it.go(query="?live=off")
-        reached = []
-        for _ in range(12):
-            it.page.keyboard.press("Tab")
-            reached.append(it.focused())
-            outline = it.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-            assert outline == "solid", reached
-        assert reached[0] == "Skip to the content"
-        assert "Apply" in reached
-        assert "Rewind…" in reached
-        assert reached[-5:] == ["0", "1", "2", "3", "Refresh again"]
-        it.page.locator("#p-1").focus()
-        it.page.keyboard.press("Enter")
-        it.page.get_by_role("heading", name="Partition 1").wait_for()
-
-
-def test_landmarks_and_labels_name_every_part(chromium: Any, site: Site) -> None:
-    with window(chromium, site) as it:
-        it.go("rewind")
-        for role in ("banner", "main", "navigation", "contentinfo"):
-            assert it.page.get_by_role(role).count() == 1
-        for label in ("Read next", "Number, time or duration", "Partitions, such as"):
-            assert it.page.get_by_label(label).count() == 1
-        it.go()
-        assert it.page.get_by_role("table", name="Partitions").count() == 1
-        assert it.page.get_by_role("row").count() == 5
-        assert it.page.get_by_role("img", name="lag").count() == 5
+@pytest.fixture
+def shared(chromium: Any, site: Site, pages: Pages) -> Iterator[Window]:
+    with window(chromium, site, pages) as made:
+        yield made
 
 
 CONTRAST = """
@@ -170,51 +173,148 @@ CONTRAST = """
 """Lowest contrast of a text with its background. Source: WCAG 2.2, "contrast ratio"."""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_both_colour_schemes_have_enough_contrast(
-    chromium: Any, site: Site, tmp_path: Path, scheme: str
+PAGES: list[tuple[str, tuple[str, ...], str]] = [
+    ("group", (), ""),
+    ("partition", ("partitions", "0"), ""),
+    ("events", ("partitions", "0", "events"), ""),
+    ("expired", ("partitions", "1", "events"), ""),
+    ("empty", ("partitions", "3", "events"), "?at=99"),
+    ("findings", ("findings",), ""),
+    ("rewind", ("rewind",), "?to=earliest"),
+    ("failure", ("partitions", "99"), ""),
+]
+"""Names, paths and queries."""
+IN_THE_DOCS = {("group", "light"), ("group", "dark"), ("events", "light"), ("findings", "dark")}
+
+
+def test_every_page_is_readable_in_both_colour_schemes_and_on_a_phone(
+    shared: Window, tmp_path: Path
 ) -> None:
     folder = Path(os.environ.get("UI_PICTURES") or tmp_path)
-    site.own("0", "1", "2")
-    with window(chromium, site, color_scheme=scheme, allow_writes=True) as it:
-        backgrounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 19, 24)"}
-        body = "getComputedStyle(document.body).backgroundColor"
-        assert it.page.evaluate(body) == backgrounds[scheme]
-        # A few samples, for a trend and a state.
-        for number in range(12):
-            site.hub.publish("orders", "2", [b"event"] * (number % 5))
-            site.hub.publish("orders", "0", [b"event"] * (number % 3))
-            site.save("0", 16 + number)
-            it.page.wait_for_timeout(300)
-        it.go()
-        assert it.page.evaluate(CONTRAST) >= 4.5
-        picture = folder / f"ui-group-{scheme}.png"
-        it.page.screenshot(path=picture)
-        assert picture.stat().st_size > 10_000
-        for rest, query in [(("partitions", "0"), ""), (("rewind",), "?to=earliest")]:
+    for name, rest, query in PAGES:
+        shared.go(*rest, query=query)
+        shared.ready()
+        for scheme, background in BACKGROUNDS.items():
+            shared.page.emulate_media(color_scheme=scheme)
+            body = "getComputedStyle(document.body).backgroundColor"
+            assert shared.page.evaluate(body) == background
+            assert shared.page.evaluate(CONTRAST) >= 4.5, name
+            if (name, scheme) in IN_THE_DOCS:
+                picture = folder / f"ui-{name}-{scheme}.png"
+                bottom = shared.page.evaluate("document.body.getBoundingClientRect().bottom")
+                area = {"x": 0, "y": 0, "width": WIDE["width"], "height": min(bottom, 780)}
+                shared.page.screenshot(path=picture, clip=area, full_page=True)
+                assert picture.stat().st_size > 10_000
+        assert shared.overflow == 0, name
+        shared.page.set_viewport_size(PHONE)
+        assert shared.overflow == 0, name
+        if name == "group":
+            for word in ("consumer-7", "LOST"):
+                assert shared.page.locator("td", has_text=word).first.is_visible()
+            shared.page.screenshot(path=folder / "ui-phone.png")
+        shared.page.set_viewport_size(WIDE)
+    assert len(shared.problems) == 1  # the page that does not exist
+    shared.problems.clear()
+
+
+def test_the_token_leaves_the_address_bar(shared: Window) -> None:
+    assert shared.page.url == f"{shared.base}/"
+    assert shared.page.evaluate("document.cookie") == ""
+    assert shared.page.get_by_role("link", name="orders / $Default").count() == 1
+
+
+def test_the_page_refreshes_itself_and_keeps_the_focus(shared: Window, site: Site) -> None:
+    shared.go()
+    shared.page.locator('a[href$="/partitions/3"]').focus()
+    row = shared.page.locator("tr", has=shared.page.locator('a[href$="/partitions/3"]'))
+    assert row.locator("[data-name=Lag]").inner_text() == "0"
+    site.hub.publish("orders", "3", [b"event"])
+    row.locator("[data-name=Lag]", has_text="1").wait_for()
+    assert shared.focused() == "3"
+
+
+@pytest.mark.parametrize("failure", ["is refused", "gets no answer"])
+def test_a_page_whose_refresh_fails_says_so(shared: Window, failure: str) -> None:
+    shared.go()
+    notice = shared.page.get_by_text("could not be refreshed")
+    assert not notice.is_visible()
+    if failure == "is refused":
+        shared.page.route("**/groups/**", lambda route: route.fulfill(status=403))
+    else:
+        shared.page.route("**/groups/**", lambda route: route.abort())
+    notice.wait_for()
+    assert shared.page.get_by_role("row").count() == 5
+    shared.page.unroute_all()
+    notice.wait_for(state="hidden")
+    assert shared.problems
+    shared.problems.clear()
+
+
+def test_everything_is_reached_by_keyboard_with_a_visible_focus(shared: Window) -> None:
+    shared.go(query="?live=off")
+    reached = []
+    while not reached or reached[-1] != "Refresh again":
+        shared.page.keyboard.press("Tab")
+        reached.append(shared.focused())
+        outline = shared.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline == "solid", reached
+        assert len(reached) < 20, reached
+    assert reached[0] == "Skip to the content"
+    assert reached[-8:-5] == ["Apply", "Findings", "Rewind…"]
+    assert reached[-5:] == ["0", "1", "2", "3", "Refresh again"]
+    shared.page.locator('a[href$="/partitions/1"]').focus()
+    shared.page.keyboard.press("Enter")
+    shared.page.get_by_role("heading", name="Partition 1").wait_for()
+    shared.page.get_by_role("link", name="Events around the checkpoint").press("Enter")
+    shared.page.get_by_role("heading", name="10 READ NEXT").wait_for()
+    shared.page.get_by_role("link", name="Later").press("Enter")
+    shared.page.get_by_role("heading", name="13", exact=True).wait_for()
+    shared.page.get_by_label("Sequence number").fill("15")
+    shared.page.get_by_label("Sequence number").press("Enter")
+    shared.page.get_by_role("heading", name="Events from 15").wait_for()
+    assert shared.ready() == 6
+
+
+def test_landmarks_and_labels_name_every_part(shared: Window) -> None:
+    shared.go("rewind")
+    for role in ("banner", "main", "navigation", "contentinfo"):
+        assert shared.page.get_by_role(role).count() == 1
+    for label in ("Read next", "Number, time or duration", "Partitions, such as"):
+        assert shared.page.get_by_label(label).count() == 1
+    shared.go()
+    assert shared.page.get_by_role("table", name="Partitions").count() == 1
+    assert shared.page.get_by_role("row").count() == 5
+    assert shared.page.get_by_role("img", name="lag").count() == 5
+    shared.go("findings")
+    shared.page.get_by_role("article", name="ERROR checkpoint_expired").wait_for()
+
+
+def test_long_names_and_numbers_stay_within_the_window(chromium: Any, fresh_site: Site) -> None:
+    row = {**fresh_site.scope.as_dict(), "partition_id": "2"}
+    assert fresh_site.store.claim_ownership([{**row, "owner_id": LONG_NAME}])
+    fresh_site.store.update_checkpoint(
+        {**row, "sequence_number": 2**63 - 1, "offset": str(2**63)}, force=True
+    )
+    with opened(interval=0.1) as pages, window(chromium, fresh_site, pages) as it:
+        for rest, query in [
+            ((), ""),
+            (("partitions", "2"), ""),
+            (("partitions", "2", "events"), ""),
+            (("findings",), ""),
+            (("rewind",), "?to=earliest"),
+        ]:
             it.go(*rest, query=query)
-            assert it.page.evaluate(CONTRAST) >= 4.5
+            it.ready()
+            for size in (WIDE, PHONE):
+                it.page.set_viewport_size(size)
+                assert it.overflow == 0, (rest, size)
 
 
-def test_a_phone_shows_everything_without_scrolling_sideways(
-    chromium: Any, site: Site, tmp_path: Path
-) -> None:
-    folder = Path(os.environ.get("UI_PICTURES") or tmp_path)
-    site.own("0", "1")
-    with window(chromium, site, viewport=PHONE) as it:
-        assert it.overflow == 0
-        it.go()
-        assert it.overflow == 0
-        for word in ("consumer-7", "LOST"):
-            assert it.page.get_by_text(word).first.is_visible()
-        it.page.screenshot(path=folder / "ui-phone.png")
-        for rest in (("partitions", "0"), ("rewind",)):
-            it.go(*rest, query="?to=earliest" if rest == ("rewind",) else "")
-            assert it.overflow == 0
-
-
-def test_a_rewind_by_keyboard_changes_what_was_previewed(chromium: Any, site: Site) -> None:
-    with window(chromium, site, allow_writes=True) as it:
+def test_a_rewind_by_keyboard_changes_what_was_previewed(chromium: Any, fresh_site: Site) -> None:
+    with (
+        opened(allow_writes=True, interval=0.1) as pages,
+        window(chromium, fresh_site, pages) as it,
+    ):
         it.go("rewind")
         it.page.get_by_label("Read next").focus()
         it.page.keyboard.press("Tab")
@@ -222,41 +322,52 @@ def test_a_rewind_by_keyboard_changes_what_was_previewed(chromium: Any, site: Si
         it.page.keyboard.type("0,1")
         it.page.keyboard.press("Enter")
         it.page.get_by_role("heading", name="Preview").wait_for()
-        assert site.rows()["0"][0] == 15
+        assert fresh_site.rows()["0"][0] == 15
         it.page.get_by_role("button", name="Change 2 partitions").focus()
         it.page.keyboard.press("Enter")
         it.page.get_by_role("status").wait_for()
-        assert {id_: row[0] for id_, row in site.rows().items()} == {"0": -1, "1": 9, "2": 19}
+        rows = fresh_site.rows()
+        assert {id_: row[0] for id_, row in rows.items()} == {"0": -1, "1": 9, "2": 19}
 
 
-def test_a_page_of_another_origin_cannot_change_anything(
-    chromium: Any, site: Site, tmp_path: Path
-) -> None:
+def test_a_page_of_another_origin_cannot_change_anything(shared: Window, site: Site) -> None:
     before = site.rows()
-    with window(chromium, site, allow_writes=True) as it:
-        target = f"{it.base}{path_of(site.scope, 'rewind')}"
-        it.page.route(
-            "http://evil.example/",
-            lambda route: route.fulfill(
-                content_type="text/html",
-                body=f'<form method="post" action="{target}"><button>x</button></form>',
-            ),
-        )
-        it.page.goto("http://evil.example/")
-        it.page.get_by_role("button").click()
-        it.page.get_by_text("needs the token").wait_for()
-        assert site.rows() == before
-        # The browser reports the status of the refused request.
-        assert all("403" in problem for problem in it.problems)
-        it.problems.clear()
+    target = f"{shared.base}{path_of(site.scope, 'rewind')}"
+    shared.page.route(
+        "http://evil.example/",
+        lambda route: route.fulfill(
+            content_type="text/html",
+            body=f'<form method="post" action="{target}"><button>x</button></form>',
+        ),
+    )
+    shared.page.goto("http://evil.example/")
+    shared.page.get_by_role("button").click()
+    shared.page.get_by_text("needs the token").wait_for()
+    assert site.rows() == before
+    # The browser reports the status of the refused request.
+    assert all("403" in problem for problem in shared.problems)
+    shared.problems.clear()
 
 
-def test_scripts_in_the_page_do_not_run(chromium: Any, site: Site) -> None:
-    with window(chromium, site) as it:
-        it.page.evaluate(
-            "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.x = 1\">')"
-        )
-        it.page.wait_for_function("document.images[0].complete")
-        assert it.page.evaluate("window.x") is None
-        assert any("Content Security Policy" in problem for problem in it.problems)
-        it.problems.clear()
+def test_scripts_in_events_and_in_the_page_do_not_run(shared: Window) -> None:
+    shared.go("partitions", "0", "events", query=f"?at={FIRST_BODY}")
+    shared.page.get_by_text("<script>window.x = 1</script>").wait_for()
+    assert shared.page.evaluate("window.x") is None
+    assert shared.problems == []
+    shared.page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.x = 1\">')"
+    )
+    shared.page.evaluate("document.images[0].decode().catch(() => null)")
+    assert shared.page.evaluate("window.x") is None
+    assert any("Content Security Policy" in problem for problem in shared.problems)
+    shared.problems.clear()
+
+
+def test_events_and_findings_are_shown_without_scripts(
+    chromium: Any, site: Site, pages: Pages
+) -> None:
+    with window(chromium, site, pages, java_script_enabled=False) as it:
+        for rest in (("partitions", "0", "events"), ("findings",)):
+            it.go(*rest)
+            it.page.get_by_role("link", name="Show it without scripts").click()
+            it.page.get_by_role("article").first.wait_for()

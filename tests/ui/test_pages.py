@@ -1,7 +1,9 @@
 """What the pages show, and what a rewind changes."""
 
 import gc
+import html
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,21 +18,21 @@ from pages import Visitor, hidden_fields, opened, path_of, target
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
-def test_groups_have_state_lag_and_trend(visitor: Visitor, site: Site) -> None:
-    site.save("0", 3, "audit")
-    text = visitor.wait_known("/", "LOST")
-    assert "orders / $default" in text
+def test_groups_have_state_lag_and_trend(fresh_visitor: Visitor, fresh_site: Site) -> None:
+    fresh_site.save("0", 3, "audit")
+    text = fresh_visitor.wait_known("/", "LOST")
+    assert "orders / $Default" in text
     assert 'aria-label="lag 14, between 14 and 14"' in text
     assert ">14<" in text
     # Groups are found at the start.
     assert "audit" not in text
 
 
-def test_all_groups_of_the_hub_are_shown_and_others_by_name(site: Site) -> None:
-    site.save("0", 3, "audit")
-    elsewhere = site.scope._replace(eventhub_name="payments")
+def test_all_groups_of_the_hub_are_shown_and_others_by_name(fresh_site: Site) -> None:
+    fresh_site.save("0", 3, "audit")
+    elsewhere = fresh_site.scope._replace(eventhub_name="payments")
     row = {"partition_id": "0", "sequence_number": 1, "offset": "1"}
-    site.store.update_checkpoint({**elsewhere.as_dict(), **row})
+    fresh_site.store.update_checkpoint({**elsewhere.as_dict(), **row})
     with opened() as pages:
         text = Visitor(pages).wait_known("/", "LOST")
     assert "orders / audit" in text
@@ -43,34 +45,36 @@ def test_a_named_group_is_the_only_one(site: Site) -> None:
     with opened(replace(target(), group="audit")) as pages:
         text = Visitor(pages).wait_known("/", ">50<")
     assert "orders / audit" in text
-    assert "$default" not in text
+    assert "$default" not in text.lower()
 
 
-def test_a_group_has_a_lane_for_each_partition(visitor: Visitor, site: Site) -> None:
-    site.own("0", "2")
-    path = path_of(site.scope)
-    text = visitor.wait_known(path, "consumer-7")
+def test_a_group_has_a_lane_for_each_partition(fresh_visitor: Visitor, fresh_site: Site) -> None:
+    fresh_site.own("0", "2")
+    path = path_of(fresh_site.scope)
+    text = fresh_visitor.wait_known(path, "consumer-7")
     assert text.count('<svg class="trend"') == 1 + 4
-    assert [text.count(f'id="p-{id_}"') for id_ in "0123"] == [1, 1, 1, 1]
+    assert [text.count(f'/partitions/{id_}"') for id_ in "0123"] == [1, 1, 1, 1]
     assert "LOST" in text
     assert "UNOWNED" in text
-    assert text.index('id="p-0"') < text.index('id="p-1"')
+    assert text.index('/partitions/0"') < text.index('/partitions/1"')
 
 
-def test_lanes_can_be_ordered_and_filtered(visitor: Visitor, site: Site) -> None:
-    site.own("0", "1", "2", "3")
-    site.save("0", 18)
-    path = path_of(site.scope)
-    text = visitor.wait_known(f"{path}?sort=lag", '"state ok"')
-    assert text.index('id="p-1"') < text.index('id="p-0"') < text.index('id="p-2"')
-    site.save("0", 19)
-    visitor.wait_known(f"{path}?sort=state", 'lag 0, between 0 and 1"')
-    text = visitor.text(f"{path}?sort=state")
-    assert text.index('id="p-1"') < text.index('id="p-0"')
-    text = visitor.text(f"{path}?show=attention")
-    assert 'id="p-1"' in text
-    assert 'id="p-2"' not in text
-    assert visitor.text(f"{path}?sort=nonsense&show=nonsense").count('id="p-') == 4
+def test_lanes_can_be_ordered_and_filtered(fresh_visitor: Visitor, fresh_site: Site) -> None:
+    fresh_site.own("0", "1", "2", "3")
+    fresh_site.save("0", 18)
+    path = path_of(fresh_site.scope)
+    text = fresh_visitor.wait_known(f"{path}?sort=lag", '"state ok"')
+    assert (
+        text.index('/partitions/1"') < text.index('/partitions/0"') < text.index('/partitions/2"')
+    )
+    fresh_site.save("0", 19)
+    fresh_visitor.wait_known(f"{path}?sort=state", 'lag 0, between 0 and 4"')
+    text = fresh_visitor.text(f"{path}?sort=state")
+    assert text.index('/partitions/1"') < text.index('/partitions/0"')
+    text = fresh_visitor.text(f"{path}?show=attention")
+    assert '/partitions/1"' in text
+    assert '/partitions/2"' not in text
+    assert fresh_visitor.text(f"{path}?sort=nonsense&show=nonsense").count("/partitions/") == 4
 
 
 def test_htmx_gets_only_the_part_that_changes(visitor: Visitor, site: Site) -> None:
@@ -98,6 +102,75 @@ def test_a_partition_shows_what_is_stored(visitor: Visitor, site: Site) -> None:
     assert "none yet" in visitor.text(path_of(site.scope, "partitions", "3"))
 
 
+def test_events_around_the_checkpoint_are_shown(fresh_visitor: Visitor, fresh_site: Site) -> None:
+    fresh_site.hub.publish("orders", "2", [b"<b>late</b>", b"\xff\xfe"])
+    fresh_visitor.wait_known("/", "LOST")
+    path = path_of(fresh_site.scope, "partitions", "2", "events")
+    text = fresh_visitor.text(f"{path}?live=off")
+    assert numbers_in(text) == [17, 18, 19, 20, 21]
+    assert re.search('id="event-19">19 <span [^>]*>CHECKPOINT<', text)
+    assert re.search('id="event-20">20 <span [^>]*>READ NEXT<', text)
+    assert "&lt;b&gt;late&lt;/b&gt;" in text
+    assert "fffe" in text
+    assert f'href="{path}?at=14&live=off">Earlier<' in html.unescape(text)
+    assert ">Later<" not in text
+
+
+def numbers_in(text: str) -> list[int]:
+    """Return the numbers of the events on a page."""
+    return [int(number) for number in re.findall(r'id="event-(\d+)"', text)]
+
+
+@pytest.mark.parametrize(
+    ("partition_id", "at", "numbers", "words"),
+    [
+        # A partition whose events after the checkpoint have expired.
+        ("1", "", [10, 11, 12], "5 events after the checkpoint, 4, have expired"),
+        ("1", "13", [10, 11, 12, 13, 14, 15], "Around the checkpoint"),
+        ("1", "9", [], "event 9 of partition 1"),
+        ("0", "0", [0, 1, 2], "Later"),
+        ("0", "20", [17, 18, 19], "Earlier"),
+        ("0", "21", [], "its newest one is 19"),
+        ("0", "-1", [], "expected digits"),
+        ("0", "9" * 30, [], "expected digits"),
+        ("3", "", [], "is empty: no event was ever sent to it"),
+    ],
+)
+def test_events_at_a_position(
+    visitor: Visitor, site: Site, partition_id: str, at: str, numbers: list[int], words: str
+) -> None:
+    visitor.wait_known("/", "LOST")
+    path = path_of(site.scope, "partitions", partition_id, "events")
+    text = visitor.text(f"{path}?live=off&at={at}")
+    assert numbers_in(text) == numbers
+    assert words in text
+
+
+def test_findings_name_what_mends_them_and_nothing_is_written(visitor: Visitor, site: Site) -> None:
+    before = site.rows(), site.owners()
+    text = visitor.text(f"{path_of(site.scope, 'findings')}?live=off")
+    assert "checkpoint_expired" in text
+    assert "ehcp reset --to-earliest --partitions 1 --execute" in text
+    assert "nothing was written" in text
+    assert (site.rows(), site.owners()) == before
+
+
+@pytest.mark.parametrize("rest", [("partitions", "0", "events"), ("findings",)])
+def test_what_takes_long_is_requested_by_the_page(
+    visitor: Visitor, site: Site, rest: tuple[str, ...]
+) -> None:
+    visitor.wait_known("/", "LOST")
+    path = path_of(site.scope, *rest)
+    text = visitor.text(path)
+    assert f'hx-get="{path}" hx-trigger="load"' in text
+    assert f'<a href="{path}?live=off">' in text
+    assert "<article" not in text
+    part = visitor.client.get(path, headers={"HX-Request": "true"}).text
+    assert part.startswith('<div id="later">')
+    assert "<article" in part
+    assert "<article" in visitor.text(f"{path}?live=off")
+
+
 def test_a_partition_shows_its_history_where_the_store_keeps_it(
     visitor: Visitor, site: Site
 ) -> None:
@@ -106,12 +179,20 @@ def test_a_partition_shows_its_history_where_the_store_keeps_it(
     [row] = site.store.list_history(*site.scope, partition_id="1")[:1]
     history = text.partition("<h2>History</h2>")[2]
     assert f'data-name="Kind">{row["kind"]}<' in history
-    assert f'data-name="Offset">{site.offset(4)}<' in history
+    assert f'data-name="Offset" class="number">{site.offset(4)}<' in history
 
 
 @pytest.mark.parametrize(
     "rest",
-    ["/groups/a/b/c", "/groups/a/b/c/partitions/0", "/groups/a/b/c/rewind", "/nothing", "/static/"],
+    [
+        "/groups/a/b/c",
+        "/groups/a/b/c/partitions/0",
+        "/groups/a/b/c/partitions/0/events",
+        "/groups/a/b/c/findings",
+        "/groups/a/b/c/rewind",
+        "/nothing",
+        "/static/",
+    ],
 )
 def test_what_does_not_exist_is_not_found(visitor: Visitor, rest: str) -> None:
     assert "This did not work" in visitor.text(rest, 404)
@@ -119,17 +200,22 @@ def test_what_does_not_exist_is_not_found(visitor: Visitor, rest: str) -> None:
 
 def test_a_partition_that_the_hub_does_not_have_is_not_found(visitor: Visitor, site: Site) -> None:
     visitor.wait_known("/", "LOST")
-    assert "no such partition" in visitor.text(path_of(site.scope, "partitions", "9"), 404)
+    for rest in ((), ("events",)):
+        path = path_of(site.scope, "partitions", "9", *rest)
+        assert "no such partition" in visitor.text(path, 404)
 
 
-def test_a_hub_that_does_not_answer_makes_the_lag_unknown(site: Site) -> None:
-    with opened() as pages:
+def test_a_hub_that_does_not_answer_makes_the_lag_unknown(fresh_site: Site) -> None:
+    with opened(replace(target(), timeout=1.0)) as pages:
         visitor = Visitor(pages)
         visitor.wait_known("/", "LOST")
-        site.hub.stop()
+        fresh_site.hub.stop()
         text = visitor.wait_known("/", "Unknown now")
         assert "UNKNOWN" in text
-        assert "Unknown now" in visitor.text(path_of(site.scope))
+        group = path_of(fresh_site.scope)
+        assert "Unknown now" in visitor.text(group)
+        assert "gave no answer" in visitor.text(f"{group}/partitions/0/events?live=off")
+        assert "hub_unreachable" in visitor.text(f"{group}/findings?live=off")
     gc.collect()
 
 
@@ -143,41 +229,48 @@ def test_a_preview_changes_nothing(operator: Visitor, site: Site) -> None:
 
 
 def test_a_rewind_stores_what_was_previewed_and_can_be_undone(
-    operator: Visitor, site: Site
+    fresh_operator: Visitor, fresh_site: Site
 ) -> None:
-    before = site.rows()
-    path = path_of(site.scope, "rewind")
-    fields = hidden_fields(operator.text(f"{path}?to=latest&partitions=0,1"))
-    last = 19, site.offset(19)
+    before = fresh_site.rows()
+    path = path_of(fresh_site.scope, "rewind")
+    fields = hidden_fields(fresh_operator.text(f"{path}?to=latest&partitions=0,1"))
+    last = 19, fresh_site.offset(19)
     # An event that arrives after the preview is read.
-    site.hub.publish("orders", "0", [b"event"])
-    answer = operator.client.post(
-        path, data=fields, headers={"Origin": str(operator.client.base_url)}
+    fresh_site.hub.publish("orders", "0", [b"event"])
+    answer = fresh_operator.client.post(
+        path, data=fields, headers={"Origin": str(fresh_operator.client.base_url)}
     )
     assert answer.status_code == 200
     assert "Changed 2 partitions" in answer.text
-    assert site.rows() == {**before, "0": last, "1": last}
-    assert next(records(site.scope)).command == "ui reset --to latest"
+    assert fresh_site.rows() == {**before, "0": last, "1": last}
+    assert next(records(fresh_site.scope)).command == "ui reset --to latest"
     assert ehcp("undo", "--execute").exit_code == 0
-    assert site.rows() == before
+    assert fresh_site.rows() == before
 
 
 @pytest.mark.parametrize(
     ("query", "number"),
     [
-        ("to=sequence_number&value=7", 6),
-        ("to=shift&value=-10", 5),
-        ("to=datetime&value=2000-01-01", -1),
-        ("to=duration&value=P1D", -1),
-        ("to=earliest", -1),
+        ("to=sequence_number&value=7", 7),
+        ("to=shift&value=-10", 6),
+        ("to=datetime&value=2000-01-01", 0),
+        ("to=duration&value=P1D", 0),
+        ("to=earliest", 0),
+        ("to=latest", 20),
     ],
 )
-def test_every_goal_works(operator: Visitor, site: Site, query: str, number: int) -> None:
-    path = path_of(site.scope, "rewind")
-    fields = hidden_fields(operator.text(f"{path}?{query}&partitions=0"))
-    assert "Changed 1 partitions" in operator.client.post(path, data=fields).text
-    offset = START_OF_STREAM if number < 0 else site.offset(number)
-    assert site.rows()["0"] == (number, offset)
+def test_every_goal_is_previewed(operator: Visitor, site: Site, query: str, number: int) -> None:
+    text = operator.text(f"{path_of(site.scope, 'rewind')}?{query}&partitions=0")
+    assert json.loads(hidden_fields(text)["numbers"]) == {"0": number}
+
+
+def test_the_first_retained_event_is_stored_as_the_start_of_the_stream(
+    fresh_operator: Visitor, fresh_site: Site
+) -> None:
+    path = path_of(fresh_site.scope, "rewind")
+    fields = hidden_fields(fresh_operator.text(f"{path}?to=earliest&partitions=0"))
+    assert "Changed 1 partition of" in fresh_operator.client.post(path, data=fields).text
+    assert fresh_site.rows()["0"] == (-1, START_OF_STREAM)
 
 
 @pytest.mark.parametrize(
@@ -203,30 +296,32 @@ def test_a_mistake_in_the_form_is_one_sentence(
     assert "Preview</h2>" not in text
 
 
-def test_an_active_group_is_previewed_but_not_changed(operator: Visitor, site: Site) -> None:
-    before = site.rows()
-    path = path_of(site.scope, "rewind")
-    fields = hidden_fields(operator.text(f"{path}?to=earliest&partitions=0"))
-    site.own("0")
-    answer = operator.client.post(path, data=fields)
+def test_an_active_group_is_previewed_but_not_changed(
+    fresh_operator: Visitor, fresh_site: Site
+) -> None:
+    before = fresh_site.rows()
+    path = path_of(fresh_site.scope, "rewind")
+    fields = hidden_fields(fresh_operator.text(f"{path}?to=earliest&partitions=0"))
+    fresh_site.own("0")
+    answer = fresh_operator.client.post(path, data=fields)
     assert answer.status_code == 409
     assert "is active: " in answer.text
-    text = operator.text(f"{path}?to=earliest")
+    text = fresh_operator.text(f"{path}?to=earliest")
     assert "ehcp reset --force" in text
     assert hidden_fields(text) == {}
-    assert site.rows() == before
+    assert fresh_site.rows() == before
 
 
 def test_a_position_that_moved_since_the_preview_is_not_overwritten(
-    operator: Visitor, site: Site
+    fresh_operator: Visitor, fresh_site: Site
 ) -> None:
-    path = path_of(site.scope, "rewind")
-    fields = hidden_fields(operator.text(f"{path}?to=earliest&partitions=0"))
-    site.save("0", 16)
-    answer = operator.client.post(path, data=fields)
+    path = path_of(fresh_site.scope, "rewind")
+    fields = hidden_fields(fresh_operator.text(f"{path}?to=earliest&partitions=0"))
+    fresh_site.save("0", 16)
+    answer = fresh_operator.client.post(path, data=fields)
     assert answer.status_code == 409
     assert "have changed since the preview" in answer.text
-    assert site.rows()["0"][0] == 16
+    assert fresh_site.rows()["0"][0] == 16
 
 
 @pytest.mark.parametrize("numbers", ["", "[]", "{}", '{"0": "1"}', '{"0": true}', '{"x": 1}'])
@@ -239,22 +334,24 @@ def test_a_form_of_another_shape_is_refused(operator: Visitor, site: Site, numbe
 
 
 @pytest.fixture
-def named_in_markup(site: Site) -> Iterator[Visitor]:
-    rows = [{**site.scope.as_dict(), "partition_id": "0", "owner_id": "<script>alert(1)</script>"}]
-    site.store.claim_ownership(rows)
+def named_in_markup(fresh_site: Site) -> Iterator[Visitor]:
+    rows = [
+        {**fresh_site.scope.as_dict(), "partition_id": "0", "owner_id": "<script>alert(1)</script>"}
+    ]
+    fresh_site.store.claim_ownership(rows)
     with opened() as pages:
         yield Visitor(pages)
 
 
-def test_names_are_escaped(named_in_markup: Visitor, site: Site) -> None:
-    text = named_in_markup.wait_known(path_of(site.scope), "alert(1)")
+def test_names_are_escaped(named_in_markup: Visitor, fresh_site: Site) -> None:
+    text = named_in_markup.wait_known(path_of(fresh_site.scope), "alert(1)")
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)" in text
 
 
-def test_viewers_do_not_cause_polls(site: Site) -> None:
+def test_viewers_do_not_cause_polls(fresh_site: Site) -> None:
     with opened(interval=600) as pages:
         visitor = Visitor(pages)
         first = visitor.wait_known("/", "LOST")
-        site.save("0", 19)
+        fresh_site.save("0", 19)
         assert {visitor.text("/") for _ in range(20)} == {first}

@@ -17,11 +17,11 @@ from eventhub_checkpoints.cli.serve.command import blocked_signals, need
 from eventhub_checkpoints.cli.target import Target, Through, on_targets
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import Targets
+from eventhub_checkpoints.operations.doctor import partitions
 from eventhub_checkpoints.operations.groups import Group
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, Watched
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
-from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.records import Scope
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def ui(
         bool, typer.Option("--json", help="Print the URL as one line of JSON.")
     ] = False,
 ) -> None:
-    """Show groups, partitions and rewinds in a browser.
+    """Show groups, partitions, events, findings and rewinds in a browser.
 
     It prints a URL with a token, without which nothing is shown. All groups of a hub that the store
     has are shown, unless --group names others. --group and --profile can be repeated. SIGTERM and
@@ -116,7 +116,7 @@ def polled_pages(
         store = stores[targets.index(target)]
         own = target.address_of(scope.consumer_group)
         watched = Watched(store, own, missing, target.expires_after, target.timeout)
-        shown.append(Shown(watched, reader_of(target, scope, through)))
+        shown.append(Shown(watched, own, through))
     monitor = Monitor(
         [each.watched for each in shown], interval=interval, hold=interval * (SAMPLES - 1)
     )
@@ -167,7 +167,9 @@ def groups_of(
         if target.group.lower() != DEFAULT_CONSUMER_GROUP.lower() or not of_hub:
             of_hub = [own]
         for scope in of_hub:
-            chosen.setdefault(scope.folded, (target, scope))
+            # Some stores keep names in lower case: the operator's spelling is nicer to read.
+            named = own if scope.folded == own.folded else scope
+            chosen.setdefault(scope.folded, (target, named))
     hubs = {hub_of(scope) for scope in chosen}
     others = {scope.folded: scope for scope in listed if hub_of(scope) not in hubs}
     return [*chosen.values()], [*others.values()]
@@ -176,16 +178,6 @@ def groups_of(
 def hub_of(scope: Scope) -> tuple[str, str]:
     """Return the names of a group's hub."""
     return scope.folded.fully_qualified_namespace, scope.folded.eventhub_name
-
-
-def reader_of(target: Target, scope: Scope, through: str | None) -> Callable[[Group], HubAddress]:
-    """Return the function that chooses the consumer group through which events are read."""
-
-    def reader(found: Group) -> HubAddress:
-        default = DEFAULT_CONSUMER_GROUP if found.members else scope.consumer_group
-        return target.address_of(through or default)
-
-    return reader
 
 
 def writer(
@@ -209,7 +201,7 @@ def writer(
                 hold=0.0,
             )
         return (
-            f"Changed {len(targets)} partitions of {store_name(target)}; on the machine of ehcp "
+            f"Changed {partitions([*targets])} of {store_name(target)}; on the machine of ehcp "
             f"ui, ehcp undo {record.path} restores the positions before."
         )
 

@@ -121,7 +121,7 @@ def peek(
     require("before", before, before == 0 or is_count(before), "a whole number, 0 or more")
     properties = properties_of(hub, partition_id, timeout)
     where = f"partition {partition_id} of {hub}"
-    if properties.is_empty and position is None and not properties.next_sequence_number:
+    if properties.is_empty and not properties.next_sequence_number:
         raise ConfigurationError(f"{where} is empty: no event was ever sent to it")
     if properties.is_empty:
         raise ConfigurationError(

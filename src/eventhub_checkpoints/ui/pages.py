@@ -1,11 +1,13 @@
 """Routes of the page, and what each of them shows."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,22 +22,31 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from eventhub_checkpoints._shared.durations import duration
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.abilities import KeepsHistory
-from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.change import Targets
+from eventhub_checkpoints.operations.doctor import Limits, cost, findings
+from eventhub_checkpoints.operations.examination import examine_group
 from eventhub_checkpoints.operations.groups import Group
 from eventhub_checkpoints.operations.monitor import Monitor, Watched
-from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.operations.peek import PeekedEvent, peek
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui import rewind
 from eventhub_checkpoints.ui.access import Access, Keys, is_own_form
 from eventhub_checkpoints.ui.board import Board, Boards, Lane, Order
+from eventhub_checkpoints.ui.events import EVENTS, MOST_PROPERTIES, Start, content, line, start_of
+from eventhub_checkpoints.ui.readings import Readings
 from eventhub_checkpoints.ui.trend import HEIGHT, WIDTH
 
 _LOGGER = logging.getLogger(__name__)
 
 HISTORY_ROWS = 50
+NUMBER_DIGITS = 19
+"""Of the largest sequence number."""
 MOST_BYTES = 1_000_000
 """Size of a form; a preview of 1,000 partitions has 20,000."""
 
@@ -47,6 +58,8 @@ what to store; it returns a sentence for the operator.
 """
 Fields = Mapping[str, str]
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -54,11 +67,19 @@ class Shown:
 
     Attributes:
         watched: the group, as it is polled.
-        reader: returns the hub as read by the consumer group that reads single events.
+        hub: the hub, as read by the group.
+        through: consumer group to read events through. Default: the group, and `$Default` while it
+            has members.
     """
 
     watched: Watched
-    reader: Callable[[Group], Address]
+    hub: HubAddress
+    through: str | None = None
+
+    def reader(self, found: Group) -> HubAddress:
+        """Return the hub as read by the consumer group that reads single events."""
+        default = DEFAULT_CONSUMER_GROUP if found.members else self.hub.consumer_group
+        return replace(self.hub, consumer_group=self.through or default)
 
 
 class Pages:
@@ -88,6 +109,7 @@ class Pages:
         self._others = others
         self._write = write
         self._htmx = htmx
+        self._readings = Readings()
         self._keys = Keys()
         self._templates = Environment(
             loader=PackageLoader("eventhub_checkpoints.ui"),
@@ -96,10 +118,17 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"duration": in_words, "count": with_commas, "time": utc}
+        self._templates.filters |= {
+            "duration": in_words,
+            "count": with_commas,
+            "time": utc,
+            "content": content,
+            "line": line,
+        }
         self._templates.globals |= {
             "url_of": url_of,
-            "refresh": max(1, round(interval)),
+            "refresh": f"{interval:g}",
+            "most_properties": MOST_PROPERTIES,
             "width": WIDTH,
             "height": HEIGHT,
         }
@@ -121,6 +150,8 @@ class Pages:
             Route("/", self._groups),
             Route(group, self._group),
             Route(f"{group}/partitions/{{partition}}", self._partition),
+            Route(f"{group}/partitions/{{partition}}/events", self._events),
+            Route(f"{group}/findings", self._findings),
             Route(f"{group}/rewind", self._rewind),
             Route("/htmx.js", self._script),
             Mount("/static", StaticFiles(packages=[("eventhub_checkpoints.ui", "static")])),
@@ -159,29 +190,94 @@ class Pages:
             attention=attention,
         )
 
-    def _partition(self, request: Request) -> Response:
+    async def _partition(self, request: Request) -> Response:
         shown = self._find(request)
         board = self._boards.of(shown.watched.scope)
         lane = lane_of(board, request.path_params["partition"])
-        return self._page(request, "partition", board=board, lane=lane, **history(shown, lane))
+        values: dict[str, Any] = {}
+        store = shown.watched.store
+        if not is_part(request) and isinstance(store, KeepsHistory):
+            read = partial(
+                store.list_history,
+                *shown.watched.scope,
+                partition_id=lane.position.partition_id,
+                limit=HISTORY_ROWS,
+            )
+            values["history"], values["error"] = await self._read(read)
+        return self._page(request, "partition", board=board, lane=lane, **values)
 
-    def _rewind(self, request: Request) -> Response:
+    async def _events(self, request: Request) -> Response:
+        """Show the events around a checkpoint, or around the event that the query names."""
+        shown = self._find(request)
+        board = self._boards.of(shown.watched.scope)
+        lane = lane_of(board, request.path_params["partition"])
+        start = start_of(lane.position, shown.watched.missing)
+        chosen = request.query_params.get("at", "")
+        events, error = None, ""
+        if is_complete(request):
+            events, error = await self._read(partial(read_events, shown, lane, start, chosen))
+        return self._page(
+            request,
+            "events",
+            board=board,
+            lane=lane,
+            start=start,
+            chosen=chosen,
+            events=events,
+            error=error,
+            reach=EVENTS,
+        )
+
+    async def _findings(self, request: Request) -> Response:
+        """Examine a group without writing to the store."""
+        watched = self._find(request).watched
+        limits = Limits(expires_after=watched.expires_after)
+        facts, error = None, ""
+        if is_complete(request):
+            facts, error = await self._read(
+                partial(
+                    examine_group,
+                    watched.store,
+                    watched.hub,
+                    limits,
+                    writes=False,
+                    timeout=watched.timeout,
+                )
+            )
+        return self._page(
+            request,
+            "findings",
+            scope=watched.scope,
+            facts=facts,
+            error=error,
+            findings=findings(facts, limits) if facts else (),
+            cost=cost(facts, limits) if facts else None,
+            time=time.time(),
+        )
+
+    async def _rewind(self, request: Request) -> Response:
         """Show the form of a rewind, and its preview if the form was filled in."""
         shown = self._find(request)
         fields = dict(request.query_params)
         preview, error = None, ""
         if "to" in fields:
-            try:
-                preview = rewind.preview(
+            preview, error = await self._read(
+                lambda: rewind.preview(
                     shown.watched,
                     shown.reader(rewind.read(shown.watched)),
                     fields["to"],
                     fields.get("value", ""),
                     fields.get("partitions", ""),
                 )
-            except CheckpointStoreError as failure:
-                error = str(failure)
+            )
         return self._rewind_page(request, shown, fields, preview=preview, error=error)
+
+    async def _read(self, read: Callable[[], T]) -> tuple[T | None, str]:
+        """Return the result of a read from store and hub, or why it failed."""
+        try:
+            return await self._readings.run(read), ""
+        except CheckpointStoreError as failure:
+            return None, str(failure)
 
     async def _change(self, request: Request) -> Response:
         """Carry out the rewind of a preview."""
@@ -268,15 +364,30 @@ class Pages:
 
     def _page(self, request: Request, name: str, *, status: int = 200, **values: Any) -> Response:
         """Render a page, or only its changing part if htmx requests that."""
-        is_part = "hx-request" in request.headers and status == 200
+        prefix = "_" if is_part(request) and status == 200 else ""
         query = f"?{request.url.query}" if request.url.query else ""
-        text = self._templates.get_template(f"{'_' if is_part else ''}{name}.html").render(
+        text = self._templates.get_template(f"{prefix}{name}.html").render(
             here=f"{quote(request.url.path)}{query}",
             path=quote(request.url.path),
-            is_live=request.query_params.get("live") != "off",
+            is_live=is_live(request),
             **values,
         )
         return HTMLResponse(text, status)
+
+
+def is_part(request: Request) -> bool:
+    """Return whether htmx requests the changing part of a page."""
+    return "hx-request" in request.headers
+
+
+def is_live(request: Request) -> bool:
+    """Return whether a page may be changed by htmx."""
+    return request.query_params.get("live") != "off"
+
+
+def is_complete(request: Request) -> bool:
+    """Return whether to include what takes long; otherwise htmx requests it from the page."""
+    return is_part(request) or not is_live(request)
 
 
 def lane_of(board: Board, partition_id: str) -> Lane:
@@ -293,18 +404,33 @@ def lane_of(board: Board, partition_id: str) -> Lane:
     raise HTTPException(404, "the hub has no such partition")
 
 
-def history(shown: Shown, lane: Lane) -> dict[str, Any]:
-    """Return the earlier checkpoints of a partition, where the store keeps them."""
-    store = shown.watched.store
-    if not isinstance(store, KeepsHistory):
-        return {"keeps_history": False, "history": [], "history_error": ""}
-    try:
-        rows = store.list_history(
-            *shown.watched.scope, partition_id=lane.position.partition_id, limit=HISTORY_ROWS
-        )
-    except CheckpointStoreError as error:
-        return {"keeps_history": True, "history": [], "history_error": str(error)}
-    return {"keeps_history": True, "history": rows, "history_error": ""}
+def read_events(shown: Shown, lane: Lane, start: Start, chosen: str) -> list[PeekedEvent]:
+    """Read the events around a position.
+
+    Args:
+        chosen: sequence number; `""` for the events around the checkpoint.
+
+    Raises:
+        ConfigurationError: it is not a sequence number; see also `peek`.
+        DataLossError: the event has expired.
+        StoreError: the store could not be read.
+        HubUnavailableError: the hub did not answer in time, or admits no reader.
+    """
+    number = start.number
+    if chosen:
+        if not (chosen.isascii() and chosen.isdigit() and len(chosen) <= NUMBER_DIGITS):
+            raise ConfigurationError(f"the number is {quoted(chosen)}; expected digits")
+        number = int(chosen)
+    return peek(
+        shown.watched.store,
+        shown.hub,
+        lane.position.partition_id,
+        None if number is None else EventPosition.from_sequence_number(number, inclusive=True),
+        count=EVENTS,
+        before=EVENTS,
+        through=shown.through,
+        timeout=shown.watched.timeout,
+    )
 
 
 def name_of(fields: Fields) -> str:

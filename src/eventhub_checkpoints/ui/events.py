@@ -1,0 +1,101 @@
+"""What the page shows of events: where it starts to read, and bodies of unknown producers."""
+
+from codecs import getincrementaldecoder
+from dataclasses import dataclass
+
+from eventhub_checkpoints.operations.lag import Missing, PartitionLag
+
+EVENTS = 3
+"""Events that are shown before the position, and from it on."""
+MOST_BYTES = 4_000
+"""Bytes of a body that are shown as text."""
+MOST_BINARY = 512
+"""Bytes of a body that are shown in hexadecimal digits."""
+MOST_CHARACTERS = 200
+"""Characters of other values that are shown."""
+MOST_PROPERTIES = 30
+"""Properties of an event that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """First event after a checkpoint.
+
+    Attributes:
+        number: its sequence number; None if only the hub can find it, by an offset.
+        is_next: whether consumers read it next.
+        note: why it does not follow the checkpoint; `""` if it does.
+    """
+
+    number: int | None
+    is_next: bool = True
+    note: str = ""
+
+
+def start_of(position: PartitionLag, missing: Missing) -> Start:
+    """Return the first event after a checkpoint, or the first retained one.
+
+    Args:
+        position: the checkpoint, and what the hub retains.
+        missing: where consumers start without a checkpoint.
+    """
+    begin, checkpoint = position.begin, position.checkpoint
+    first = "The first retained events follow."
+    if position.is_gone:
+        return Start(
+            begin,
+            is_next=False,
+            note=f"The checkpoint, {checkpoint:,}, is ahead of the newest event, "
+            f"{position.last:,}: was the hub created anew? {first}",
+        )
+    if position.lost:
+        return Start(
+            begin,
+            note=f"{position.lost:,} events after the checkpoint, {checkpoint:,}, have expired. "
+            f"{first}",
+        )
+    if checkpoint is not None:
+        return Start(checkpoint + 1)
+    if position.offset:
+        return Start(None)
+    return Start(begin, is_next=missing == "earliest", note=f"No checkpoint is stored. {first}")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Body of an event, or its beginning.
+
+    Attributes:
+        text: for people.
+        note: its size, its form, and whether it was cut.
+    """
+
+    text: str
+    note: str
+
+
+def content(body: bytes) -> Content:
+    """Return a body as text if it is UTF-8, else in hexadecimal digits."""
+    try:
+        # Not final: the cut may have split a character.
+        text = getincrementaldecoder("utf-8")().decode(body[:MOST_BYTES], len(body) <= MOST_BYTES)
+        shown, form = MOST_BYTES, ""
+    except UnicodeDecodeError:
+        text = body[:MOST_BINARY].hex(" ", -4)
+        shown, form = MOST_BINARY, ", not UTF-8, in hexadecimal digits"
+    size = f"{len(body):,} byte{'' if len(body) == 1 else 's'}"
+    cut = f"the first {shown:,} of " if len(body) > shown else ""
+    return Content(printable(text, keep="\n\t"), cut + size + form)
+
+
+def line(text: str) -> str:
+    """Return the beginning of a string, on one line."""
+    cut = f"... ({len(text):,} characters)" if len(text) > MOST_CHARACTERS else ""
+    return printable(text[:MOST_CHARACTERS]) + cut
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Escape characters that are invisible, or change the direction of others."""
+    return "".join(
+        each if each.isprintable() or each in keep else repr(each)[1:-1] for each in text
+    )

@@ -1,0 +1,80 @@
+"""What the page shows of events."""
+
+from dataclasses import replace
+
+import pytest
+
+from eventhub_checkpoints.operations.lag import Missing, PartitionLag
+from eventhub_checkpoints.ui.events import (
+    MOST_BINARY,
+    MOST_BYTES,
+    MOST_CHARACTERS,
+    content,
+    line,
+    start_of,
+)
+
+POSITION = PartitionLag("0", 10, 19, 14, "100", 5, 0, 1.0, "", None)
+
+
+def test_the_events_after_the_checkpoint_are_read_next() -> None:
+    start = start_of(POSITION, "earliest")
+    assert (start.number, start.is_next, start.note) == (15, True, "")
+    assert start_of(replace(POSITION, checkpoint=19, lag=0), "earliest").number == 20
+
+
+def test_the_first_retained_events_stand_for_those_that_expired() -> None:
+    start = start_of(replace(POSITION, checkpoint=4, lag=10, lost=5), "earliest")
+    assert (start.number, start.is_next) == (10, True)
+    assert start.note.startswith("5 events after the checkpoint, 4, have expired.")
+
+
+def test_a_checkpoint_ahead_of_the_hub_is_not_read_next() -> None:
+    start = start_of(replace(POSITION, checkpoint=2_000), "earliest")
+    assert (start.number, start.is_next) == (10, False)
+    assert "2,000, is ahead of the newest event, 19" in start.note
+
+
+@pytest.mark.parametrize(("missing", "is_next"), [("earliest", True), ("latest", False)])
+def test_without_a_checkpoint_the_first_retained_events_are_shown(
+    missing: Missing, is_next: bool
+) -> None:
+    start = start_of(replace(POSITION, checkpoint=None, offset=""), missing)
+    assert (start.number, start.is_next) == (10, is_next)
+    assert start.note.startswith("No checkpoint is stored.")
+
+
+def test_the_hub_finds_a_checkpoint_that_has_an_offset_only() -> None:
+    assert start_of(replace(POSITION, checkpoint=None, lag=None), "earliest").number is None
+
+
+def test_a_body_is_shown_as_text_or_in_hexadecimal_digits() -> None:
+    assert content("größer\n\tund".encode()).text == "größer\n\tund"
+    assert content(b"x").note == "1 byte"
+    assert content(b"").note == "0 bytes"
+    binary = content(b"\xff\x00\x01\x02\x03")
+    assert binary.text == "ff000102 03"
+    assert binary.note == "5 bytes, not UTF-8, in hexadecimal digits"
+
+
+def test_a_long_body_is_cut_with_a_note() -> None:
+    body = content(("x" + "ü" * 5_000).encode())
+    # The last byte is the first half of a character.
+    assert body.text == "x" + "ü" * (MOST_BYTES // 2 - 1)
+    assert body.note == "the first 4,000 of 10,001 bytes"
+    binary = content(b"\xff" * 1_000_000)
+    assert binary.text.replace(" ", "") == "ff" * MOST_BINARY
+    assert binary.note.startswith("the first 512 of 1,000,000 bytes, not UTF-8")
+
+
+def test_a_body_that_ends_within_a_character_is_not_text() -> None:
+    assert content("ü".encode()[:1]).text == "c3"
+
+
+def test_invisible_characters_and_those_that_change_the_direction_are_escaped() -> None:
+    assert content("a\u202eb\x00\x1b[2J".encode()).text == r"a\u202eb\x00\x1b[2J"
+    assert line("a\nb\u200bc") == r"a\nb\u200bc"
+
+
+def test_a_long_value_is_cut_with_a_note() -> None:
+    assert line("x" * 1_000) == "x" * MOST_CHARACTERS + "... (1,000 characters)"
