@@ -36,6 +36,8 @@ from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
+from eventhub_checkpoints.operations.transfer import closed_with
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.records import Scope
 from fault_proxy import FaultProxy
@@ -341,6 +343,12 @@ def checkpoint_for_every_event(patient: Patient) -> list[str]:
     return ["--checkpoints-per-second", "100"]
 
 
+def group_that_was_moved_away(patient: Patient) -> list[str]:
+    closed = closed_with(Position(3, "3"))
+    patient.save("2", CLOSED_NUMBER, closed.offset)
+    return []
+
+
 Plant = Callable[[Patient], list[str]]
 DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("sqlite", unreachable_store, {"store_unreachable"}),
@@ -367,6 +375,7 @@ DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("sqlite", greedy_consumer, {"unfair_share"}),
     ("sqlite", row_of_no_partition, {"no_such_partition"}),
     ("sqlite", consumer_of_another_hub, {"no_such_partition"}),
+    ("sqlite", group_that_was_moved_away, {"checkpoint_closed"}),
     ("sqlite", hub_created_anew, {"checkpoint_ahead"}),
     ("sqlite", events_that_expired, {"checkpoint_expired"}),
     ("sqlite", offset_of_another_event, {"wrong_offset"}),

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.operations.positions import Position, read_groups
+from eventhub_checkpoints.operations.transfer import closed_with
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sql import SqlCheckpointStore
 from operators import Site, ehcp, ehcp_json
@@ -13,9 +15,9 @@ from operators import Site, ehcp, ehcp_json
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
-def states(result: list[dict]) -> dict[str, str]:
+def actions(result: list[dict]) -> dict[str, str]:
     [group] = result
-    return {row["partition_id"]: row["state"] for row in group["partitions"]}
+    return {row["partition_id"]: row["action"] for row in group["partitions"]}
 
 
 @pytest.mark.parametrize("name", ["positions.json", "positions.csv"])
@@ -24,7 +26,7 @@ def test_what_was_exported_is_imported(site: Site, tmp_path: Path, name: str) ->
     file = tmp_path / name
     assert ehcp("export", str(file)).exit_code == 0
     ehcp_json("delete", "--execute")
-    assert set(states(ehcp_json("import", str(file))).values()) == {"write"}
+    assert set(actions(ehcp_json("import", str(file))).values()) == {"copy"}
     assert site.rows() == {}
     ehcp_json("import", str(file), "--execute")
     assert site.rows() == before
@@ -65,14 +67,57 @@ def test_a_later_position_is_kept_without_force(site: Site, tmp_path: Path) -> N
     ehcp("export", str(file))
     site.save("0", 18)
     site.save("1", 2)
-    assert states(ehcp_json("import", str(file), "--execute")) == {
-        "0": "newer: kept",
-        "1": "write",
-        "2": "same",
+    assert actions(ehcp_json("import", str(file), "--execute")) == {
+        "0": "newer",
+        "1": "copy",
+        "2": "equal",
     }
     assert [row[0] for row in site.rows().values()] == [18, 4, 19]
     ehcp_json("import", str(file), "--force", "--execute", "--partitions", "0")
     assert [row[0] for row in site.rows().values()] == [15, 4, 19]
+
+
+@pytest.mark.parametrize("name", ["positions.json", "positions.csv"])
+def test_a_closed_checkpoint_is_exported_as_stored_and_never_brought_elsewhere(
+    site: Site, tmp_path: Path, name: str
+) -> None:
+    closed = closed_with(Position(15, "640"))
+    site.store.update_checkpoint(closed.as_dict(site.scope, "0"))
+    file = tmp_path / name
+    ehcp("export", str(file))
+    [exported] = read_groups(file.read_text(), name)
+    assert exported.positions["0"] == closed
+    refused = ehcp("export", "--format", "kafka")
+    with pytest.raises(CheckpointStoreError, match="partition 0 is closed, so the format kafka"):
+        raise refused.exception
+    force = ["--execute", "--force"]
+    assert actions(ehcp_json("copy", "--to-group", "new", *force))["0"] == "closed"
+    ehcp_json("delete", "--execute")
+    assert actions(ehcp_json("import", str(file), *force))["0"] == "closed"
+    assert {*site.rows()} == {*site.rows("new")} == {"1", "2"}
+
+
+def test_a_closed_checkpoint_is_overwritten_by_force_only_and_comes_back_by_undo(
+    site: Site, tmp_path: Path
+) -> None:
+    file = tmp_path / "positions.json"
+    ehcp("export", str(file))
+    open_at, closed = site.rows()["0"], closed_with(Position(15, "640"))
+    site.store.update_checkpoint(closed.as_dict(site.scope, "0"))
+    assert actions(ehcp_json("import", str(file), "--execute"))["0"] == "closed"
+    for words in (["import", str(file), "--force"], ["reset", "--to-sequence-number", "16"]):
+        ehcp_json(*words, "--partitions", "0", "--execute")
+        assert site.rows()["0"] == open_at
+        ehcp_json("undo", "--execute")
+        assert site.rows()["0"] == (closed.sequence_number, closed.offset)
+
+
+@pytest.mark.parametrize("words", [["--to-current"], ["--shift-by", "-1"]])
+def test_a_reset_that_starts_from_a_closed_checkpoint_is_refused(site: Site, words) -> None:
+    site.store.update_checkpoint(closed_with(Position(15)).as_dict(site.scope, "0"))
+    refused = ehcp("reset", *words)
+    with pytest.raises(CheckpointStoreError, match="partition 0 has a closed checkpoint"):
+        raise refused.exception
 
 
 def test_an_active_group_is_not_imported_into(site: Site, tmp_path: Path) -> None:
@@ -88,14 +133,14 @@ def test_an_active_group_is_not_imported_into(site: Site, tmp_path: Path) -> Non
 
 def test_positions_are_copied_to_another_group(site: Site) -> None:
     before = site.rows()
-    assert set(states(ehcp_json("copy", "--to-group", "new")).values()) == {"write"}
+    assert set(actions(ehcp_json("copy", "--to-group", "new")).values()) == {"copy"}
     assert site.rows("new") == {}
     ehcp_json("copy", "--to-group", "new", "--execute")
     assert site.rows("new") == site.rows() == before
     site.save("0", 17, "new")
     site.save("2", 3, "new")
     shown = ehcp("copy", "--to-group", "new", "--execute").stdout
-    assert "newer: kept" in shown
+    assert "newer" in shown
     assert {key: row[0] for key, row in site.rows("new").items()} == {"0": 17, "1": 4, "2": 19}
     ehcp_json("undo", "--group", "new", "--execute")
     assert site.rows("new")["2"][0] == 3

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from azure.eventhub._eventprocessor.in_memory_checkpoint_store import InMemoryCheckpointStore
 
 from eventhub_checkpoints import MemoryCheckpointStore
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
@@ -12,6 +13,7 @@ from eventhub_checkpoints.operations.mirror import Mirror
 from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.transfer import Action, closed_with
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sql import SqlCheckpointStore
 
 SCOPE = Scope("NS.servicebus.windows.net", "Orders", "$Default")
 
@@ -80,6 +82,28 @@ def test_a_rewind_after_a_pass_that_found_both_equal_is_followed(source, target)
     save(source, "0", 4, force=True)
     mirror.copy()
     assert numbers(target) == {"0": 4}
+
+
+def test_the_history_of_the_target_keeps_rewinds_but_not_every_copy(source, tmp_path) -> None:
+    url = f"sqlite:///{tmp_path}/checkpoints.db"
+    with SqlCheckpointStore(url, create_tables=True) as target:
+        mirror = Mirror(source, target, SCOPE)
+        for number in (5, 7, 9):
+            save(source, "0", number)
+            mirror.copy()
+        save(source, "0", 4, force=True)
+        mirror.copy()
+        kept = [(row["kind"], row["sequence_number"]) for row in target.list_history(*SCOPE)]
+    assert sorted(kept) == [("checkpoint", 5), ("replaced", 9), ("rewind", 4)]
+
+
+def test_a_store_of_another_package_can_be_the_target(source) -> None:
+    target = InMemoryCheckpointStore()
+    mirror = Mirror(source, target, SCOPE)
+    for number in (9, 4):
+        save(source, "0", number, force=True)
+        assert mirror.copy().copied == ["0"]
+        assert numbers(target) == {"0": number}
 
 
 def test_a_rewind_is_not_followed_over_what_another_program_has_written(source, target) -> None:

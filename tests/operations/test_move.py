@@ -15,6 +15,7 @@ from eventhub_checkpoints.operations.move import Move, Stage, stage_of
 from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.transfer import CLOSED_WAITING, closed_with
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sql import SqlCheckpointStore
 from killed_calls import KilledError, Killer
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
@@ -263,6 +264,30 @@ def test_a_consumer_that_claimed_a_closed_partition_has_time_to_notice_its_loss(
     move._settle = 0.0
     run(move)
     assert new.positions() == START
+
+
+def test_the_history_keeps_every_write_of_a_move(tmp_path) -> None:
+    stores = [
+        SqlCheckpointStore(f"sqlite:///{tmp_path}/{name}.db", create_tables=True)
+        for name in ("old", "new")
+    ]
+    with stores[0] as source, stores[1] as target:
+        source.update_checkpoint(START["0"].as_dict(SCOPE, "0"))
+        run(Move(source, target, SCOPE, ["0"], settle=0.0))
+        kept = [
+            [(row["kind"], Position.of(row)) for row in reversed(store.list_history(*SCOPE))]
+            for store in stores
+        ]
+    assert kept[0] == [
+        ("checkpoint", START["0"]),
+        ("replaced", START["0"]),
+        ("rewind", closed_with(START["0"])),
+    ]
+    assert kept[1] == [
+        ("rewind", CLOSED_WAITING),
+        ("replaced", CLOSED_WAITING),
+        ("rewind", START["0"]),
+    ]
 
 
 def test_a_move_goes_back(groups) -> None:

@@ -1,6 +1,8 @@
 """What is copied from one store to another, and the checkpoints that a move closes."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.transfer import (
@@ -8,6 +10,7 @@ from eventhub_checkpoints.operations.transfer import (
     Action,
     closed_with,
     decide,
+    plan,
     position_in,
 )
 
@@ -27,7 +30,7 @@ FIVE, NINE = Position(5, "500"), Position(9, "900")
         (FIVE, NINE, None, Action.NEWER),
         (FIVE, NINE, FIVE, Action.NEWER),
         (FIVE, Position(9, "other"), NINE, Action.NEWER),
-        (NINE, Position(None, "100"), None, Action.COPY),
+        (NINE, Position(None, "100"), None, Action.UNCLEAR),
         (Position(None, "900"), FIVE, None, Action.NO_NUMBER),
         (Position(None, "900"), Position(None, "900"), None, Action.EQUAL),
         (closed_with(NINE), FIVE, None, Action.CLOSED),
@@ -38,6 +41,42 @@ def test_a_target_is_overwritten_only_by_something_newer_or_a_rewind(
     source: Position, target: Position | None, copied: Position | None, action: Action
 ) -> None:
     assert decide(source, target, copied) is action
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "action"),
+    [
+        (FIVE, NINE, Action.COPY),
+        (FIVE, Position(None, "100"), Action.COPY),
+        (FIVE, CLOSED_WAITING, Action.COPY),
+        (FIVE, FIVE, Action.EQUAL),
+        (Position(5), FIVE, Action.EQUAL),
+        (FIVE, Position(5, "other"), Action.COPY),
+        (Position(None, "500"), NINE, Action.NO_NUMBER),
+        (closed_with(FIVE), NINE, Action.CLOSED),
+        (closed_with(FIVE), None, Action.CLOSED),
+    ],
+)
+def test_force_overwrites_everything_but_never_closes_a_partition(
+    source: Position, target: Position | None, action: Action
+) -> None:
+    assert decide(source, target, force=True) is action
+
+
+POSITIONS = st.dictionaries(
+    st.sampled_from(["0", "1", "2", "10"]), st.builds(Position, st.integers(-1, 3), st.just("640"))
+)
+
+
+@given(POSITIONS, POSITIONS)
+def test_a_plan_never_goes_back_without_force(source, target) -> None:
+    steps = plan(source, target)
+    assert [step.partition_id for step in steps] == sorted(source, key=int)
+    for step in steps:
+        is_later = step.target is None or step.source.sequence_number > step.target.sequence_number
+        assert step.action.writes == is_later
+    forced = plan(source, target, force=True)
+    assert all(step.action.writes or step.source == step.target for step in forced)
 
 
 @pytest.mark.parametrize("source", [FIVE, NINE])

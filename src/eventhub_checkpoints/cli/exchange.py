@@ -31,9 +31,9 @@ from eventhub_checkpoints.operations.change import HOLD, refuse_active
 from eventhub_checkpoints.operations.groups import group, groups
 from eventhub_checkpoints.operations.positions import (
     GroupPositions,
-    Position,
     Positions,
     is_kafka,
+    positions_of,
     read_groups,
     read_kafka,
     read_positions,
@@ -42,11 +42,7 @@ from eventhub_checkpoints.operations.positions import (
     to_kafka,
 )
 from eventhub_checkpoints.operations.reset import plan_reset
-from eventhub_checkpoints.operations.restore import (
-    PartitionTransfer,
-    TransferState,
-    plan_transfer,
-)
+from eventhub_checkpoints.operations.transfer import Step, plan
 from eventhub_checkpoints.records import Scope
 
 
@@ -104,12 +100,7 @@ def export(
         raise ConfigurationError("the format kafka holds one group; leave out --all-groups")
     with target.open_store() as store, working("reading"):
         if all_groups:
-            found = [
-                GroupPositions(
-                    each.scope, {id_: Position.of(row) for id_, row in each.checkpoints.items()}
-                )
-                for each in groups(store)
-            ]
+            found = [GroupPositions(each.scope, positions_of(each)) for each in groups(store)]
         else:
             found = [GroupPositions(target.scope, read_positions(store, target.scope))]
     if chosen is Format.KAFKA:
@@ -135,14 +126,15 @@ def following(positions: Positions) -> dict[str, int]:
     """Return the event read next of each partition.
 
     Raises:
-        ConfigurationError: a position has no sequence number.
+        ConfigurationError: a position is closed, or has no sequence number.
     """
     found: dict[str, int] = {}
     for id_, position in positions.items():
         if position.next is None:
+            reason = "is closed" if position.is_closed else "has no sequence number"
             raise ConfigurationError(
-                f"the checkpoint of partition {id_} has no sequence number, which the format kafka "
-                "needs; use json"
+                f"the checkpoint of partition {id_} {reason}, so the format kafka cannot name the "
+                "event that is read next; use json"
             )
         found[id_] = position.next
     return found
@@ -153,17 +145,18 @@ class Transfer:
     """Positions to store in a group, and what was done.
 
     Attributes:
+        plan: decisions, by partition in numeric order.
         outcome: record and number of late checkpoints; None if nothing was stored.
     """
 
     scope: Scope
-    plan: Sequence[PartitionTransfer]
+    plan: Sequence[Step]
     outcome: tuple[Record, int] | None = None
 
     @property
     def is_needed(self) -> bool:
         """Return whether a position is to be stored."""
-        return any(each.state is TransferState.WRITE for each in self.plan)
+        return any(each.action.writes for each in self.plan)
 
     def as_json(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -173,10 +166,10 @@ class Transfer:
             "partitions": [
                 {
                     "partition_id": each.partition_id,
-                    "present": each.present and each.present.sequence_number,
-                    "sequence_number": each.position.sequence_number,
-                    "offset": each.position.offset,
-                    "state": each.state,
+                    "present": each.target and each.target.sequence_number,
+                    "sequence_number": each.source.sequence_number,
+                    "offset": each.source.offset,
+                    "action": each.action,
                 }
                 for each in self.plan
             ],
@@ -212,11 +205,9 @@ def store_positions(
         previous = interrupted(scope, command, store_name(target))
         if not force:
             refuse_active(found, own=previous.owner if previous else "")
-        present = {id_: Position.of(row) for id_, row in found.checkpoints.items()}
-        plan = plan_transfer(positions, present, partition_ids, force=force)
-        targets = {
-            each.partition_id: each.position for each in plan if each.state is TransferState.WRITE
-        }
+        chosen = {id_: positions[id_] for id_ in partition_ids or positions}
+        steps = plan(chosen, positions_of(found), force=force)
+        targets = {each.partition_id: each.source for each in steps if each.action.writes}
         outcome = None
         if execute and targets:
             outcome = change_group(
@@ -229,7 +220,7 @@ def store_positions(
                 hold=hold,
                 previous=previous,
             )
-    return Transfer(scope, plan, outcome)
+    return Transfer(scope, steps, outcome)
 
 
 def store_groups(
@@ -272,13 +263,13 @@ def print_transfers(transfers: Sequence[Transfer], as_json: bool) -> None:
         return
     for transfer in transfers:
         print_table(
-            ["PARTITION", ">NOW", ">NEW", "STATE"],
+            ["PARTITION", ">NOW", ">NEW", "ACTION"],
             [
                 (
                     each.partition_id,
-                    each.present and each.present.next,
-                    each.position.next,
-                    each.state,
+                    each.target and each.target.next,
+                    each.source.next,
+                    each.action,
                 )
                 for each in transfer.plan
             ],

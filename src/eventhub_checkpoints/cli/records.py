@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
 from eventhub_checkpoints.cli.output import shown_path
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
+from eventhub_checkpoints.operations.fence import new_owner
 from eventhub_checkpoints.operations.positions import (
     GroupPositions,
     Position,
@@ -34,8 +34,6 @@ from eventhub_checkpoints.records import Scope
 
 STATE_DIR = "EHCP_STATE_DIR"
 """Variable with the folder of the records."""
-OWNER = "ehcp"
-"""Beginning of the owner ids with which partitions are taken from running consumers."""
 STARTED, DONE, UNDONE = "started", "done", "undone"
 
 
@@ -144,8 +142,8 @@ def new_record(scope: Scope, command: str, store: str) -> Record:
     """Return a record that is not written yet."""
     now = datetime.now(UTC)
     path = folder() / f"{file_name(scope)}-{now:%Y%m%dT%H%M%S.%fZ}.json"
-    owner = f"{OWNER}-{uuid4().hex[:12]}"
-    return Record(path, scope, now.isoformat(timespec="seconds"), command, store, owner=owner)
+    time = now.isoformat(timespec="seconds")
+    return Record(path, scope, time, command, store, owner=new_owner())
 
 
 def read_record(path: Path) -> Record:

@@ -31,7 +31,7 @@ from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.operations import reset as plans
 from eventhub_checkpoints.operations.change import HOLD, refuse_active
 from eventhub_checkpoints.operations.groups import group
-from eventhub_checkpoints.operations.positions import Position, read_kafka, to_kafka
+from eventhub_checkpoints.operations.positions import positions_of, read_kafka, to_kafka
 from eventhub_checkpoints.operations.reset import PartitionReset, Shift, plan_reset
 from eventhub_checkpoints.operations.restore import positions_before
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
@@ -131,7 +131,7 @@ def reset(
             refuse_active(found, own=previous.owner if previous else "")
         reader = through or (DEFAULT_CONSUMER_GROUP if found.members else target.group)
         hub = replace(target, group=reader).address
-        present = {id_: Position.of(row) for id_, row in found.checkpoints.items()}
+        present = positions_of(found)
         before = positions_before(previous.former, previous.written, present) if previous else {}
         with working("reading the hub"):
             plan = plan_reset(

@@ -35,7 +35,7 @@ from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import HOLD, refuse_active
 from eventhub_checkpoints.operations.groups import group
-from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.operations.positions import positions_of
 from eventhub_checkpoints.operations.restore import UndoState, plan_undo
 
 
@@ -79,7 +79,7 @@ def undo(
         if not force:
             own = record.owner if record.state == STARTED else ""
             refuse_active(found, own=previous.owner if previous else own)
-        present = {id_: Position.of(row) for id_, row in found.checkpoints.items()}
+        present = positions_of(found)
         plan = plan_undo(record.former, record.written, present)
         changed = [each.partition_id for each in plan if each.state is UndoState.CHANGED]
         targets = {

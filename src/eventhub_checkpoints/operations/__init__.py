@@ -7,13 +7,14 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 - `lag`: how far a group is behind each partition of a hub. `states`: what a window of such samples
   says about a partition. `lag_seconds`: the same lag as an age.
 - `positions`: stored positions, and the files for them. `reset`: the plan of a reset; `restore`:
-  those of undo, import and copy. `change`: stores positions, also under running consumers.
+  that of an undo. `change`: stores positions, also under running consumers.
 - `peek`: the events around a checkpoint or a time.
 - `doctor`: findings about a group. `examination`: the facts that they are found in. `fixes`: what
   mends them. `cost`: prices of requests and servers.
-- `transfer`: positions on their way from one store to another. `mirror`: copies of a group's
-  checkpoints, again and again. `move`: a group that changes its store while its consumers run.
-  `fence`: ownerships that such an operation takes. `migrate`: positions that older programs saved.
+- `transfer`: the rule of what is copied, for import, copy, mirror and migrate. `mirror`: copies of
+  a group's checkpoints, again and again. `move`: a group that changes its store while its consumers
+  run. `fence`: ownerships that `change` and `move` take. `migrate`: positions that older programs
+  saved.
 - `scale`: what an autoscaler may ask for. `monitor`: groups that are polled in the background.
 """
 

@@ -1,16 +1,16 @@
 """Changes of stored positions: refused while consumers run, or with their partitions taken.
 
 Two things would undo a position that is written under a running consumer. Its next checkpoint
-overwrites it; and even if it does not save, it goes on reading from where it is. `Takeover`
-therefore claims the partitions first. Each consumer notices at its next round of load balancing
-that it lost them, and closes them. Until then its late checkpoints are overwritten again. When the
-partitions are released, the consumers claim them anew and begin at the stored position.
+overwrites it; and even if it does not save, it goes on reading from where it is. A fence therefore
+claims the partitions first. Each consumer notices at its next round of load balancing that it lost
+them, and closes them. Until then its late checkpoints are overwritten again. When the partitions
+are released, the consumers claim them anew and begin at the stored position.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from eventhub_checkpoints.abilities import Deletes, KeepsHistory
 from eventhub_checkpoints.base import BaseCheckpointStore
@@ -20,9 +20,10 @@ from eventhub_checkpoints.errors import (
     StaleCheckpointError,
     StoreUnavailableError,
 )
+from eventhub_checkpoints.operations.fence import Fence
 from eventhub_checkpoints.operations.groups import Group, in_order
 from eventhub_checkpoints.operations.positions import Position, read_positions
-from eventhub_checkpoints.records import RELEASED, Scope
+from eventhub_checkpoints.records import Scope
 
 HOLD = 45.0
 """Seconds for which partitions are held by default.
@@ -59,7 +60,7 @@ def refuse_active(found: Group, *, own: str = "", way_out: str = STOP_OR_FORCE) 
 
     Args:
         found: the group.
-        own: prefix of the owner ids of an interrupted takeover, which do not count.
+        own: beginning of the owner ids of an interrupted change, which do not count.
         way_out: what the operator can do.
 
     Raises:
@@ -86,11 +87,25 @@ def write(store: Any, scope: Scope, partition_id: str, position: Position | None
     store.update_checkpoint(position.as_dict(scope, partition_id), **force)
 
 
-def write_idle(store: Any, scope: Scope, partition_id: str, position: Position | None) -> None:
-    """Store a position that was listed by this store, unless another writer has moved it since.
+def write_listed(
+    store: Any,
+    scope: Scope,
+    partition_id: str,
+    position: Position | None,
+    *,
+    is_kept: bool = True,
+) -> None:
+    """Store a position over the one that was listed, unless another writer has moved it since.
 
     A list resets what a store without claims knows of a row, so that a write may go back; and it
     is conditional on the listed version. A forced write would also read all owners.
+
+    Args:
+        store: the store that has listed the checkpoints.
+        scope: the group.
+        partition_id: the partition.
+        position: what to store; None: the row is deleted.
+        is_kept: whether the write always has an entry in the history of the store.
 
     Raises:
         ConfigurationError: see `write`.
@@ -101,9 +116,15 @@ def write_idle(store: Any, scope: Scope, partition_id: str, position: Position |
         write(store, scope, partition_id, position)
         return
     check_writable(store, partition_id, position)
+    if is_kept:
+        keep_next_write(store, scope, partition_id)
+    store.update_checkpoint(position.as_dict(scope, partition_id), on_stale="raise")
+
+
+def keep_next_write(store: Any, scope: Scope, partition_id: str) -> None:
+    """Have the next write of a partition kept in the history, by a store that has one."""
     if isinstance(store, KeepsHistory):
         store.keep_next_write(scope, partition_id)
-    store.update_checkpoint(position.as_dict(scope, partition_id), on_stale="raise")
 
 
 def check_writable(store: Any, partition_id: str, position: Position | None) -> None:
@@ -122,89 +143,6 @@ def check_writable(store: Any, partition_id: str, position: Position | None) -> 
         raise ConfigurationError(
             f"the position of partition {partition_id} has no sequence number and cannot be stored"
         )
-
-
-class Takeover:
-    """Ownerships of partitions that are taken from their consumers, held, and released.
-
-    Every partition gets an owner id of its own. A load balancer takes partitions from the member
-    that has the most; from members with one partition each it takes none. A consumer that took a
-    partition back before it noticed the loss would read on from its old position.
-
-    Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`, `_balance_ownership`.
-
-    Args:
-        store: any synchronous checkpoint store.
-        scope: the group.
-        partition_ids: the partitions to take.
-        owner: beginning of the owner ids.
-        timeout: seconds for taking all of them.
-    """
-
-    def __init__(
-        self, store: Any, scope: Scope, partition_ids: Sequence[str], owner: str, timeout: float
-    ) -> None:
-        self._store, self._scope, self._timeout = store, scope, timeout
-        self._owners = {id_: f"{owner}-{id_}" for id_ in partition_ids}
-        self._held: dict[str, Mapping[str, Any]] = {}
-
-    def __enter__(self) -> Self:
-        try:
-            self.take()
-        except BaseException:
-            self.release()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def take(self) -> None:
-        """Claim every partition that is not held, over whoever owns it.
-
-        Raises:
-            StoreUnavailableError: an owner renewed its claims faster, for `timeout` seconds.
-            StoreError: the store failed.
-        """
-        deadline = time.monotonic() + self._timeout
-        while True:
-            rows = {row["partition_id"]: row for row in self._store.list_ownership(*self._scope)}
-            missing = [id_ for id_ in self._owners if id_ not in self._held]
-            self._held |= self._claim(
-                {**self._scope.as_dict(), "partition_id": id_, **rows.get(id_, {})}
-                for id_ in missing
-            )
-            missing = [id_ for id_ in self._owners if id_ not in self._held]
-            if not missing:
-                return
-            if time.monotonic() > deadline:
-                owner = rows.get(missing[0], {}).get("owner_id")
-                raise StoreUnavailableError(
-                    f"partition {missing[0]} of {self._scope} could not be taken from {owner!r} "
-                    f"within {self._timeout:g} s"
-                )
-
-    def renew(self) -> bool:
-        """Renew the claims, and take lost ones again; return whether none was lost."""
-        self._held = self._claim(self._held.values())
-        if len(self._held) == len(self._owners):
-            return True
-        self.take()
-        return False
-
-    def release(self, delete: Iterable[str] = ()) -> None:
-        """Release what is held; the rows of partitions in `delete` are deleted instead."""
-        for id_ in delete:
-            if self._held.pop(id_, None) is not None:
-                self._store.delete_partition(*self._scope, id_)
-        held, self._held = [*self._held.values()], {}
-        if held:
-            self._store.claim_ownership([{**row, "owner_id": RELEASED} for row in held])
-
-    def _claim(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-        proposals = [{**row, "owner_id": self._owners[row["partition_id"]]} for row in rows]
-        won = self._store.claim_ownership(proposals) if proposals else ()
-        return {row["partition_id"]: row for row in won}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,23 +195,32 @@ def change_positions(
         keep(read_positions(store, scope))
         for id_ in ids:
             try:
-                write_idle(store, scope, id_, targets[id_])
+                write_listed(store, scope, id_, targets[id_])
             except StaleCheckpointError as error:
                 raise stale(error, scope) from None
             progress(id_)
         return 0
     deleted = [id_ for id_ in ids if targets[id_] is None]
     stored = {id_: position for id_, position in targets.items() if position is not None}
-    with Takeover(store, scope, ids, force.owner, force.timeout) as takeover:
+    pause = max(0.05, min(LONGEST_PAUSE, force.hold / 10))
+    fence = Fence(store, scope, force.owner, renew_after=pause / 2)
+    try:
+        fence.take(ids, force.timeout)
         keep(read_positions(store, scope))
         for id_ in in_order(stored):
             write(store, scope, id_, stored[id_])
             progress(id_)
-        late = hold(store, scope, takeover, stored, force.hold, progress)
+        late = 0
+        for _ in holding(fence, ids, force, pause):
+            late += write_again(store, scope, stored)
+            progress("")
         # Deleting a row ends the hold of its partition, so it comes last.
-        takeover.release(delete=deleted)
-    for id_ in deleted:
-        progress(id_)
+        for id_ in deleted:
+            store.delete_partition(*scope, id_)
+            fence.held.pop(id_)
+            progress(id_)
+    finally:
+        fence.release([*fence.held])
     return late
 
 
@@ -287,39 +234,33 @@ def stale(error: StaleCheckpointError, scope: Scope) -> StaleCheckpointError:
     )
 
 
-def hold(
-    store: Any,
-    scope: Scope,
-    takeover: Takeover,
-    stored: Mapping[str, Position],
-    seconds: float,
-    progress: Callable[[str], None],
-) -> int:
-    """Keep partitions and their positions until their consumers have closed them.
-
-    Returns:
-        Number of late checkpoints that were overwritten.
+def holding(
+    fence: Fence, partition_ids: Sequence[str], force: Force, pause: float
+) -> Iterator[None]:
+    """Hold partitions until their consumers have closed them; yield after each renewal.
 
     Raises:
         StoreUnavailableError: consumers took partitions back again and again.
         StoreError: the store failed.
     """
-    pause = max(0.05, min(LONGEST_PAUSE, seconds / 10))
-    began = time.monotonic()
-    until, late = began + seconds, 0
+    began = until = time.monotonic()
+    until += force.hold
     while (left := until - time.monotonic()) > 0:
         time.sleep(min(left, pause))
-        if not takeover.renew():
-            # Whoever had it for a moment may read on from anywhere: everything begins again.
-            until = time.monotonic() + seconds
-        if until > began + 5 * seconds:
+        fence.take(partition_ids, force.timeout)
+        # Whoever had one for a moment may read on from anywhere: everything begins again.
+        until = max([until, *(taken + force.hold for taken in fence.taken_at.values())])
+        if until > began + 5 * force.hold:
             raise StoreUnavailableError(
-                f"consumers of {scope} take partitions back all the time; stop them"
+                f"consumers of {fence.scope} take partitions back all the time; stop them"
             )
-        present = read_positions(store, scope)
-        for id_, position in stored.items():
-            if present.get(id_) != position:
-                write(store, scope, id_, position)
-                late += 1
-        progress("")
-    return late
+        yield
+
+
+def write_again(store: Any, scope: Scope, positions: Mapping[str, Position]) -> int:
+    """Store positions again that consumers have overwritten; return the number of them."""
+    present = read_positions(store, scope)
+    late = [id_ for id_, position in positions.items() if present.get(id_) != position]
+    for id_ in late:
+        write(store, scope, id_, positions[id_])
+    return len(late)

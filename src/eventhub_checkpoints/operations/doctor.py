@@ -22,6 +22,7 @@ from eventhub_checkpoints.operations.cost import (
     per_month,
 )
 from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, Group, Row, in_order
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.hook_results import Examination, ScopeRows
@@ -369,19 +370,30 @@ def positions(facts: Facts, _limits: Limits) -> Iterator[Finding]:
     """Find checkpoints that the hub does not have."""
     if facts.group is None or facts.properties is None:
         return
-    ahead, expired, wrong = [], [], []
+    closed, ahead, expired, wrong = [], [], [], []
     for id_ in in_order(facts.group.checkpoints.keys() & facts.properties.keys()):
         row, here = facts.group.checkpoints[id_], facts.properties[id_]
         number, last = row.get("sequence_number"), here.next_sequence_number - 1
         if number is None:
             continue
-        if number > last:
+        if Position.of(row).is_closed:
+            closed.append(id_)
+        elif number > last:
             ahead.append(f"{id_} ({number}, newest {last})")
         elif number < here.first_sequence_number - 1:
             lost = here.first_sequence_number - 1 - number
             expired.append(f"{id_} ({lost} events lost)")
         elif number == last and is_another_offset(row.get("offset"), here):
             wrong.append(f"{id_} ({row['offset']}, expected {here.last_enqueued_offset})")
+    if closed:
+        yield Finding(
+            "checkpoint_closed",
+            Severity.WARNING,
+            f"{partitions(closed)} without a position here, because it was moved to or from "
+            f"another store: {some(closed)}",
+            "stop the consumers of this store; ehcp move continues a move that was interrupted",
+            closed,
+        )
     yield from of_positions(
         "checkpoint_ahead",
         ahead,

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.operations.groups import (
     EXPIRES_AFTER,
     Ownership,
@@ -22,11 +23,16 @@ from eventhub_checkpoints.operations.groups import (
 )
 from eventhub_checkpoints.records import RELEASED, Scope
 
-PREFIX = "ehcp-fence-"
+PREFIX = "ehcp-"
 RENEWALS = 4
 """Number of renewals within the time after which an ownership expires."""
 LONGEST_RENEWAL = 10.0
 """Seconds between two renewals at most, for consumers whose ownerships expire sooner."""
+
+
+def new_owner() -> str:
+    """Return the beginning of the owner ids of a new fence."""
+    return f"{PREFIX}{uuid.uuid4().hex[:12]}"
 
 
 def is_fence(owner_id: str) -> bool:
@@ -42,27 +48,41 @@ class Fence:
     Args:
         store: any synchronous checkpoint store.
         scope: the group.
+        owner: beginning of the owner ids; default: that of a new fence.
         expires_after: seconds after which the group's consumers take an ownership that was not
             renewed.
+        renew_after: age in seconds at which an ownership is renewed; default: `expires_after`
+            divided by `RENEWALS`, but at most `LONGEST_RENEWAL`.
 
     Attributes:
-        held: partitions that it owned when it was last renewed.
+        scope: the group.
+        held: rows of the partitions that it owned when they were last claimed, by partition id.
         taken_at: when it took a partition from a live owner, a consumer or another fence, in
             seconds of the monotonic clock, by partition id.
     """
 
-    def __init__(self, store: Any, scope: Scope, expires_after: float = EXPIRES_AFTER) -> None:
+    def __init__(
+        self,
+        store: Any,
+        scope: Scope,
+        owner: str = "",
+        *,
+        expires_after: float = EXPIRES_AFTER,
+        renew_after: float | None = None,
+    ) -> None:
         self._store = store
-        self._scope = scope
+        self.scope = scope
+        self._owner = owner or new_owner()
         self._expires_after = expires_after
-        self._renew_after = min(expires_after / RENEWALS, LONGEST_RENEWAL)
-        self._token = uuid.uuid4().hex[:8]
-        self.held: set[str] = set()
+        if renew_after is None:
+            renew_after = min(expires_after / RENEWALS, LONGEST_RENEWAL)
+        self._renew_after = renew_after
+        self.held: dict[str, Row] = {}
         self.taken_at: dict[str, float] = {}
 
     def owner_id(self, partition_id: str) -> str:
         """Return the owner id of a partition."""
-        return f"{PREFIX}{self._token}-{partition_id}"
+        return f"{self._owner}-{partition_id}"
 
     def read(self) -> dict[str, tuple[Row, Ownership]]:
         """Return the stored ownerships by partition id, as dicts of the store and as read here.
@@ -70,47 +90,65 @@ class Fence:
         Raises:
             StoreError: the store could not be read.
         """
-        rows = self._store.list_ownership(*self._scope)
+        rows = self._store.list_ownership(*self.scope)
         now = time.time()
         return {
             row["partition_id"]: (row, ownership_of(row, now, self._expires_after)) for row in rows
         }
 
-    def hold(self, partition_ids: Collection[str], *, spare_live: bool = False) -> set[str]:
+    def hold(self, partition_ids: Collection[str], *, spare_live: bool = False) -> None:
         """Take the partitions that it does not own, and renew the others where that is due.
 
-        A partition that it owns and that is not named is neither renewed nor released.
+        A partition that another claim was faster for is not in `held` afterwards. One that it owns
+        and that is not named is neither renewed nor released.
 
         Args:
             partition_ids: the partitions to own.
             spare_live: leave a partition to its owner if that is alive and not another fence.
 
-        Returns:
-            The partitions that it owns now, of all that are named.
-
         Raises:
             StoreError: the store could not be read, or refused access.
         """
         stored = self.read()
-        fresh: set[str] = set()
+        held = {id_: row for id_, row in self.held.items() if id_ not in partition_ids}
         claims: list[dict[str, Any]] = []
         for id_ in in_order(partition_ids):
             row, ownership = stored.get(id_, ({}, None))
             own_id = self.owner_id(id_)
             if ownership and ownership.owner_id == own_id:
                 if ownership.age < self._renew_after:
-                    fresh.add(id_)
+                    held[id_] = dict(row)
                     continue
             elif spare_live and ownership and ownership.is_live and not is_fence(row["owner_id"]):
                 continue
-            claims.append({**self._claim(id_, own_id), "etag": row.get("etag")})
-        won = {row["partition_id"] for row in self._store.claim_ownership(claims)}
-        for id_ in won & stored.keys():
+            names = {**self.scope.as_dict(), "partition_id": id_}
+            claims.append({**names, **row, "owner_id": own_id})
+        won = {row["partition_id"]: dict(row) for row in self._store.claim_ownership(claims)}
+        for id_ in won.keys() & stored.keys():
             ownership = stored[id_][1]
             if ownership.is_live and ownership.owner_id != self.owner_id(id_):
                 self.taken_at[id_] = time.monotonic()
-        self.held = (self.held - set(partition_ids)) | fresh | won
-        return fresh | won
+        self.held = held | won
+
+    def take(self, partition_ids: Collection[str], timeout: float) -> None:
+        """Hold all of the partitions, over whoever owns them.
+
+        Raises:
+            StoreUnavailableError: an owner renewed its claims faster, for `timeout` seconds.
+            StoreError: the store failed.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            self.hold(partition_ids)
+            missing = in_order(set(partition_ids) - self.held.keys())
+            if not missing:
+                return
+            if time.monotonic() > deadline:
+                row = self.read().get(missing[0], ({},))[0]
+                raise StoreUnavailableError(
+                    f"partition {missing[0]} of {self.scope} could not be taken from "
+                    f"{row.get('owner_id')!r} within {timeout:g} s"
+                )
 
     def is_settled(self, partition_id: str, seconds: float, changed: float = 0.0) -> bool:
         """Return whether the former owner of a partition has had time to notice the loss.
@@ -132,21 +170,10 @@ class Fence:
         return time.monotonic() - max(taken_at, changed) >= seconds
 
     def release(self, partition_ids: Iterable[str]) -> None:
-        """Release those of the partitions that it or another fence owns, for a consumer to claim.
+        """Release those of the partitions that it holds, for a consumer to claim.
 
-        Raises:
-            StoreError: the store could not be read.
+        A partition that was taken from it meanwhile keeps its owner, as its etag has changed.
         """
-        stored = self.read()
-        self._store.claim_ownership(
-            [
-                {**self._claim(id_, RELEASED), "etag": stored[id_][0]["etag"]}
-                for id_ in partition_ids
-                if id_ in stored and is_fence(stored[id_][1].owner_id)
-            ]
-        )
-        self.held -= set(partition_ids)
-
-    def _claim(self, partition_id: str, owner_id: str) -> dict[str, Any]:
-        names = self._scope.as_dict()
-        return {**names, "partition_id": partition_id, "owner_id": owner_id}
+        rows = [self.held.pop(id_) for id_ in in_order(partition_ids) if id_ in self.held]
+        if rows:
+            self._store.claim_ownership([{**row, "owner_id": RELEASED} for row in rows])

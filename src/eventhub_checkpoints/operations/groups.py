@@ -85,15 +85,18 @@ class Group:
         return in_order({*self.checkpoints, *self.ownerships})
 
     @property
+    def live_owners(self) -> dict[str, str]:
+        """Return the owner ids of live members by partition id."""
+        return {id_: each.owner_id for id_, each in self.ownerships.items() if each.is_live}
+
+    @property
     def members(self) -> list[Member]:
         """Return the live members, those with the most partitions first."""
         owned: dict[str, list[str]] = {}
-        for partition_id in in_order(self.ownerships):
-            ownership = self.ownerships[partition_id]
-            if ownership.is_live:
-                owned.setdefault(ownership.owner_id, []).append(partition_id)
+        for partition_id, owner_id in self.live_owners.items():
+            owned.setdefault(owner_id, []).append(partition_id)
         members = [
-            Member(owner_id, ids, min(self.ownerships[id_].age for id_ in ids))
+            Member(owner_id, in_order(ids), min(self.ownerships[id_].age for id_ in ids))
             for owner_id, ids in owned.items()
         ]
         return sorted(members, key=lambda member: (-len(member.partition_ids), member.owner_id))

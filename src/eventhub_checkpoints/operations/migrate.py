@@ -11,9 +11,9 @@ from eventhub_checkpoints.errors import (
     InvalidRecordError,
     StaleCheckpointError,
 )
+from eventhub_checkpoints.operations.change import write_listed
 from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, group, in_order
-from eventhub_checkpoints.operations.mirror import owners, positions
-from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import Step, plan
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import ask_each, partition_properties
@@ -163,8 +163,7 @@ class Migration:
             StoreError: the store could not be read.
         """
         found = group(store, scope, expires_after=expires_after)
-        ordered = {id_: source[id_] for id_ in in_order(source)}
-        return cls(store, scope, plan(ordered, positions(found), owners(found)))
+        return cls(store, scope, plan(source, positions_of(found), found.live_owners))
 
     def execute(self) -> dict[str, str]:
         """Write what is ahead of the store; return the failures by partition id.
@@ -175,9 +174,8 @@ class Migration:
         failures: dict[str, str] = {}
         for step in self.steps:
             if step.action.writes:
-                row = step.source.as_dict(self.scope, step.partition_id)
                 try:
-                    self.store.update_checkpoint(row, on_stale="raise")
+                    write_listed(self.store, self.scope, step.partition_id, step.source)
                 except (StaleCheckpointError, InvalidRecordError) as error:
                     failures[step.partition_id] = str(error)
         return failures

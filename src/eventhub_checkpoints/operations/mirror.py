@@ -8,8 +8,9 @@ from typing import Any
 
 from eventhub_checkpoints.abilities import Replaces
 from eventhub_checkpoints.errors import InvalidRecordError, StaleCheckpointError, StoreError
-from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, Group, group, in_order
-from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.operations.change import keep_next_write, write, write_listed
+from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, group
+from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import Action, Step, plan
 from eventhub_checkpoints.records import Scope
 
@@ -60,7 +61,7 @@ class Mirror:
         """
         found = group(self.source, self.scope, expires_after=self.expires_after)
         here = group(self.target, self.scope, expires_after=self.expires_after)
-        return plan(positions(found), positions(here), owners(here), self._copied)
+        return plan(positions_of(found), positions_of(here), here.live_owners, self._copied)
 
     def copy(self) -> Pass:
         """Make one pass; an outage of a store is reported in the result."""
@@ -79,23 +80,26 @@ class Mirror:
         return Pass(time.time(), steps, copied, "; ".join(errors))
 
     def _write(self, step: Step, copied: list[str], errors: list[str]) -> None:
-        row = step.source.as_dict(self.scope, step.partition_id)
+        scope, id_, position = self.scope, step.partition_id, step.source
         try:
-            if step.action is Action.REWIND and isinstance(self.target, Replaces):
+            if step.action is not Action.REWIND:
+                # The history has one entry a minute of these, as of a consumer's checkpoints.
+                write_listed(self.target, scope, id_, position, is_kept=False)
+            elif isinstance(self.target, Replaces):
                 assert step.target is not None
-                stored = step.target.as_row()
-                if not self.target.replace_checkpoint(row, stored):
+                keep_next_write(self.target, scope, id_)
+                row = position.as_dict(scope, id_)
+                if not self.target.replace_checkpoint(row, step.target.as_row()):
                     return
             else:
-                is_rewind = step.action is Action.REWIND
-                self.target.update_checkpoint(row, force=is_rewind, on_stale="raise")
+                write(self.target, scope, id_, position)
         except StaleCheckpointError:
             return  # another writer of the target was faster; the next pass decides anew
         except InvalidRecordError as error:
-            errors.append(f"partition {step.partition_id}: {error}")
+            errors.append(f"partition {id_}: {error}")
             return
-        self._copied[step.partition_id] = step.source
-        copied.append(step.partition_id)
+        self._copied[id_] = position
+        copied.append(id_)
 
     def run(self, every: float, stopping: threading.Event) -> Iterator[Pass]:
         """Make passes until `stopping` is set; yield each result.
@@ -107,13 +111,3 @@ class Mirror:
         while not stopping.is_set():
             yield self.copy()
             stopping.wait(every)
-
-
-def positions(found: Group) -> dict[str, Position]:
-    """Return the positions of a group by partition id, in numeric order."""
-    return {id_: Position.of(found.checkpoints[id_]) for id_ in in_order(found.checkpoints)}
-
-
-def owners(found: Group) -> dict[str, str]:
-    """Return the live owners of a group by partition id."""
-    return {id_: each.owner_id for id_, each in found.ownerships.items() if each.is_live}

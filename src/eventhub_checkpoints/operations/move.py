@@ -33,11 +33,10 @@ from eventhub_checkpoints.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.operations.change import GroupActiveError
+from eventhub_checkpoints.operations.change import GroupActiveError, keep_next_write
 from eventhub_checkpoints.operations.fence import Fence, is_fence
 from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, Group, group, in_order
-from eventhub_checkpoints.operations.mirror import owners, positions
-from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import CLOSED_WAITING, closed_with, position_in
 from eventhub_checkpoints.records import Scope
 
@@ -172,9 +171,9 @@ class Rows:
             StoreError: the store could not be read.
         """
         found = group(store, scope, expires_after=expires_after)
-        live = {id_: owner for id_, owner in owners(found).items() if not is_fence(owner)}
+        live = {id_: owner for id_, owner in found.live_owners.items() if not is_fence(owner)}
         fenced = {id_ for id_, each in found.ownerships.items() if is_fence(each.owner_id)}
-        return cls(positions(found), live, fenced, found)
+        return cls(positions_of(found), live, fenced, found)
 
 
 def progress(partition_ids: Sequence[str], source: Rows, target: Rows) -> list[PartitionMove]:
@@ -247,8 +246,8 @@ class Move:
         self._expires_after = expires_after
         self._settle = expires_after * SETTLING if settle is None else settle
         self._waits = waits
-        self._source_fence = Fence(source, scope, expires_after)
-        self._target_fence = Fence(target, scope, expires_after)
+        self._source_fence = Fence(source, scope, expires_after=expires_after)
+        self._target_fence = Fence(target, scope, expires_after=expires_after)
         self._here = self._there = Rows({}, {})
         self._changed: dict[str, float] = {}
         self._done: set[str] = set()
@@ -317,8 +316,11 @@ class Move:
         moves = self._read()
         waiting = [each.partition_id for each in moves if each.stage is not Stage.DONE]
         self._target_fence.hold(waiting)
-        if leaving := {*self._there.fenced, *self._target_fence.held}.difference(waiting):
-            self._target_fence.release(leaving)
+        # A move that was killed may have left its fence on a partition that it had moved.
+        left = set(self._there.fenced).difference(waiting, self._target_fence.held)
+        if left:
+            self._target_fence.hold(left, spare_live=True)
+        self._target_fence.release(self._target_fence.held.keys() - set(waiting))
         self._fence_source(moves)
         for_each(self._advance, moves, CONCURRENCY)
         return moves
@@ -370,7 +372,8 @@ class Move:
         waiting = [each.partition_id for each in moves if each.stage is not Stage.DONE][:1]
         if not waiting:
             return
-        if not self._target_fence.hold(waiting):
+        self._target_fence.hold(waiting)
+        if waiting[0] not in self._target_fence.held:
             raise StoreUnavailableError(f"partition {waiting[0]} went to another owner; try again")
         row = self._source_fence.read().get(waiting[0])
         if row is not None and row[1].owner_id == self._target_fence.owner_id(waiting[0]):
@@ -412,6 +415,7 @@ class Move:
         """
         stored = rows.checkpoints.get(partition_id)
         row = position.as_dict(self._scope, partition_id)
+        keep_next_write(store, self._scope, partition_id)
         if store.replace_checkpoint(row, stored and stored.as_row()):
             self._overtaken.pop((id(store), partition_id), None)
             return

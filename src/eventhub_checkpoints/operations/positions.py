@@ -16,7 +16,7 @@ from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
-from eventhub_checkpoints.operations.groups import Row, in_order
+from eventhub_checkpoints.operations.groups import Group, Row, in_order
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import (
     MOST_INT64,
@@ -63,8 +63,10 @@ class Position:
 
     @property
     def next(self) -> int | None:
-        """Return the sequence number of the event that is read next; None if unknown."""
-        return None if self.sequence_number is None else self.sequence_number + 1
+        """Return the sequence number of the event that is read next; None if unknown or closed."""
+        if self.sequence_number is None or self.is_closed:
+            return None
+        return self.sequence_number + 1
 
     def as_dict(self, scope: Scope, partition_id: str) -> dict[str, Any]:
         """Return the argument of `update_checkpoint`."""
@@ -113,6 +115,11 @@ class GroupPositions:
 
     scope: Scope
     positions: Positions = field(default_factory=dict)
+
+
+def positions_of(found: Group) -> dict[str, Position]:
+    """Return the positions of a group by partition id, in numeric order."""
+    return {id_: Position.of(found.checkpoints[id_]) for id_ in in_order(found.checkpoints)}
 
 
 def read_positions(store: Any, scope: Scope) -> dict[str, Position]:

@@ -18,7 +18,7 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import Group, in_order
 from eventhub_checkpoints.operations.lag import Missing
-from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import ask_each, first_event, partition_properties
 from eventhub_checkpoints.receive.position import START_OF_STREAM, EventPosition
@@ -97,14 +97,14 @@ def old_next(
 ) -> int | None:
     """Return the retained event that a group would read next, counted as its lag is.
 
-    None if the position holds an offset only.
+    None if the position holds an offset only, or is closed.
     """
     if position is None:
         return begin if missing == "earliest" else last + 1
-    if position.sequence_number is None:
+    if position.next is None:
         return None
     # A checkpoint behind the newest event belongs to a hub that was deleted.
-    return begin if position.sequence_number > last else max(position.sequence_number + 1, begin)
+    return begin if position.next > last + 1 else max(position.next, begin)
 
 
 def wanted(
@@ -127,6 +127,8 @@ def wanted(
         return last + 1
     if before is None or before.next is None:
         stored = "no checkpoint" if before is None else "a checkpoint without a sequence number"
+        if before and before.is_closed:
+            stored = "a closed checkpoint, because it was moved to or from another store"
         raise ConfigurationError(
             f"partition {partition_id} has {stored}, so there is no position to start from; leave "
             "it out with --partitions, or choose another target"
@@ -162,6 +164,8 @@ def plan_partition(
         notes.append(f"{number} is above the last event")
     if before is None and target == "current":
         notes.append("no checkpoint: latest")
+    if before and before.is_closed:
+        notes.append("closed by ehcp move: another store has the position")
     offset, needs_offset = "", False
     if new == begin and target != "latest":
         # The event before it is not retained, so nothing else would be a valid offset.
@@ -213,10 +217,7 @@ def plan_reset(
     named = [*(target if isinstance(target, Mapping) and not partition_ids else partition_ids)]
     chosen = in_order(named or properties)
     check_partitions(chosen, properties, target, hub)
-    stored: Mapping[str, Position | None] = {
-        id_: Position.of(row) for id_, row in found.checkpoints.items()
-    }
-    stored = {**stored, **(before or {})}
+    stored: Mapping[str, Position | None] = {**positions_of(found), **(before or {})}
     shown = {id_: properties[id_] for id_ in chosen}
     is_time = isinstance(target, datetime)
     if isinstance(target, datetime):

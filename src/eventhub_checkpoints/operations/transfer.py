@@ -1,9 +1,10 @@
 """Positions on their way from one store to another, and the rule of what is copied."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from eventhub_checkpoints.operations.groups import in_order
 from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, MOVED, WAITING, Position
 
 NO_POSITION = f"{MOVED}none"
@@ -31,13 +32,14 @@ class Action(StrEnum):
     """What is done with one partition.
 
     Attributes:
-        COPY: the source is ahead, or the target has no checkpoint.
+        COPY: the source is ahead, the target has no checkpoint, or the operator forces it.
         REWIND: the source went back, and the target follows it.
         EQUAL: the target has the same position.
         NEWER: the target is ahead of the source, and is left alone.
         OWNED: a live consumer owns the partition at the target, which is left alone.
         NO_NUMBER: the source has an offset only, and a store needs a sequence number.
-        CLOSED: the partition was moved to or from another store.
+        UNCLEAR: the target has an offset only, which may be ahead, and is left alone.
+        CLOSED: the partition was moved to or from another store, and neither row is a position.
     """
 
     COPY = "copy"
@@ -46,6 +48,7 @@ class Action(StrEnum):
     NEWER = "newer"
     OWNED = "owned"
     NO_NUMBER = "no number"
+    UNCLEAR = "unclear"
     CLOSED = "closed"
 
     @property
@@ -75,6 +78,7 @@ def decide(
     copied: Position | None = None,
     *,
     is_owned: bool = False,
+    force: bool = False,
 ) -> Action:
     """Return what to do with a partition that has a checkpoint at the source.
 
@@ -87,55 +91,61 @@ def decide(
         target: position at the target; None if it has none.
         copied: position that was last copied to the target; None if none was.
         is_owned: whether a live consumer owns the partition at the target.
+        force: overwrite whatever the target has.
     """
-    if source.is_closed or (target and target.is_closed):
+    if source.is_closed or (target and target.is_closed and not force):
         return Action.CLOSED
-    if target is not None and is_same(source, target):
+    if target is not None and is_same(source, target, exactly=force):
         return Action.EQUAL
     if is_owned:
         return Action.OWNED
     if source.sequence_number is None:
         return Action.NO_NUMBER
-    if target is None or target.sequence_number is None:
+    if target is None or force:
         return Action.COPY
+    if target.sequence_number is None:
+        return Action.UNCLEAR
     if source.sequence_number >= target.sequence_number:
         return Action.COPY
     return Action.REWIND if target == copied else Action.NEWER
 
 
-def is_same(source: Position, target: Position) -> bool:
-    """Return whether the target has the position; an offset that it lacks is a difference."""
+def is_same(source: Position, target: Position, *, exactly: bool = False) -> bool:
+    """Return whether the target has the position; an offset that it lacks is a difference.
+
+    Args:
+        source: position at the source.
+        target: position at the target.
+        exactly: whether another offset is a difference, too.
+    """
     if source.sequence_number is None or target.sequence_number is None:
         return source == target
-    has_offset = bool(target.offset) or not source.offset
-    return source.sequence_number == target.sequence_number and has_offset
+    has_offset = bool(target.offset) and not exactly
+    return source.sequence_number == target.sequence_number and (
+        has_offset or source.offset in ("", target.offset)
+    )
 
 
 def plan(
     source: Mapping[str, Position],
     target: Mapping[str, Position],
-    owned: Mapping[str, str],
+    owned: Collection[str] = (),
     copied: Mapping[str, Position] | None = None,
+    *,
+    force: bool = False,
 ) -> list[Step]:
-    """Return the decision for every partition of the source, in the order of `source`.
+    """Return the decision for every partition of the source, in numeric order.
 
     Args:
         source: positions by partition id.
         target: positions by partition id.
-        owned: live owners at the target, by partition id.
+        owned: partitions with a live owner at the target.
         copied: what was copied to the target before, by partition id.
+        force: overwrite whatever the target has.
     """
-    return [
-        Step(
-            partition_id,
-            decide(
-                position,
-                target.get(partition_id),
-                (copied or {}).get(partition_id),
-                is_owned=bool(owned.get(partition_id)),
-            ),
-            position,
-            target.get(partition_id),
-        )
-        for partition_id, position in source.items()
-    ]
+    steps = []
+    for id_ in in_order(source):
+        here, there, before = source[id_], target.get(id_), (copied or {}).get(id_)
+        action = decide(here, there, before, is_owned=id_ in owned, force=force)
+        steps.append(Step(id_, action, here, there))
+    return steps
