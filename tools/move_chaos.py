@@ -246,10 +246,9 @@ class MoveRound:
         self.seen["events"] = sum(number + 1 for number in last.values())
         self.seen["lost events"] = len(lost(self._judge.done, last))
         self.seen["taken" if not self.waits else "waited for"] = 1
-        # At a loss, a pool goes on with what it has begun, which is not saved then; and a
-        # `CoalescingCheckpointStore` keeps what it has not written until its policy asks for it.
-        unsaved = {name for name, each in self._orders.items() if each.way != "handler"}
-        excused = set[str]() if self.waits else unsaved
+        # At a loss, a pool goes on with what it has begun, which is not saved then.
+        pools = {name for name, each in self._orders.items() if each.way == "pool"}
+        excused = set[str]() if self.waits else pools
         twice, by_move = twice_done(self._reading.lines, self._orders, self.source.url, excused)
         self.seen["events done twice"] = twice
         self.seen["done twice by the move"] = by_move

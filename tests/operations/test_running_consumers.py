@@ -1,5 +1,6 @@
 """`ehcp reset --force` while real clients of both variants read, on several stores."""
 
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,11 +17,12 @@ from azure.eventhub.extensions.checkpointstoreblobaio import (
     BlobCheckpointStore as AioBlobCheckpointStore,
 )
 
+from campaigns import IS_CAMPAIGN
 from eventhub_checkpoints import EventProcessor, PartitionProcessor, aio, every, open_store
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
-from operators import INTERVAL, Consumer, Seen, ehcp, ehcp_json
+from operators import INTERVAL, Consumer, Saving, Seen, ehcp, ehcp_json
 from waiting import eventually
 
 # The client leaves the sockets of links that were refused to the garbage collector.
@@ -127,15 +129,19 @@ def check_reset(hub: LocalHub, url: str, seen: Seen, consumers: int) -> None:
             assert more == [0] * NEXT + [1] * (end - NEXT), id_
 
 
-@pytest.mark.parametrize("consumers", [1, 2])
-@pytest.mark.parametrize("with_checkpointer", [False, True], ids=["directly", "checkpointer"])
+@pytest.mark.parametrize(
+    ("variant", "saving", "consumers"),
+    [("sync", "directly", 2), ("aio", "directly", 2), ("sync", "checkpointer", 1)]
+    if not IS_CAMPAIGN
+    else itertools.product(["sync", "aio"], ["directly", "checkpointer"], [1, 2]),
+)
 def test_consumers_read_again_from_the_position(
     hub: LocalHub,
     start: Callable[..., Consumer],
     named: Callable[[str], None],
     variant: str,
     tmp_path: Path,
-    with_checkpointer: bool,
+    saving: Saving,
     consumers: int,
 ) -> None:
     url = f"sqlite:///{tmp_path}/checkpoints.db"
@@ -145,26 +151,25 @@ def test_consumers_read_again_from_the_position(
     seen = Seen()
     for _ in range(consumers):
         opened = aio.open_store(url) if variant == "aio" else open_store(url)
-        start(opened, seen, with_checkpointer=with_checkpointer)
+        start(opened, seen, saving=saving)
     check_reset(hub, url, seen, consumers)
 
 
-@pytest.mark.parametrize("consumers", [1, 2])
+# Of two consumers, the one that loses a partition may overwrite a later checkpoint of the other, as
+# the official store does not compare them; then nothing tells when everything was read again.
 def test_consumers_with_the_official_blob_store_read_again_from_the_position(
     hub: LocalHub,
     start: Callable[..., Consumer],
     named: Callable[[str], None],
     variant: str,
     blob_container: Any,
-    consumers: int,
 ) -> None:
     named(blob_container.url)
     kind: Any = AioBlobCheckpointStore if variant == "aio" else BlobCheckpointStore
     seen = Seen()
-    for _ in range(consumers):
-        text, name = blob_container.connection_string, blob_container.name
-        start(kind.from_connection_string(text, name), seen)
-    check_reset(hub, blob_container.url, seen, consumers)
+    text, name = blob_container.connection_string, blob_container.name
+    start(kind.from_connection_string(text, name), seen)
+    check_reset(hub, blob_container.url, seen, consumers=1)
 
 
 def test_an_event_processor_reads_again_from_the_position(
@@ -208,6 +213,31 @@ def test_an_event_processor_reads_again_from_the_position(
         loop.finished(opened.close())
 
 
+@pytest.mark.parametrize("variant", ["sync", "aio"] if IS_CAMPAIGN else ["aio"])
+def test_what_a_coalescing_store_remembers_does_not_undo_a_reset(
+    hub: LocalHub,
+    start: Callable[..., Consumer],
+    named: Callable[[str], None],
+    variant: str,
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/checkpoints.db"
+    with open_store(url) as store:
+        store.create()
+    named(url)
+    seen = Seen()
+    opened = aio.open_store(url) if variant == "aio" else open_store(url)
+    start(opened, seen, saving="coalescing")
+    publish(hub, EVENTS)
+    eventually(lambda: is_read(seen, 1))
+    done = ehcp_json(*RESET, "--force", "--hold", HOLD)
+    assert done["late_checkpoints"] >= len(PARTITIONS), "each was written when it was lost"
+    eventually(lambda: is_read(seen, 2))
+    for id_ in PARTITIONS:
+        assert [seen.times(id_, number) for number in range(EVENTS)] == [1] * NEXT + [2] * 20
+
+
+@pytest.mark.parametrize("variant", ["sync", "aio"] if IS_CAMPAIGN else ["sync"])
 def test_a_consumer_under_load_reads_again_from_the_position(
     hub: LocalHub,
     start: Callable[..., Consumer],
@@ -222,14 +252,14 @@ def test_a_consumer_under_load_reads_again_from_the_position(
     seen, ended = Seen(), threading.Event()
 
     def keep_publishing() -> None:
-        while not ended.wait(0.01):
+        while not ended.wait(0.05):
             publish(hub, 1)
 
     publishing = threading.Thread(target=keep_publishing)
     publishing.start()
     try:
         start(aio.open_store(url) if variant == "aio" else open_store(url), seen)
-        eventually(lambda: is_read(seen, 1, EVENTS + 20))
+        eventually(lambda: is_read(seen, 1))
         end = {id_: max(seen.numbers[id_]) for id_ in PARTITIONS}
         ehcp_json("reset", "--to-earliest", "--execute", "--force", "--hold", HOLD)
     finally:

@@ -10,15 +10,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 from typer.testing import CliRunner, Result
 
-from eventhub_checkpoints import Checkpointer, every
+from eventhub_checkpoints import Checkpointer, CoalescingCheckpointStore, every
 from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
+from eventhub_checkpoints.aio import CoalescingCheckpointStore as AioCoalescingCheckpointStore
 from eventhub_checkpoints.cli import main
 from eventhub_checkpoints.cli.app import app
 from eventhub_checkpoints.conformance.clients import Loop
@@ -30,6 +31,8 @@ from eventhub_checkpoints.sql import SqlCheckpointStore
 INTERVAL = 0.4
 """Seconds between two rounds of load balancing of a consumer."""
 DEADLINE = 30.0
+
+Saving = Literal["directly", "checkpointer", "coalescing"]
 
 
 def ehcp(*words: str) -> Result:
@@ -90,7 +93,8 @@ class Consumer:
         seen: records the events.
         loop: for the aio variant.
         is_aio: the variant.
-        with_checkpointer: checkpoint through a `Checkpointer`.
+        saving: how it checkpoints each event: in its handler, through a `Checkpointer`, or in its
+            handler with a store that writes only when it is told to.
         group: the consumer group.
         start: where partitions without a checkpoint start.
     """
@@ -103,18 +107,22 @@ class Consumer:
         loop: Loop,
         *,
         is_aio: bool,
-        with_checkpointer: bool = False,
+        saving: Saving = "directly",
         group: str = "$Default",
         start: str = "-1",
     ) -> None:
         self._start_at = start
         self._loop, self._is_aio, self._seen = loop, is_aio, seen
-        self._store = store
+        self._stores = [store]
         self._checkpointer: Any = None
-        if with_checkpointer:
+        if saving == "checkpointer":
             self._checkpointer = (AioCheckpointer if is_aio else Checkpointer)(
                 store, every(events=1), drain_timeout=0.5
             )
+        elif saving == "coalescing":
+            coalescing = AioCoalescingCheckpointStore if is_aio else CoalescingCheckpointStore
+            store = coalescing(store, every(events=10**6))
+            self._stores.insert(0, store)
         self._arguments = {
             "conn_str": connection_string,
             "consumer_group": group,
@@ -168,7 +176,8 @@ class Consumer:
             await self._task
         if self._checkpointer is not None:
             await self._checkpointer.close()
-        await self._store.close()
+        for store in self._stores:
+            await store.close()
 
     def close(self) -> None:
         """Close client, checkpointer and store."""
@@ -180,7 +189,8 @@ class Consumer:
         assert not self._thread.is_alive()
         if self._checkpointer is not None:
             self._checkpointer.close()
-        self._store.close()
+        for store in self._stores:
+            store.close()
 
 
 class Site:

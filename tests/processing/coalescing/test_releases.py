@@ -1,4 +1,4 @@
-"""Before a partition is given up its checkpoint is written; of one that is lost it is not."""
+"""A partition's checkpoint is written before its release, and at once when it is lost."""
 
 import threading
 import time
@@ -127,9 +127,11 @@ def test_arguments_of_lists_and_claims_reach_the_store_below(kept, monkeypatch) 
     assert given == [{"timeout": 1}, {"timeout": 2}, {"timeout": 3}, {}]
 
 
-@pytest.mark.parametrize("how", ["the claim is lost", "it is not proposed", "a list shows it"])
-def test_a_store_that_may_go_back_is_told_nothing_of_a_lost_partition(make, how) -> None:
-    kept = make(forward_only=False)
+WAYS_TO_LOSE = ["the claim is lost", "it is not proposed", "a list shows it"]
+
+
+def lose(kept: Any, how: str) -> None:
+    """Keep checkpoint 7 of partition 0 and 8 of 1, and lose partition 0 to another client."""
     won = kept.claim_ownership([kept.proposal(one, "me") for one in "01"])
     kept.save("0", 7)
     kept.save("1", 8)
@@ -140,6 +142,45 @@ def test_a_store_that_may_go_back_is_told_nothing_of_a_lost_partition(make, how)
         assert len(kept.claim_ownership(won[1:])) == 1
     else:
         kept.list_ownership()
+
+
+@pytest.mark.parametrize("how", WAYS_TO_LOSE)
+def test_what_is_kept_of_a_lost_partition_is_written_at_once(kept, wait, how) -> None:
+    lose(kept, how)
+    wait(lambda: kept.below.stored() == 7)
+    kept.save("0", 9)
+    wait(lambda: kept.below.stored() == 9)
+    kept.take("0", "me", kept.row("0")["etag"])
+    kept.save("0", 10)
+    kept.save("0", 11)
+    assert kept.flush()
+    assert [number for _, id_, number in kept.below.writes if id_ == "0"] == [7, 9, 11]
+
+
+def test_what_is_kept_of_a_lost_partition_does_not_overwrite_its_next_owner(kept, wait) -> None:
+    won = kept.take("0", "me")
+    kept.list_checkpoints()
+    kept.save("0", 7)
+    steal(kept, "0")
+    kept.below.official_write(20)
+    assert kept.claim("0", "me", won["etag"]) is None
+    wait(lambda: kept.stats().refused == 1)
+    assert kept.below.stored() == 20
+
+
+def test_a_store_that_hangs_delays_no_client_that_has_lost_a_partition(kept, wait) -> None:
+    kept.below.gate.clear()
+    lose(kept, "a list shows it")
+    assert kept.below.entered.wait(5)
+    kept.save("0", 9)
+    kept.below.gate.set()
+    wait(lambda: kept.below.stored() == 9)
+
+
+@pytest.mark.parametrize("how", WAYS_TO_LOSE)
+def test_a_store_that_may_go_back_is_told_nothing_of_a_lost_partition(make, how) -> None:
+    kept = make(forward_only=False)
+    lose(kept, how)
     kept.save("0", 9)
     assert kept.flush()
     assert kept.below.writes == [("write", "1", 8)]

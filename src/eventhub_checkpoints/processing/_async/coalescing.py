@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -45,7 +45,7 @@ class WriteBuffer(CheckpointWriter):
     """Newest unwritten checkpoint of each partition, in one process.
 
     Attributes:
-        by_names: sessions, by the names as spelled by the caller.
+        by_names: sessions, by the names as spelled by the caller, without those of lost partitions.
         sessions: the same sessions, by the names regardless of case.
     """
 
@@ -78,7 +78,9 @@ class WriteBuffer(CheckpointWriter):
                 names = dict(zip(NAMES, names_of(row), strict=True))
                 self.sessions[key] = SessionProgress(names, Latest(), self._policy, tally)
                 self.add(self.sessions[key])
-            return self.by_names.setdefault(names_of(row), self.sessions[key])
+            if not self._held.has_lost(key):
+                self.by_names[names_of(row)] = self.sessions[key]
+            return self.sessions[key]
 
     def everything(self, scope: tuple[str, ...] | None = None) -> list[BufferedSession]:
         """Return the sessions of a consumer group, in lower case, or all of them."""
@@ -108,25 +110,45 @@ class WriteBuffer(CheckpointWriter):
         for each in leaving:
             await self.finish(each, end - time.monotonic(), flushes=False)
 
-    def claimed(self, proposed: Iterable[Any], won: Iterable[Any]) -> None:
-        """Drop checkpoints of partitions whose claims were lost, if the store allows rewinds."""
+    async def claimed(self, proposed: Iterable[Any], won: Iterable[Any]) -> None:
+        """Leave the partitions whose claims were lost."""
         with self._guard:
-            lost = self._held.claimed(proposed, won)
-            self._drop([] if self.goes_forward_only else lost)
+            lost = self._leave(self._held.claimed(proposed, won))
+        await self.begin_flush(lost, self._write_timeout)
 
-    def listed(self, rows: Iterable[Any]) -> None:
-        """Drop checkpoints of partitions that others own, if the store allows rewinds."""
+    async def listed(self, rows: Iterable[Any]) -> None:
+        """Leave the partitions that others own."""
         with self._guard:
-            lost = self._held.listed(rows)
-            self._drop([] if self.goes_forward_only else lost)
+            lost = self._leave(self._held.listed(rows))
+        await self.begin_flush(lost, self._write_timeout)
+
+    def is_lost(self, session: BufferedSession) -> bool:
+        """Return whether another client owns the partition, or it was released."""
+        with self._guard:
+            return self._held.has_lost(key_of(session.names))
+
+    def _leave(self, keys: Iterable[Key]) -> list[BufferedSession]:
+        """Return the sessions to write at once; drop them if the store allows rewinds.
+
+        A checkpoint that waited until it is due could undo a reset that has taken the partition.
+        """
+        if not self.goes_forward_only:
+            self._drop(keys)
+            return []
+        leaving = [self.sessions[key] for key in keys if key in self.sessions]
+        self._forget_names(leaving)
+        return leaving
+
+    def _forget_names(self, sessions: Collection[BufferedSession]) -> None:
+        if sessions:
+            gone = {*sessions}
+            self.by_names = {
+                names: each for names, each in self.by_names.items() if each not in gone
+            }
 
     def _drop(self, keys: Iterable[Key]) -> None:
         dropped = {self.sessions.pop(key) for key in keys if key in self.sessions}
-        if not dropped:
-            return
-        self.by_names = {
-            names: each for names, each in self.by_names.items() if each not in dropped
-        }
+        self._forget_names(dropped)
         for session in dropped:
             self.end(session)
             if session.unsaved:
@@ -179,8 +201,8 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
     It wraps another store. A handler that calls `partition_context.update_checkpoint(event)` for
     each event needs no change. After a crash, the events are read again that `policy` allows to be
     unsaved, and those that arrived during a write. Checkpoints are written at once before a
-    partition is released, before checkpoints are listed, on `flush` and `close`, and if keyword
-    arguments such as `force` are passed.
+    partition is released, when it is lost, before checkpoints are listed, on `flush` and `close`,
+    and if keyword arguments such as `force` are passed.
 
     Args:
         store: the store to write to; it is not closed.
@@ -243,7 +265,7 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
         names = fully_qualified_namespace, eventhub_name, consumer_group
         rows = list(await self.store.list_ownership(*names, **kwargs))
         self._enter_loop()
-        self._buffer.listed(rows)
+        await self._buffer.listed(rows)
         return rows
 
     async def claim_ownership(
@@ -252,15 +274,16 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
         """Claim, renew or release partitions in the store below.
 
         Unwritten checkpoints of a partition are written before it is released, and dropped if that
-        fails: the next owner reads those events again. Those of a lost partition are dropped if the
-        store below lets checkpoints go back, and later ones are not written.
+        fails: the next owner reads those events again. Those of a lost partition, which a list may
+        show too, are written at once, without waiting for it, and so are later ones. If the store
+        below lets checkpoints go back, they are dropped instead.
         """
         self._enter_loop()
         rows = list(checked_rows(ownership_list))
         released = [key for key, row in keyed(rows).items() if not row.get("owner_id")]
         await self._buffer.give_up(released, self._write_timeout)
         won = list(await self.store.claim_ownership(rows, **kwargs))
-        self._buffer.claimed(rows, won)
+        await self._buffer.claimed(rows, won)
         return won
 
     @own_client_only
@@ -314,6 +337,8 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
             finished.newest = count, number, offset
             if count >= session.progress.wake_count:
                 self._buffer.wake()
+            elif not is_usual and self._buffer.is_lost(session):
+                await self._buffer.begin_flush([session], self._write_timeout)
 
     async def flush(self) -> bool:
         """Write all unwritten checkpoints; return whether all of them are written."""
