@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from operators import Site
+from prompt_client import prompt_client
+
+__all__ = ["prompt_client", "site"]
 
 
 @pytest.fixture

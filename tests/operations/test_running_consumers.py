@@ -73,6 +73,16 @@ def named(hub: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
     return name
 
 
+@pytest.fixture
+def url(tmp_path: Path, named: Callable[[str], None]) -> str:
+    """A SQLite store, which is named to the commands."""
+    text = f"sqlite:///{tmp_path}/checkpoints.db"
+    with open_store(text) as store:
+        store.create()
+    named(text)
+    return text
+
+
 RESET = ["reset", "--to-sequence-number", str(NEXT), "--through", "operators", "--execute"]
 
 
@@ -138,16 +148,11 @@ def check_reset(hub: LocalHub, url: str, seen: Seen, consumers: int) -> None:
 def test_consumers_read_again_from_the_position(
     hub: LocalHub,
     start: Callable[..., Consumer],
-    named: Callable[[str], None],
     variant: str,
-    tmp_path: Path,
+    url: str,
     saving: Saving,
     consumers: int,
 ) -> None:
-    url = f"sqlite:///{tmp_path}/checkpoints.db"
-    with open_store(url) as store:
-        store.create()
-    named(url)
     seen = Seen()
     for _ in range(consumers):
         opened = aio.open_store(url) if variant == "aio" else open_store(url)
@@ -173,12 +178,8 @@ def test_consumers_with_the_official_blob_store_read_again_from_the_position(
 
 
 def test_an_event_processor_reads_again_from_the_position(
-    hub: LocalHub, named: Callable[[str], None], loop: Loop, variant: str, tmp_path: Path
+    hub: LocalHub, loop: Loop, variant: str, url: str
 ) -> None:
-    url = f"sqlite:///{tmp_path}/checkpoints.db"
-    with open_store(url) as store:
-        store.create()
-    named(url)
     seen = Seen()
 
     class Sync(PartitionProcessor):
@@ -217,14 +218,9 @@ def test_an_event_processor_reads_again_from_the_position(
 def test_what_a_coalescing_store_remembers_does_not_undo_a_reset(
     hub: LocalHub,
     start: Callable[..., Consumer],
-    named: Callable[[str], None],
     variant: str,
-    tmp_path: Path,
+    url: str,
 ) -> None:
-    url = f"sqlite:///{tmp_path}/checkpoints.db"
-    with open_store(url) as store:
-        store.create()
-    named(url)
     seen = Seen()
     opened = aio.open_store(url) if variant == "aio" else open_store(url)
     start(opened, seen, saving="coalescing")
@@ -241,14 +237,9 @@ def test_what_a_coalescing_store_remembers_does_not_undo_a_reset(
 def test_a_consumer_under_load_reads_again_from_the_position(
     hub: LocalHub,
     start: Callable[..., Consumer],
-    named: Callable[[str], None],
     variant: str,
-    tmp_path: Path,
+    url: str,
 ) -> None:
-    url = f"sqlite:///{tmp_path}/checkpoints.db"
-    with open_store(url) as store:
-        store.create()
-    named(url)
     seen, ended = Seen(), threading.Event()
 
     def keep_publishing() -> None:

@@ -213,7 +213,7 @@ def plan_reset(
             to be read through a group whose partitions are held by its consumers.
         HubUnavailableError: the hub did not answer in time.
     """
-    properties = partition_properties(hub, timeout=timeout)
+    properties = partition_properties(hub, expected=found.partition_ids, timeout=timeout)
     named = [*(target if isinstance(target, Mapping) and not partition_ids else partition_ids)]
     chosen = in_order(named or properties)
     check_partitions(chosen, properties, target, hub)
