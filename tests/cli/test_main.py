@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from eventhub_checkpoints import __version__
+from eventhub_checkpoints.cli import main
 from eventhub_checkpoints.cli.app import app
 
 RUN = "from eventhub_checkpoints.cli import main; main()"
@@ -26,6 +28,26 @@ def run(*words: str, without: str = "", **variables: str) -> subprocess.Complete
         check=False,
         timeout=120,
     )
+
+
+Here = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
+    """Run the command in this process, which takes a fraction of the time."""
+
+    def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        for name, value in {"COLUMNS": "120", "NO_COLOR": "1", **variables}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["eventhub-checkpoints", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed, code = capsys.readouterr(), ended.value.code
+        status = code if isinstance(code, int) else int(code is not None)
+        return subprocess.CompletedProcess(words, status, printed.out, printed.err)
+
+    return run_here
 
 
 def test_both_names_are_installed() -> None:
@@ -49,8 +71,8 @@ def test_it_tells_its_version() -> None:
     assert (ran.returncode, ran.stdout) == (0, f"eventhub-checkpoints {__version__}\n")
 
 
-def test_help_lists_the_commands() -> None:
-    ran = run("--help")
+def test_help_lists_the_commands(here: Here) -> None:
+    ran = here("--help")
     assert ran.returncode == 0
     assert "demo" in ran.stdout
     assert "conform" in ran.stdout
@@ -106,20 +128,20 @@ def test_conform_tries_a_store(variant: tuple[str, ...]) -> None:
     assert ("aio" if variant else "sync") in ran.stdout
 
 
-def test_conform_takes_the_options_of_the_suite() -> None:
-    ran = run("conform", "--help")
+def test_conform_takes_the_options_of_the_suite(here: Here) -> None:
+    ran = here("conform", "--help")
     assert ran.returncode == 0
     assert {"--aio", "--create"} <= set(ran.stdout.replace("[", " ").replace("]", " ").split())
 
 
-def test_conform_of_an_unknown_store_is_one_sentence() -> None:
-    ran = run("conform", "nope:")
+def test_conform_of_an_unknown_store_is_one_sentence(here: Here) -> None:
+    ran = here("conform", "nope:")
     assert ran.returncode == 2
     assert ran.stderr.startswith("'nope:' names no store")
 
 
-def test_an_unknown_command_is_refused() -> None:
-    ran = run("dance")
+def test_an_unknown_command_is_refused(here: Here) -> None:
+    ran = here("dance")
     assert ran.returncode == 2
     assert "dance" in ran.stderr
 
@@ -134,8 +156,8 @@ def test_an_unknown_command_is_refused() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_the_demo_refuses(words: list[str], message: str) -> None:
-    ran = run("demo", *words)
+def test_the_demo_refuses(here: Here, words: list[str], message: str) -> None:
+    ran = here("demo", *words)
     assert ran.returncode == 2
     assert message in ran.stderr
     assert "Traceback" not in ran.stderr
@@ -161,8 +183,8 @@ def test_the_demo_names_every_package_that_it_needs_and_does_not_find(
     )
 
 
-def test_the_demo_says_that_java_is_missing() -> None:
-    ran = run("demo", JAVA_HOME="/nowhere")
+def test_the_demo_says_that_java_is_missing(here: Here) -> None:
+    ran = here("demo", JAVA_HOME="/nowhere")
     assert ran.returncode == 2
     assert ran.stderr.startswith("eventhub-checkpoints: the demo needs Java 17 or newer")
     assert "none was found" in ran.stderr
@@ -176,8 +198,8 @@ def fake_java(home: Path, version: str) -> str:
     return str(home)
 
 
-def test_the_demo_says_that_java_is_too_old(tmp_path: Path) -> None:
-    ran = run("demo", JAVA_HOME=fake_java(tmp_path, "1.8.0_292"))
+def test_the_demo_says_that_java_is_too_old(here: Here, tmp_path: Path) -> None:
+    ran = here("demo", JAVA_HOME=fake_java(tmp_path, "1.8.0_292"))
     assert ran.returncode == 2
     assert "Java 8 was found" in ran.stderr
 
