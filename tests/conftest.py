@@ -170,6 +170,7 @@ FORGETFUL = (
     "receive/test_hub.py",
     "receive/test_refusals.py",
     "stores/sdk/test_client_internals.py",
+    "stores/sdk/test_coalescing.py",
 )
 """Tests that use a library which leaves sockets to the garbage collector.
 

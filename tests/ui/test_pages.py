@@ -68,7 +68,7 @@ def test_lanes_can_be_ordered_and_filtered(fresh_visitor: Visitor, fresh_site: S
         text.index('/partitions/1"') < text.index('/partitions/0"') < text.index('/partitions/2"')
     )
     fresh_site.save("0", 19)
-    fresh_visitor.wait_known(f"{path}?sort=state", 'lag 0, between 0 and 4"')
+    fresh_visitor.wait_known(f"{path}?sort=state", "<dt>Lag</dt><dd>10</dd>")
     text = fresh_visitor.text(f"{path}?sort=state")
     assert text.index('/partitions/1"') < text.index('/partitions/0"')
     text = fresh_visitor.text(f"{path}?show=attention")

@@ -27,8 +27,8 @@ def place(servers: Callable[[str], Backend]) -> Iterator[Place]:
 
 
 @pytest.fixture
-def load(hub: LocalHub) -> Iterator[threading.Event]:
-    """Events all the time, until the event is set."""
+def end_load(hub: LocalHub) -> Iterator[Callable[[], None]]:
+    """Publish events all the time, until it is called."""
     is_over = threading.Event()
 
     def publish() -> None:
@@ -36,11 +36,14 @@ def load(hub: LocalHub) -> Iterator[threading.Event]:
             for partition_id in PARTITIONS:
                 hub.publish("orders", partition_id, ["event"] * 3)
 
+    def end() -> None:
+        is_over.set()
+        thread.join()
+
     thread = threading.Thread(target=publish)
     thread.start()
-    yield is_over
-    is_over.set()
-    thread.join()
+    yield end
+    end()
 
 
 def official(site: Any, container: Any) -> Any:
@@ -61,7 +64,7 @@ def test_a_group_moves_while_its_consumers_run(
     hub: LocalHub,
     blob_container: Any,
     place: Place,
-    load: threading.Event,
+    end_load: Callable[[], None],
     opened: Callable[..., Any],
     wait: Callable[..., Any],
 ) -> None:
@@ -83,7 +86,7 @@ def test_a_group_moves_while_its_consumers_run(
         left = {row["sequence_number"] for row in source.list_checkpoints(*scope)}
     assert left == {CLOSED_NUMBER}
     idle = [consumer.total for consumer in old]
-    load.set()
+    end_load()
     last = {id_: hub.partition_properties("orders", id_).last_sequence_number for id_ in PARTITIONS}
     wait(lambda: all(new[0].events[id_][-1:] == [last[id_]] for id_ in PARTITIONS))
     assert [consumer.total for consumer in old] == idle, "the old store's consumers went on"
