@@ -26,6 +26,7 @@ ROOMS = (
     "amqp",
     "stores",
     "processing",
+    "dead_letters",
 )
 FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "operations", "ui", "cli")
 """A module belongs to the first of these that its name begins with."""
@@ -37,7 +38,8 @@ ARROWS: dict[str, set[str]] = {
     "ground": set(),
     "amqp": set(),
     "_shared": {"ground"},
-    "stores": BELOW_SHELLS,
+    "dead_letters": BELOW_SHELLS,
+    "stores": {*BELOW_SHELLS, "dead_letters"},
     "processing": BELOW_SHELLS,
     "localhub": {"ground", "amqp"},
     "receive.columns": {"ground"},
@@ -45,13 +47,22 @@ ARROWS: dict[str, set[str]] = {
     "receive": {*BELOW_SHELLS, "amqp", "receive.columns", "receive.amqp.decoder"},
     # What puts receiving and a store together, for readers without Spark.
     "receive.arrow": {*BELOW_SHELLS, "stores", "receive", "registry"},
-    "public": {*BELOW_SPARK, "processing"},
+    "public": {*BELOW_SPARK, "processing", "dead_letters"},
     "registry": {*BELOW_SHELLS, "stores", "public"},
     "spark": BELOW_SPARK,
     "conformance": BELOW_SPARK,
-    "operations": BELOW_SPARK,
+    "operations": {*BELOW_SPARK, "dead_letters"},
     "ui": {*BELOW_SHELLS, "public", "receive", "operations"},
-    "cli": {"top", *BELOW_SPARK, "operations", "ui", "spark", "conformance", "localhub"},
+    "cli": {
+        "top",
+        *BELOW_SPARK,
+        "dead_letters",
+        "operations",
+        "ui",
+        "spark",
+        "conformance",
+        "localhub",
+    },
     "top": {"ground", "public", "processing", "registry"},
 }
 
@@ -77,6 +88,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "receive.columns": set(),
     "receive.amqp.decoder": set(),
     "_shared": CLIENT,
+    "dead_letters": CLIENT,
     "stores": CLIENT,
     "processing": CLIENT,
     "public": CLIENT,

@@ -11,6 +11,8 @@ The map of the package:
 - `conformance`: the checks that certify a store.
 - `checkpointer`, `coalescing`, `processor`: what is processed, and when that is saved; `aio` has
   the same names. `every`, `trailing`, `any_of`, `all_of` make the policies that they take.
+- `dead_letters`: events that could not be processed, in a file or another hub; `sql` has them in
+  a table.
 - `arrow`: a hub as Arrow batches, for pandas, Polars and DuckDB; `aio` has it, too.
 - `spark`, `receive`: where a PySpark job starts, and how it reads the hub.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.

@@ -1,7 +1,9 @@
-"""Checkpoint store in tables of PostgreSQL, MySQL, MariaDB or SQLite."""
+"""Checkpoint store and dead letters in tables of PostgreSQL, MySQL, MariaDB or SQLite."""
 
+from eventhub_checkpoints.stores.sql._sync.dead_letters import DeadLetterTable
 from eventhub_checkpoints.stores.sql._sync.store import SqlCheckpointStore
 
-__all__ = ["SqlCheckpointStore"]
+__all__ = ["DeadLetterTable", "SqlCheckpointStore"]
 
-SqlCheckpointStore.__module__ = __name__
+for _public in (DeadLetterTable, SqlCheckpointStore):
+    _public.__module__ = __name__

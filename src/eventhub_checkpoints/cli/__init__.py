@@ -6,6 +6,7 @@
   checkpoints.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
   what they share in `change`, and `records` for `undo`.
+- `dead_letters`: events that could not be processed.
 - `doctor`: findings about a group. `serve`: lag for Prometheus and KEDA. `ui`: a page in the
   browser.
 - `transfer`: mirror, move and migrate, which bring positions into another store.

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints._shared.secrets import masked
-from eventhub_checkpoints.cli import doctor, exchange, peek, status, transfer
+from eventhub_checkpoints.cli import dead_letters, doctor, exchange, peek, status, transfer
 from eventhub_checkpoints.cli.delete import delete
 from eventhub_checkpoints.cli.demo.command import demo
 from eventhub_checkpoints.cli.history import history
@@ -60,6 +60,7 @@ app.command(epilog=READS)(exchange.export)
 app.command("import", epilog=CHANGES)(exchange.import_positions)
 app.command(epilog=CHANGES)(exchange.copy)
 app.command(epilog=VERDICT)(doctor.doctor)
+app.add_typer(dead_letters.app, name="dead-letters")
 app.command(epilog=READS)(peek.peek)
 app.command("at", epilog=READS)(peek.print_positions)
 app.command(epilog=READS)(transfer.mirror)

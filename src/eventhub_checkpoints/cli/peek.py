@@ -1,7 +1,6 @@
 """Commands that look at events: `peek` and `at`."""
 
 import json
-from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.dead_letters.letter import encoded_body
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.peek import PeekedEvent, positions_at
 from eventhub_checkpoints.operations.peek import peek as read_around
@@ -116,10 +116,7 @@ def read_time(text: str) -> datetime:
 
 def event_for_json(event: PeekedEvent) -> dict[str, Any]:
     """Return an event for JSON: its body as text if it is UTF-8, else in base64."""
-    try:
-        body, encoding = event.body.decode(), "utf-8"
-    except UnicodeDecodeError:
-        body, encoding = b64encode(event.body).decode(), "base64"
+    body, encoding = encoded_body(event.body)
     return {
         "partition_id": event.partition_id,
         "sequence_number": event.sequence_number,

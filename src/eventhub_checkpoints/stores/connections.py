@@ -11,6 +11,7 @@ from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Any, Generic, TypeVar
 
+from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.errors import ConfigurationError
 
 Client = TypeVar("Client")
@@ -168,3 +169,9 @@ def linked(error: BaseException, links: tuple[str, ...] = LINKS) -> Iterator[Bas
         seen.append(cause)
         causes = (*(getattr(cause, name, None) for name in links), *cause.args)
         cause = next((each for each in causes if isinstance(each, BaseException)), None)
+
+
+def shows_secret(error: BaseException) -> bool:
+    """Return whether the error or one of its causes holds a secret and must not be chained."""
+    chain = linked(error, (*LINKS, "__context__"))
+    return any(masked(str(link)) != str(link) for link in chain)

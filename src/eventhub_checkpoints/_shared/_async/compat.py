@@ -17,6 +17,7 @@ from eventhub_checkpoints._shared.workers import workers
 
 Lock = asyncio.Lock
 sleep = asyncio.sleep
+in_thread = asyncio.to_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -27,6 +27,13 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
 
+def in_thread(
+    function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Result:
+    """Call a blocking function: there is no event loop that it could hold up."""
+    return function(*args, **kwargs)
+
+
 def place() -> object:
     """Return the process to which connections and locks belong."""
     return workers.process

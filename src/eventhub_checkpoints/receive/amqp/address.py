@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from azure.core.utils import parse_connection_string
-from azure.eventhub import EventHubConsumerClient
+from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import explanation
@@ -212,6 +212,15 @@ class HubAddress(Address):
     def open_receiving_client(self, partition_id: str) -> EventHubConsumerClient:
         """Open a client that receives from one partition; the caller closes it."""
         return self._open(OnePartitionClient, partition_id=partition_id)
+
+    def open_producer(self) -> EventHubProducerClient:
+        """Open a client that sends to the hub; the caller closes it."""
+        settings = {**self.settings, "eventhub_name": self.eventhub_name}
+        if self.connection_string:
+            return EventHubProducerClient.from_connection_string(self.connection_string, **settings)
+        if "credential" not in settings:
+            settings["credential"] = credential_of(self.credential)
+        return EventHubProducerClient(self.fully_qualified_namespace, **settings)
 
     def _open(self, kind: type[EventHubConsumerClient], **own: Any) -> EventHubConsumerClient:
         settings = {**STREAM_SETTINGS, **self.settings, **own, "eventhub_name": self.eventhub_name}

@@ -117,13 +117,18 @@ class EventStream(Stream):
         threading.Thread(target=self._receive, name=f"receive-{partition_id}", daemon=True).start()
 
     def next(self, timeout: float) -> Columns | None:
+        events = self.next_events(timeout)
+        return None if events is None else columns_of(events)
+
+    def next_events(self, timeout: float) -> Sequence[EventData] | None:
+        """Return what `next` does as the client's events."""
         try:
             events = self._inbox.get(timeout=timeout)
         except queue.Empty:
             return None
         if isinstance(events, Exception):
             raise events
-        return columns_of(events)
+        return events
 
     def close(self) -> None:
         self._closed.set()

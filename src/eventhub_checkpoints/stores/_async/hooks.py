@@ -28,7 +28,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores.connections import LINKS, linked
+from eventhub_checkpoints.stores.connections import shows_secret
 from eventhub_checkpoints.stores.hook_results import (
     Conflict,
     Listing,
@@ -123,11 +123,6 @@ class Hooks(ABC):
         elif isinstance(error, OSError):
             kind = StoreUnavailableError
         return kind(f"{type(error).__name__}: {masked(str(error))}")
-
-    def hides(self, error: Exception) -> bool:
-        """Return whether the error or one of its causes holds a secret and must not be chained."""
-        chain = linked(error, (*LINKS, "__context__"))
-        return any(masked(str(link)) != str(link) for link in chain)
 
 
 log = logging.getLogger("eventhub_checkpoints")
@@ -277,7 +272,7 @@ class HookRunner(Hooks):
         if isinstance(error, CheckpointStoreError):
             return error
         failure = self.map_error(error)
-        failure.__cause__ = None if self.hides(error) else error
+        failure.__cause__ = None if shows_secret(error) else error
         return failure
 
     async def _request(self, hook: Callable[..., Awaitable[T]], *args: object) -> T:

@@ -46,7 +46,7 @@ class Dialect(ABC):
             every statement is its own transaction.
         level: isolation level for transactions of several statements.
         quote: quotes an identifier.
-        text, time: types of columns.
+        text, long_text, time: types of columns.
         key_types: types, by name, of the key columns that are not `text`.
         entry: type of the key of an entry of the history, of up to 48 characters.
         minute_entry: appends the number of the current minute to `:partition_key`; a format string
@@ -80,6 +80,7 @@ class Dialect(ABC):
     level: ClassVar[str] = "READ COMMITTED"
     quote: ClassVar[str] = '"'
     text: ClassVar[str]
+    long_text: ClassVar[str] = "text"
     time: ClassVar[str]
     key_types: ClassVar[Mapping[str, str]] = {}
     entry: ClassVar[str] = "text"

@@ -103,7 +103,7 @@ class Mysql(Dialect):
     extra = "mysql"
     form = "mysql://USER:PASSWORD@HOST/DATABASE"
     quote = "`"
-    text, time = "TEXT", "DOUBLE"
+    text, long_text, time = "TEXT", "LONGTEXT", "DOUBLE"
     key_types = PROPOSED
     entry = "VARCHAR(48)"
     minute_entry = "CONCAT(:partition_key, FLOOR({0} / 60))"

@@ -46,6 +46,11 @@ class Tables:
         return f"{self.quote}{self.namespace}_history_key{self.quote}"
 
     @property
+    def dead_letters(self) -> str:
+        """Name of the table of dead letters, which is not the store's."""
+        return self.quoted("dead_letters")
+
+    @property
     def version(self) -> str:
         """Name of the table of applied migrations."""
         return self.quoted("version")

@@ -223,10 +223,22 @@ class SqlDatabase:
             # A consumer that has no right to migrate the tables worked before, and still does.
             log.warning("the tables were not migrated: %s", failure)
 
+    def create_table(self, statement: str) -> None:
+        """Execute a CREATE TABLE under the same lock; nothing happens if the table exists."""
+        self.transact(self._create_table, statement, isolation_level=self.transaction_level)
+
+    def _create_table(self, connection: Connection, statement: str) -> None:
+        self._begin_migration(connection)
+        self._execute(connection, statement)
+        connection.commit()
+
+    def _begin_migration(self, connection: Connection) -> None:
+        for statement in self._dialect.begin_migration(self.tables, self._is_own):
+            connection.exec_driver_sql(statement)
+
     def _migrate(self, connection: Connection, writer: str) -> None:
         names, dialect = self.tables, self._dialect
-        for statement in dialect.begin_migration(names, self._is_own):
-            connection.exec_driver_sql(statement)
+        self._begin_migration(connection)
         self._execute(connection, tables.version_table(names, dialect))
         applied = statements.applied(names, dialect)
         for number in range(self._version(connection) + 1, len(tables.MIGRATIONS) + 1):

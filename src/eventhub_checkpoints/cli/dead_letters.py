@@ -1,0 +1,327 @@
+"""`ehcp dead-letters`: list, show, redrive and discard events that could not be processed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import typer
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.cli.change import Execute
+from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
+from eventhub_checkpoints.cli.peek import Through, cut, print_events, read_time, shown_time
+from eventhub_checkpoints.cli.target import NO_HUB, OPTIONS, Target, read_target, with_options
+from eventhub_checkpoints.dead_letters import DeadLetterFile, StoredLetter
+from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError, StoreError
+from eventhub_checkpoints.operations.dead_letters import (
+    Discards,
+    HubLetters,
+    Letters,
+    Selection,
+    check_origin,
+    letter_by_id,
+)
+from eventhub_checkpoints.operations.dead_letters import redrive as send_back
+from eventhub_checkpoints.operations.peek import PeekedEvent
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+
+FORMS = (
+    "a file (letters.jsonl, file:///PATH), the URL of a SQL database (sqlite:///FILE, "
+    "postgresql://...), or a hub (its connection string, NAMESPACE/HUB, or its name in the "
+    "namespace of --hub)"
+)
+SQL = ("sqlite", "postgresql", "mysql", "mariadb")
+
+app = typer.Typer(help="Events that could not be processed: look at them, and send them back.")
+
+Source = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        "-f",
+        metavar="LETTERS",
+        envvar="EHCP_DEAD_LETTERS",
+        help="File, URL of a SQL database, or hub with the letters.",
+    ),
+]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Beginnings of ids.")]
+HUB = {name: OPTIONS[name] for name in ("hub", "credential", "timeout", "profile")}
+FILTERS: dict[str, Any] = {
+    "group": Annotated[
+        str | None, typer.Option("--group", "-g", help="Only letters of this consumer group.")
+    ],
+    "partition": Annotated[
+        str | None, typer.Option("--partition", "-p", help="Only letters of this partition.")
+    ],
+    "since": Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only letters that failed then or later; ISO 8601."),
+    ],
+    "error": Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only letters whose error has this in its type or text."),
+    ],
+}
+
+
+def read_selection(
+    *, group: str | None, partition: str | None, since: str | None, error: str | None
+) -> Selection:
+    """Return the selection that options name."""
+    return Selection(group, partition, None if since is None else read_time(since), error)
+
+
+def on_letters(command: Any) -> Any:
+    """Give a command the options of `HUB` and `FILTERS`, as `target` and `selection`."""
+    return with_options(on_hub(command), "selection", FILTERS, read_selection)
+
+
+def on_hub(command: Any) -> Any:
+    """Give a command the options of `HUB`; its parameter `target` receives them."""
+    return with_options(command, "target", HUB, read_target)
+
+
+@contextmanager
+def open_letters(source: str | None, target: Target, through: str | None) -> Iterator[Letters]:
+    """Open the letters that an option names, and close them at the end.
+
+    Raises:
+        ConfigurationError: none are named, or it is none of `FORMS`.
+        MissingDriverError: the driver of the database is not installed.
+    """
+    if not source:
+        raise ConfigurationError(f"no letters: pass --from or set EHCP_DEAD_LETTERS to {FORMS}")
+    scheme, slashes, _ = source.partition("://")
+    if slashes and scheme.partition("+")[0] in SQL:
+        # Imported here: only a table needs SQLAlchemy.
+        from eventhub_checkpoints.sql import DeadLetterTable
+
+        with DeadLetterTable(source, timeout=target.timeout) as table:
+            yield table
+    elif is_hub(source):
+        yield HubLetters(hub_of(source, target), through=through, timeout=target.timeout)
+    elif slashes and scheme != "file":
+        raise ConfigurationError(f"--from is {quoted(source)}; expected {FORMS}")
+    else:
+        yield DeadLetterFile(url2pathname(urlsplit(source).path) if slashes else source)
+
+
+def is_hub(source: str) -> bool:
+    """Return whether an option names a hub, and not a file."""
+    if "endpoint=" in source.lower() or ".servicebus." in source:
+        return True
+    is_name = not any(sign in source for sign in "/\\.:")
+    return is_name and not Path(source).exists()
+
+
+def hub_of(text: str, target: Target) -> HubAddress:
+    """Return the hub of a connection string or `NAMESPACE/HUB`, or the one of a name.
+
+    Raises:
+        ConfigurationError: it is malformed, or a name without a hub that has the namespace.
+    """
+    if "=" in text or "/" in text:
+        return replace(target, hub=text).address
+    if target.hub is None:
+        raise ConfigurationError(f"the namespace of hub {quoted(text)} is not known: {NO_HUB}")
+    if "=" in target.hub:
+        return HubAddress.from_connection_string(target.hub, target.group, eventhub_name=text)
+    return replace(target, hub=f"{target.scope.fully_qualified_namespace}/{text}").address
+
+
+@app.command("list")
+@on_letters
+def list_letters(
+    target: Target,
+    selection: Selection,
+    *,
+    source: Source = None,
+    is_redriven_included: Annotated[
+        bool, typer.Option("--all", help="Also letters that were redriven.")
+    ] = False,
+    through: Through = None,
+    as_json: Json = False,
+) -> None:
+    """List letters, oldest first."""
+    selection = replace(selection, is_redriven_included=is_redriven_included)
+    with open_letters(source, target, through) as letters, working("reading"):
+        stored = letters.letters()
+    chosen = selection.choose(stored)
+    if as_json:
+        print_json([each.as_dict() for each in chosen])
+        return
+    print_letters(chosen, shows_redriven=is_redriven_included)
+    if not is_redriven_included:
+        others = len(replace(selection, is_redriven_included=True).choose(stored)) - len(chosen)
+        if others:
+            typer.echo(f"{others} more were redriven; --all shows them")
+
+
+@app.command()
+@on_hub
+def show(
+    target: Target,
+    *,
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The beginning of an id is enough.")],
+    source: Source = None,
+    through: Through = None,
+    as_json: Json = False,
+    body_only: Annotated[
+        bool, typer.Option("--body-only", help="Print the body only, as it is.")
+    ] = False,
+) -> None:
+    """Show a letter: where it came from, why, and the event."""
+    with open_letters(source, target, through) as letters, working("reading"):
+        stored = letter_by_id(letters.letters(), id_)
+    letter = stored.letter
+    if body_only:
+        typer.echo(letter.body)
+        return
+    if as_json:
+        print_json(stored.as_dict())
+        return
+    fields = {
+        **letter.origin,
+        "error_message": cut(letter.error_message),
+        "partition_key": letter.partition_key,
+        **letter.amqp_properties,
+        "redriven_time": shown_time(stored.redriven_time),
+        "redriven_to": stored.redriven_to,
+    }
+    print_table(["FIELD", "VALUE"], [*fields.items()])
+    typer.echo()
+    event = PeekedEvent(
+        letter.partition_id,
+        letter.sequence_number,
+        letter.offset,
+        letter.enqueued_time,
+        letter.partition_key,
+        letter.body,
+        {name: str(value) for name, value in letter.properties.items()},
+        {},
+    )
+    print_events([event], f"partition {letter.partition_id} of {letter.scope}")
+
+
+@app.command()
+@on_letters
+def redrive(
+    target: Target,
+    selection: Selection,
+    *,
+    ids: Ids = None,
+    source: Source = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="HUB", help="Hub to send them to. [default: --hub, their own]"),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also letters that were redriven before.")
+    ] = False,
+    through: Through = None,
+    execute: Execute = False,
+    as_json: Json = False,
+) -> None:
+    """Send letters to their hub, oldest first, and remember what was sent.
+
+    All that were not redriven are sent, unless ids or options choose some. Every consumer group of
+    the hub receives them. If the command is killed after it has sent a letter and before this is
+    remembered, the letter is sent again by the next call.
+    """
+    selection = replace(selection, ids=ids or (), is_redriven_included=again)
+    hub = target.address if to is None else hub_of(to, target)
+    with open_letters(source, target, through) as letters:
+        with working("reading"):
+            chosen = selection.choose(letters.letters())
+        if to is None:
+            check_origin(chosen, hub)
+        for stored in chosen:
+            if stored.redriven_time is not None and not again:
+                raise ConfigurationError(
+                    f"letter {stored.letter.id} was redriven to {stored.redriven_to} at "
+                    f"{shown_time(stored.redriven_time)}; pass --again to send it again"
+                )
+        sent = 0
+        if execute:
+            try:
+                with working("sending"):
+                    for _ in send_back(letters, chosen, hub, timeout=target.timeout):
+                        sent += 1
+            except (HubUnavailableError, StoreError) as error:
+                done = f"{sent} of {len(chosen)} letters were redriven"
+                raise type(error)(f"{done}: {error}") from error
+    if as_json:
+        rows = [each.letter.as_dict() for each in chosen]
+        print_json({"executed": execute, "to": str(hub), "letters": rows})
+        return
+    print_letters(chosen)
+    print_result(f"redriven to {hub}", chosen, executed=execute)
+
+
+@app.command()
+@on_letters
+def discard(
+    target: Target,
+    selection: Selection,
+    *,
+    ids: Ids = None,
+    source: Source = None,
+    is_all: Annotated[
+        bool, typer.Option("--all", help="All letters, also those that were redriven.")
+    ] = False,
+    through: Through = None,
+    execute: Execute = False,
+    as_json: Json = False,
+) -> None:
+    """Remove letters that ids or options choose; not from a hub, whose events expire."""
+    selection = replace(selection, ids=ids or (), is_redriven_included=is_all)
+    if selection.is_all and not is_all:
+        raise ConfigurationError("nothing is chosen: pass ids or filters, or --all for all letters")
+    with open_letters(source, target, through) as letters:
+        if not isinstance(letters, Discards):
+            raise ConfigurationError(
+                f"{letters} is an event hub, a log of which no single event can be removed: its "
+                "letters expire with its retention"
+            )
+        chosen = selection.choose(letters.letters())
+        if execute:
+            letters.discard(chosen)
+    if as_json:
+        rows = [each.as_dict() for each in chosen]
+        print_json({"executed": execute, "letters": rows})
+        return
+    print_letters(chosen)
+    print_result("discarded", chosen, executed=execute)
+
+
+def print_letters(letters: list[StoredLetter], *, shows_redriven: bool = False) -> None:
+    """Print letters as a table."""
+    headings = ["ID", "FAILED", "GROUP", "PARTITION", ">NUMBER", "ERROR"]
+    print_table(
+        [*headings, *(["REDRIVEN"] if shows_redriven else [])],
+        [
+            (
+                stored.letter.id,
+                shown_time(stored.letter.time),
+                stored.letter.scope.consumer_group,
+                f"{stored.letter.scope.eventhub_name}/{stored.letter.partition_id}",
+                stored.letter.sequence_number,
+                cut(f"{stored.letter.error_type}: {stored.letter.error_message}"),
+                *([shown_time(stored.redriven_time)] if shows_redriven else []),
+            )
+            for stored in letters
+        ],
+    )
+
+
+def print_result(what: str, letters: list[StoredLetter], *, executed: bool) -> None:
+    """Print how many letters were changed, or would be."""
+    count = f"{len(letters)} letter{'' if len(letters) == 1 else 's'}"
+    if executed or not letters:
+        typer.echo(f"{count} {what}")
+    else:
+        typer.echo(f"{count} would be {what}; pass --execute to do it")

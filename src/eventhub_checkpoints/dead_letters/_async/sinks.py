@@ -1,0 +1,169 @@
+"""Sinks of dead letters for `EventProcessor(on_poison=...)`: a file, and another hub."""
+
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+from azure.eventhub import EventData
+from azure.eventhub.aio import EventHubProducerClient, PartitionContext
+from azure.eventhub.exceptions import EventHubError
+
+from eventhub_checkpoints._shared._async.client_check import ClosingContext
+from eventhub_checkpoints._shared._async.compat import in_thread
+from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.settings import kind_of, name_of, require
+from eventhub_checkpoints.dead_letters.letter import (
+    DeadLetter,
+    Mark,
+    StoredLetter,
+    current_letters,
+)
+from eventhub_checkpoints.dead_letters.log_file import append_line, read_lines
+from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
+
+log = logging.getLogger("eventhub_checkpoints")
+
+
+class DeadLetterFile:
+    """Appends dead letters to a file of JSON lines.
+
+    Several processes of one machine may use the same file. A letter is on the disk when the call
+    returns.
+
+    Args:
+        path: the file; it is created with the first letter, readable by its owner only.
+
+    Raises:
+        ConfigurationError: it is not a path of a file, or its folder does not exist.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        expected = "the path of a file in a folder that exists"
+        is_path = isinstance(path, str | os.PathLike) and bool(str(path))
+        require("path", path, is_path, expected)
+        self._path = Path(path).absolute()
+        is_possible = self._path.parent.is_dir() and not self._path.is_dir()
+        require("path", str(path), is_possible, expected)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._path)!r})"
+
+    async def __call__(
+        self, context: PartitionContext, event: EventData, error: BaseException
+    ) -> None:
+        """Store an event that could not be processed.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        letter = DeadLetter.of(context, event, error)
+        await in_thread(append_line, self._path, letter.as_dict())
+
+    async def letters(self) -> list[StoredLetter]:
+        """Return the letters that are not discarded, in the order of their times.
+
+        Lines that are no letters are logged.
+
+        Raises:
+            ConfigurationError: there is no such file, or it holds something else.
+            StoreError: it could not be read.
+        """
+        entries, others = await in_thread(read_lines, self._path)
+        if others:
+            log.warning("%s: no dead letter in line %s", self._path, ", ".join(map(str, others)))
+        return current_letters(entries)
+
+    async def mark_redriven(self, stored: StoredLetter, hub: str) -> None:
+        """Record that a letter was sent to a hub.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        mark = Mark.of(stored.letter, hub)
+        await in_thread(append_line, self._path, mark.as_dict())
+
+    async def discard(self, letters: Iterable[StoredLetter]) -> None:
+        """Hide letters: their lines stay in the file, which other processes may be appending to.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        for stored in letters:
+            mark = Mark.of(stored.letter, None)
+            await in_thread(append_line, self._path, mark.as_dict())
+
+
+class DeadLetterHub(ClosingContext):
+    """Sends dead letters to another hub.
+
+    Args:
+        client: producer of that hub; it is not closed.
+
+    Raises:
+        ConfigurationError: it is not a producer of this variant.
+    """
+
+    def __init__(self, client: EventHubProducerClient) -> None:
+        if not isinstance(client, EventHubProducerClient):
+            # Not shown: it may be a connection string.
+            raise ConfigurationError(
+                f"client is of type {kind_of(client)}; expected an "
+                f"{name_of(EventHubProducerClient)}, or use DeadLetterHub.from_connection_string"
+            )
+        self._client = client
+        self._is_own = False
+
+    @classmethod
+    def from_connection_string(cls, conn_str: str, **kwargs: Any) -> Self:
+        """Create a sink with its own client, which is closed with it.
+
+        Args:
+            conn_str: of the hub, or of its namespace with `eventhub_name`.
+            **kwargs: of `EventHubProducerClient.from_connection_string`.
+
+        Raises:
+            ConfigurationError: the connection string is malformed.
+        """
+        try:
+            client = EventHubProducerClient.from_connection_string(conn_str, **kwargs)
+        except (ValueError, TypeError, AttributeError):
+            client = None
+        if client is None:
+            # Not where the client's error is the context: its frames hold the key.
+            raise ConfigurationError(
+                "conn_str is not the connection string of a hub; expected Endpoint=sb://NAMESPACE/;"
+                "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"
+            )
+        sink = cls(client)
+        sink._is_own = True
+        return sink
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._client.eventhub_name!r})"
+
+    async def __call__(
+        self, context: PartitionContext, event: EventData, error: BaseException
+    ) -> None:
+        """Send an event that could not be processed, under its partition key.
+
+        Raises:
+            HubUnavailableError: it could not be sent, for example because it is too large with
+                what is added.
+        """
+        letter = DeadLetter.of(context, event, error)
+        try:
+            await self._client.send_batch(
+                [letter.to_event()], partition_key=letter.partition_key or None
+            )
+        except (EventHubError, ValueError, OSError) as failure:
+            raise HubUnavailableError(
+                f"a dead letter could not be sent to hub "
+                f"{self._client.eventhub_name}: {masked(str(failure))}"
+            ) from failure
+
+    async def close(self) -> None:
+        """Close the client if it was created here."""
+        if self._is_own:
+            await self._client.close()

@@ -1,0 +1,1 @@
+"""Sinks of dead letters, for threads (derived)."""

@@ -1,0 +1,425 @@
+"""Dead letters: events that could not be processed, with where they came from and why.
+
+Their formats: a line of JSON, for files and tables, and an event with application properties, for
+a hub. All of this is pure.
+"""
+
+import json
+import math
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, Self
+from uuid import UUID
+
+from azure.eventhub import EventData
+from azure.eventhub.amqp import AmqpMessageBodyType
+
+from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.settings import name_of
+from eventhub_checkpoints.records import Scope
+
+PREFIX = "dead-letter-"
+"""Begins the application properties that a dead letter adds to its event."""
+LONGEST_MESSAGE = 1000
+"""Characters of an error's message that are kept: the service limits the size of an event."""
+AMQP_PROPERTIES = (
+    *("message_id", "user_id", "to", "subject", "reply_to", "correlation_id", "content_type"),
+    *("content_encoding", "absolute_expiry_time", "creation_time"),
+    *("group_id", "group_sequence", "reply_to_group_id"),
+)
+"""Source: AMQP 1.0, 3.2.4, and `azure.eventhub.amqp.AmqpMessageProperties`."""
+INT_BITS, LONG_BITS = 31, 63
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Event that could not be processed, with where it came from and why.
+
+    Attributes:
+        scope: the hub, and the consumer group that could not process the event.
+        partition_id, sequence_number, offset: of the event in that hub.
+        enqueued_time: UTC; None if the service has not set it.
+        partition_key: None if it was sent without one.
+        body: the event's payload.
+        properties: its application properties. Strings and bytes arrive alike; they are strings if
+            they are UTF-8.
+        amqp_properties: those of `AmqpMessageProperties` that are set, such as `content_type`.
+        error_type, error_message: what the handler raised; secrets are masked.
+        time: when it failed. UTC.
+        redrives: number of times that the event was sent back before.
+    """
+
+    scope: Scope
+    partition_id: str
+    sequence_number: int
+    offset: str | None
+    enqueued_time: datetime | None
+    partition_key: str | None
+    body: bytes = field(repr=False)
+    properties: Mapping[str, Any] = field(repr=False)
+    amqp_properties: Mapping[str, Any] = field(repr=False)
+    error_type: str
+    error_message: str
+    time: datetime
+    redrives: int = 0
+
+    @classmethod
+    def of(cls, context: Any, event: EventData, error: BaseException) -> Self:
+        """Create a letter from the arguments of `on_poison`; its time is now."""
+        scope = Scope(
+            context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
+        )
+        message = masked(str(error))
+        if len(message) > LONGEST_MESSAGE:
+            message = f"{message[:LONGEST_MESSAGE]}..."
+        return cls(
+            scope,
+            context.partition_id,
+            int(event.sequence_number or 0),
+            event.offset,
+            event.enqueued_time,
+            text_of(event.partition_key),
+            body_of(event),
+            own_properties(event),
+            amqp_properties(event),
+            name_of(type(error)),
+            message,
+            datetime.now(UTC),
+            int(added_properties(event).get("redrives", 0)),
+        )
+
+    @property
+    def id(self) -> str:
+        """Return 12 hexadecimal digits that are always the same for an event and a group."""
+        names = [
+            *self.scope.folded,
+            self.partition_id,
+            self.sequence_number,
+            iso(self.enqueued_time),
+        ]
+        return blake2b(json.dumps(names).encode(), digest_size=6).hexdigest()
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Return where the letter came from and why, under the names that the JSON has."""
+        return {
+            "id": self.id,
+            **self.scope.as_dict(),
+            "partition_id": self.partition_id,
+            "sequence_number": self.sequence_number,
+            "offset": self.offset,
+            "enqueued_time": iso(self.enqueued_time),
+            "error_type": self.error_type,
+            "error_message": self.error_message,
+            "time": iso(self.time),
+            "redrives": self.redrives,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the letter for JSON."""
+        body, encoding = encoded_body(self.body)
+        return {
+            **self.origin,
+            "partition_key": self.partition_key,
+            "properties": {name: to_plain(value) for name, value in self.properties.items()},
+            "amqp_properties": {
+                name: to_plain(value) for name, value in self.amqp_properties.items()
+            },
+            "body_encoding": encoding,
+            "body": body,
+        }
+
+    def to_json(self) -> str:
+        """Return the letter as one line of JSON."""
+        return json.dumps(self.as_dict())
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        """Create a letter from what `as_dict` returned.
+
+        Raises:
+            ValueError, TypeError, LookupError, AttributeError: it is something else.
+        """
+        return cls(
+            Scope.from_dict(row),
+            row["partition_id"],
+            int(row["sequence_number"]),
+            row["offset"],
+            time_of(row["enqueued_time"]),
+            row["partition_key"],
+            decoded_body(row["body"], row["body_encoding"]),
+            {name: from_plain(value) for name, value in row["properties"].items()},
+            {name: from_plain(value) for name, value in row["amqp_properties"].items()},
+            row["error_type"],
+            row["error_message"],
+            datetime.fromisoformat(row["time"]),
+            int(row["redrives"]),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Create a letter from what `to_json` returned.
+
+        Raises:
+            ValueError, TypeError, LookupError, AttributeError: it is something else.
+        """
+        return cls.from_dict(json.loads(text))
+
+    def to_event(self) -> EventData:
+        """Return the event with its origin, for a producer; the partition key is not part of it."""
+        event = EventData(self.body)
+        origin = {
+            f"{PREFIX}{name.replace('_', '-')}": value
+            for name, value in self.origin.items()
+            if value is not None
+        }
+        values = {**self.properties, **origin}
+        event.properties = {name: outgoing(value) for name, value in values.items()}
+        properties = event.raw_amqp_message.properties
+        for name, value in self.amqp_properties.items():
+            setattr(properties, name, value)
+        return event
+
+    @classmethod
+    def from_event(cls, event: EventData) -> Self:
+        """Create a letter from an event of a hub of dead letters.
+
+        Raises:
+            ValueError, TypeError, LookupError, AttributeError: it is another event.
+        """
+        letter = cls.from_dict(
+            {
+                "offset": None,
+                "enqueued_time": None,
+                **added_properties(event),
+                "partition_key": None,
+                "properties": {},
+                "amqp_properties": {},
+                "body": "",
+                "body_encoding": "utf-8",
+            }
+        )
+        return replace(
+            letter,
+            partition_key=text_of(event.partition_key),
+            body=body_of(event),
+            properties=own_properties(event),
+            amqp_properties=amqp_properties(event),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Record that a letter was redriven, or discarded.
+
+    Attributes:
+        letter_id: which letter.
+        time: when. UTC.
+        redriven_to: the hub that it was sent to; None: it was discarded.
+    """
+
+    letter_id: str
+    time: datetime
+    redriven_to: str | None
+
+    @classmethod
+    def of(cls, letter: DeadLetter, redriven_to: str | None) -> Self:
+        """Create the mark of a letter; its time is now, even if this machine's clock is behind."""
+        return cls(letter.id, max(datetime.now(UTC), letter.time), redriven_to)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the mark for JSON."""
+        if self.redriven_to is None:
+            return {"discarded": self.letter_id, "time": iso(self.time)}
+        return {"redriven": self.letter_id, "to": self.redriven_to, "time": iso(self.time)}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        """Create a mark from what `as_dict` returned.
+
+        Raises:
+            ValueError, TypeError, LookupError: it is something else.
+        """
+        time = datetime.fromisoformat(row["time"])
+        if "discarded" in row:
+            return cls(row["discarded"], time, None)
+        return cls(row["redriven"], time, str(row["to"]))
+
+    def to_event(self) -> EventData:
+        """Return the mark as an event of a hub of dead letters."""
+        event = EventData(b"")
+        event.properties = {f"{PREFIX}{name}": value for name, value in self.as_dict().items()}
+        return event
+
+    @classmethod
+    def from_event(cls, event: EventData) -> Self:
+        """Create a mark from such an event.
+
+        Raises:
+            ValueError, TypeError, LookupError: it is another event.
+        """
+        return cls.from_dict(added_properties(event))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLetter:
+    """Dead letter in a sink, and whether it was sent back.
+
+    Attributes:
+        letter: the letter.
+        redriven_time: when it was redriven; None: it was not, since it failed last.
+        redriven_to: the hub that it was sent to.
+    """
+
+    letter: DeadLetter
+    redriven_time: datetime | None = None
+    redriven_to: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the letter for JSON."""
+        return {
+            **self.letter.as_dict(),
+            "redriven_time": iso(self.redriven_time),
+            "redriven_to": self.redriven_to,
+        }
+
+
+def current_letters(entries: Iterable[DeadLetter | Mark]) -> list[StoredLetter]:
+    """Return the letters of a log of letters and marks, in the order of their times.
+
+    An event that is recorded again, after a crash or a reset of its group, is one letter. A mark
+    holds for the failures before it; the order of the log does not matter.
+    """
+    letters: dict[str, DeadLetter] = {}
+    marks: dict[str, Mark] = {}
+    for entry in entries:
+        if isinstance(entry, Mark):
+            known = marks.get(entry.letter_id)
+            if known is None or known.time <= entry.time:
+                marks[entry.letter_id] = entry
+        elif entry.id not in letters or letters[entry.id].time <= entry.time:
+            letters[entry.id] = entry
+    stored = []
+    for id_, letter in letters.items():
+        mark = marks.get(id_)
+        if mark is None or mark.time < letter.time:
+            stored.append(StoredLetter(letter))
+        elif mark.redriven_to is not None:
+            stored.append(StoredLetter(letter, mark.time, mark.redriven_to))
+    return in_order(stored)
+
+
+def in_order(stored: Iterable[StoredLetter]) -> list[StoredLetter]:
+    """Return letters in the order of their times, and of their events if these are equal."""
+    return sorted(stored, key=lambda each: (each.letter.time, each.letter.sequence_number))
+
+
+def read_properties(event: EventData) -> dict[str, Any]:
+    """Return the application properties of an event, with strings as `str`."""
+    found = event.properties or {}
+    return {text_of(name) or "": received(value) for name, value in found.items()}
+
+
+def own_properties(event: EventData) -> dict[str, Any]:
+    """Return those that are not of an earlier dead letter."""
+    return {
+        name: value for name, value in read_properties(event).items() if not name.startswith(PREFIX)
+    }
+
+
+def added_properties(event: EventData) -> dict[str, Any]:
+    """Return those of a dead letter, under the names that the JSON has."""
+    return {
+        name.removeprefix(PREFIX).replace("-", "_"): value
+        for name, value in read_properties(event).items()
+        if name.startswith(PREFIX)
+    }
+
+
+def amqp_properties(event: EventData) -> dict[str, Any]:
+    """Return the AMQP properties that are set, such as `content_type`."""
+    properties = event.raw_amqp_message.properties
+    values = {name: getattr(properties, name, None) for name in AMQP_PROPERTIES}
+    return {name: received(value) for name, value in values.items() if value is not None}
+
+
+def body_of(event: EventData) -> bytes:
+    """Return the payload; an AMQP value or sequence as its string."""
+    body = event.body
+    if event.body_type is not AmqpMessageBodyType.DATA:
+        return event.body_as_str().encode()
+    return body if isinstance(body, bytes) else b"".join(body)  # type: ignore[arg-type]
+
+
+def encoded_body(body: bytes) -> tuple[str, str]:
+    """Return a body as text if it is UTF-8, else in base64, and the name of the encoding."""
+    try:
+        return body.decode(), "utf-8"
+    except UnicodeDecodeError:
+        return b64encode(body).decode(), "base64"
+
+
+def decoded_body(body: str, encoding: str) -> bytes:
+    """Return the body that `encoded_body` has encoded."""
+    return b64decode(body, validate=True) if encoding == "base64" else body.encode(encoding)
+
+
+def received(value: Any) -> Any:
+    """Return a value as the client delivers it: a string of AMQP arrives as bytes, too."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def outgoing(value: Any) -> Any:
+    """Return a value as the client has to be given it.
+
+    Source: azure-eventhub 5.15.1, `_pyamqp/_encode.py`: an int is sent in 32 bits and refused
+    beyond, unless its type is named.
+    """
+    if isinstance(value, int) and not -(2**INT_BITS) <= value < 2**INT_BITS:
+        kind = "LONG" if -(2**LONG_BITS) <= value < 2**LONG_BITS else "ULONG"
+        return {"TYPE": kind, "VALUE": value}
+    return value
+
+
+def to_plain(value: Any) -> Any:
+    """Return a property for JSON: a value that JSON does not have as an object with its type."""
+    if isinstance(value, bytes):
+        return {"bytes": b64encode(value).decode()}
+    if isinstance(value, UUID):
+        return {"uuid": str(value)}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def from_plain(value: Any) -> Any:
+    """Return the property that `to_plain` has converted."""
+    if not isinstance(value, dict):
+        return value
+    [(kind, text)] = value.items()
+    return {"bytes": b64decode, "uuid": UUID, "float": float}[kind](text)  # type: ignore[operator]
+
+
+def text_of(value: str | bytes | None) -> str | None:
+    """Return a name or a key, which the client delivers as bytes, as a string."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def iso(time: datetime | None) -> str | None:
+    """Return a time in ISO 8601; None for none."""
+    return None if time is None else time.isoformat()
+
+
+def time_of(text: str | None) -> datetime | None:
+    """Return the time that `iso` has formatted."""
+    return None if text is None else datetime.fromisoformat(text)

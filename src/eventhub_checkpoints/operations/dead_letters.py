@@ -1,0 +1,271 @@
+"""Dead letters in a file, a table or a hub: choose among them, and send them back.
+
+`DeadLetterFile` and `DeadLetterTable` have the methods of `Letters` and `Discards`; `HubLetters`
+reads what a `DeadLetterHub` has sent.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub.exceptions import EventHubError
+
+from eventhub_checkpoints._shared.client import reason
+from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints.dead_letters.letter import (
+    DeadLetter,
+    Mark,
+    StoredLetter,
+    current_letters,
+)
+from eventhub_checkpoints.dead_letters.log_file import MALFORMED
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
+    HubUnavailableError,
+    StoreError,
+)
+from eventhub_checkpoints.operations.peek import through_some_group
+from eventhub_checkpoints.receive.address import PartitionProperties
+from eventhub_checkpoints.receive.amqp.address import HubAddress, explained
+from eventhub_checkpoints.receive.amqp.events import EventStream
+from eventhub_checkpoints.receive.hub import partition_properties
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, PREFETCH
+
+READERS = 8
+"""Partitions of a hub of dead letters that are read at a time."""
+
+
+class Letters(Protocol):
+    """Sink whose letters can be read."""
+
+    def letters(self) -> list[StoredLetter]:
+        """Return the letters in the order of their times."""
+
+    def mark_redriven(self, stored: StoredLetter, hub: str) -> None:
+        """Record that a letter was sent to a hub."""
+
+
+@runtime_checkable
+class Discards(Protocol):
+    """Sink whose letters can be discarded."""
+
+    def discard(self, letters: Iterable[StoredLetter]) -> None:
+        """Remove letters."""
+
+
+class HubLetters:
+    """Letters that a `DeadLetterHub` has sent to a hub.
+
+    What was redriven is recorded by an event in the same hub: a checkpoint is a position, before
+    which everything would count as redriven, in whatever selection it was.
+
+    Args:
+        hub: the hub; events are read through its consumer group.
+        through: another consumer group to read through; see `peek`.
+        timeout: seconds for each query, and to wait for the next events.
+    """
+
+    def __init__(
+        self, hub: HubAddress, *, through: str | None = None, timeout: float = OPERATION_TIMEOUT
+    ) -> None:
+        self._hub, self._through, self._timeout = hub, through, timeout
+
+    def __str__(self) -> str:
+        return str(self._hub)
+
+    def letters(self) -> list[StoredLetter]:
+        """Return the retained letters in the order of their times; other events are left out.
+
+        Raises:
+            ConfigurationError: there is no such hub, access is refused, or it has events and none
+                of them is a letter.
+            HubUnavailableError: the hub did not answer in time, or refused the readers.
+        """
+        return through_some_group(self._hub, self._through, self._read)
+
+    def _read(self, hub: HubAddress) -> list[StoredLetter]:
+        partitions = [
+            each
+            for each in partition_properties(hub, timeout=self._timeout).values()
+            if not each.is_empty
+        ]
+        with ThreadPoolExecutor(READERS) as readers:
+            read = list(readers.map(lambda each: self._events(hub, each), partitions))
+        events = [event for partition in read for event in partition]
+        entries = [entry for event in events if (entry := entry_of(event))]
+        if events and not entries:
+            raise ConfigurationError(f"{hub} holds no dead letters: none of its events is one")
+        return current_letters(entries)
+
+    def _events(self, hub: HubAddress, partition: PartitionProperties) -> list[EventData]:
+        id_, end = partition.partition_id, partition.next_sequence_number
+        client = hub.open_receiving_client(id_)
+        events: list[EventData] = []
+        start = partition.first_sequence_number
+        stream = EventStream(client, id_, start, prefetch=PREFETCH, until=end)
+        with explained(hub, id_), stream:
+            while not events or (events[-1].sequence_number or 0) < end - 1:
+                received = stream.next_events(self._timeout)
+                if received is None:
+                    raise HubUnavailableError(
+                        f"partition {id_} of {hub} delivered nothing for {self._timeout:g} s"
+                    )
+                events += received
+        return events
+
+    def mark_redriven(self, stored: StoredLetter, hub: str) -> None:
+        """Record that a letter was sent to a hub.
+
+        Raises:
+            HubUnavailableError: the hub of dead letters did not accept the record.
+        """
+        with self._hub.open_producer() as producer:
+            send(producer, self._hub, Mark.of(stored.letter, hub).to_event(), None, self._timeout)
+
+
+def entry_of(event: EventData) -> DeadLetter | Mark | None:
+    """Return the letter or the mark that an event is; None if it is neither."""
+    for kind in (DeadLetter, Mark):
+        with suppress(*MALFORMED):
+            return kind.from_event(event)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Choice of letters; None and an empty sequence mean all.
+
+    Attributes:
+        group: consumer group that could not process them, in any case.
+        partition_id: of the hub that they come from.
+        since: they failed then or later.
+        error: part of the type or the message of the error, in any case.
+        ids: beginnings of ids, each of one letter.
+        is_redriven_included: whether letters that were redriven are chosen, too; those that `ids`
+            names always are.
+    """
+
+    group: str | None = None
+    partition_id: str | None = None
+    since: datetime | None = None
+    error: str | None = None
+    ids: Sequence[str] = ()
+    is_redriven_included: bool = False
+
+    @property
+    def is_all(self) -> bool:
+        """Return whether nothing is excluded."""
+        return replace(self, is_redriven_included=False) == Selection()
+
+    def choose(self, stored: Sequence[StoredLetter]) -> list[StoredLetter]:
+        """Return the chosen letters, in the same order.
+
+        Raises:
+            ConfigurationError: an id is that of no letter, or of several.
+        """
+        if self.ids:
+            named = {letter_by_id(stored, id_).letter.id for id_ in self.ids}
+            stored = [each for each in stored if each.letter.id in named]
+        return [each for each in stored if self._includes(each)]
+
+    def _includes(self, stored: StoredLetter) -> bool:
+        letter = stored.letter
+        error = f"{letter.error_type}: {letter.error_message}".lower()
+        return (
+            (stored.redriven_time is None or self.is_redriven_included or bool(self.ids))
+            and (self.group is None or letter.scope.consumer_group.lower() == self.group.lower())
+            and (self.partition_id is None or letter.partition_id == self.partition_id)
+            and (self.since is None or letter.time >= self.since)
+            and (self.error is None or self.error.lower() in error)
+        )
+
+
+def letter_by_id(stored: Sequence[StoredLetter], id_: str) -> StoredLetter:
+    """Return the letter with an id, of which the beginning is enough.
+
+    Raises:
+        ConfigurationError: there is none, or several letters begin like this.
+    """
+    matches = [each for each in stored if id_ and each.letter.id.startswith(id_.lower())]
+    if len(matches) != 1:
+        count = f"{len(matches)} letters have" if matches else "no letter has"
+        raise ConfigurationError(f"{count} an id that begins with {quoted(id_)}")
+    return matches[0]
+
+
+def check_origin(letters: Iterable[StoredLetter], hub: HubAddress) -> None:
+    """Check that letters come from a hub.
+
+    Raises:
+        ConfigurationError: one comes from another hub.
+    """
+    own = hub.scope().folded
+    for stored in letters:
+        origin = stored.letter.scope
+        if origin.folded[:2] != own[:2]:
+            raise ConfigurationError(
+                f"letter {stored.letter.id} comes from {'/'.join(origin[:2])}, and --hub names "
+                f"{hub}; name its hub, or pass --to to send it elsewhere"
+            )
+
+
+def redrive(
+    source: Letters,
+    letters: Iterable[StoredLetter],
+    hub: HubAddress,
+    *,
+    timeout: float = OPERATION_TIMEOUT,
+) -> Iterator[StoredLetter]:
+    """Send letters to a hub and record each; yield each letter that is sent and recorded.
+
+    Each event keeps body, properties and partition key. Its origin and the error are in application
+    properties that begin with `dead-letter-`. If the process is killed between sending and
+    recording, the letter is sent again by the next call.
+
+    Args:
+        source: where the letters are.
+        letters: some of its letters.
+        hub: where they are sent.
+        timeout: seconds to send one of them.
+
+    Raises:
+        HubUnavailableError: the hub did not accept a letter; those before it are sent and recorded.
+        StoreError: a letter was sent, and this could not be recorded.
+    """
+    with hub.open_producer() as producer:
+        for stored in letters:
+            letter = replace(stored.letter, redrives=stored.letter.redrives + 1)
+            send(producer, hub, letter.to_event(), letter.partition_key, timeout)
+            try:
+                source.mark_redriven(stored, str(hub))
+            except CheckpointStoreError as error:
+                raise StoreError(
+                    f"letter {letter.id} was sent to {hub}, but this could not be recorded, so "
+                    f"that the next redrive sends it again: {error}"
+                ) from error
+            yield stored
+
+
+def send(
+    producer: EventHubProducerClient,
+    hub: HubAddress,
+    event: EventData,
+    partition_key: str | None,
+    timeout: float,
+) -> None:
+    """Send an event.
+
+    Raises:
+        HubUnavailableError: the hub did not accept it.
+    """
+    try:
+        producer.send_batch([event], partition_key=partition_key or None, timeout=timeout)
+    except (EventHubError, ValueError, OSError) as error:
+        raise HubUnavailableError(
+            f"{hub} did not accept the event: {masked(reason(error))}"
+        ) from error
