@@ -39,12 +39,14 @@ MODULES = [
     *("", ".registry", ".memory", ".blob", ".sql", ".redis", ".cassandra"),
     *(".checkpointer", ".coalescing", ".processor", ".abilities", ".localhub"),
     *(".aio", ".aio.registry", ".aio.memory", ".aio.blob", ".aio.sql", ".aio.redis"),
+    *(".dead_letters", ".aio.dead_letters"),
     *(".aio.cassandra", ".aio.checkpointer", ".aio.coalescing", ".aio.processor"),
 ]
 NOT_MADE = {
     *("CheckpointManager", "PartitionProcessor", "Ticket", "Apart", "PartitionStats", "Position"),
     *("Checkpoint", "Ownership", "Policy", "PartitionProperties", "Receiver", "RefusedLink"),
     *("Deletes", "ListsScopes", "WritesInTransaction", "SequenceOffset"),
+    *("DeadLetter", "StoredLetter"),
     *("opened", "configured", "known", "checkpoint_arguments", "ANY"),
 }
 """What users do not make or call: it is handed to them, is a base class, or is ours."""
@@ -75,6 +77,7 @@ VALID: dict[str, Any] = {
     "partitions": 2,
     "count": 1,
     "messages": [],
+    "path": "letters.jsonl",
     "condition": "com.microsoft:timeout",
     "row": ROW,
     "stored": None,
@@ -90,6 +93,9 @@ OF_ONE: dict[str, dict[str, Any]] = {
     "SqlCheckpointStore.from_url": {"url": "sqlite:///nowhere/checkpoints.db"},
     "BlobCheckpointStore.from_url": {"url": f"{ACCOUNT}/container?sv=2022-11-02&sig=x"},
     "publish": {"events": ["body"]},
+    "DeadLetterHub.from_connection_string": {
+        "conn_str": "Endpoint=sb://ns.servicebus.windows.net/"
+    },
 }
 """What one callable needs that the others call something else."""
 MAPPINGS = [

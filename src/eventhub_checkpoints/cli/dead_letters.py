@@ -103,7 +103,9 @@ def open_letters(source: str | None, target: Target, through: str | None) -> Ite
         with DeadLetterTable(source, timeout=target.timeout) as table:
             yield table
     elif is_hub(source):
-        yield HubLetters(hub_of(source, target), through=through, timeout=target.timeout)
+        hub = hub_of(source, target)
+        with HubLetters(hub, through=through, timeout=target.timeout) as found:
+            yield found
     elif slashes and scheme != "file":
         raise ConfigurationError(f"--from is {quoted(source)}; expected {FORMS}")
     else:

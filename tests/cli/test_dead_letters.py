@@ -1,0 +1,249 @@
+"""`ehcp dead-letters` over a file, a table and a hub, and an operator's mistakes."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints.dead_letters import DeadLetter, DeadLetterFile
+from eventhub_checkpoints.dead_letters.log_file import append_line
+from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.operations import dead_letters
+from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.sql import DeadLetterTable
+from eventhub_checkpoints.stores.sql.letters import values_of
+from letters import LETTER
+from operators import ehcp, ehcp_json
+
+
+class Office:
+    """A hub `orders` with two partitions, a hub `dead`, and letters in a file."""
+
+    def __init__(self, hub: LocalHub, folder: Path) -> None:
+        self.hub, self.folder = hub, folder
+        self.address = HubAddress.from_connection_string(hub.connection_string("orders"), "billing")
+        self.path = folder / "letters.jsonl"
+        scope = self.address.scope()
+        first = replace(LETTER, scope=scope)
+        self.letters = [
+            first,
+            replace(
+                first,
+                sequence_number=17,
+                time=LETTER.time + timedelta(hours=1),
+                error_type="app.PriceError",
+                body=b"\xff\x00",
+                partition_key=None,
+            ),
+            replace(
+                first,
+                scope=scope._replace(consumer_group="audit"),
+                partition_id="1",
+                time=LETTER.time + timedelta(hours=2),
+                error_message="too\nlate [now]",
+            ),
+        ]
+        for letter in self.letters:
+            append_line(self.path, letter.as_dict())
+
+    @property
+    def table(self) -> str:
+        """The URL of a table with the same letters."""
+        url = f"sqlite:///{self.folder}/letters.db"
+        with DeadLetterTable(url) as table:
+            table.create()
+            table.create()
+            for letter in self.letters:
+                table._checked(table._database.write, table._sql.record, values_of(letter))
+        return url
+
+    @property
+    def dead(self) -> str:
+        """The connection string of a hub with the same letters."""
+        connection_string = self.hub.connection_string("dead")
+        with HubAddress.from_connection_string(connection_string).open_producer() as producer:
+            for letter in self.letters:
+                producer.send_batch([letter.to_event()], partition_key=letter.partition_key)
+        return connection_string
+
+    def sent(self) -> int:
+        """Number of events in the hub."""
+        ids = self.hub.partition_ids("orders")
+        properties = [self.hub.partition_properties("orders", id_) for id_ in ids]
+        return sum(each.last_sequence_number + 1 for each in properties)
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
+    for name in [name for name in os.environ if name.startswith("EHCP_")]:
+        monkeypatch.delenv(name)
+    with LocalHub({"orders": 2, "dead": 2}) as hub:
+        opened = Office(hub, tmp_path)
+        monkeypatch.setenv("EHCP_HUB", hub.connection_string("orders"))
+        monkeypatch.setenv("EHCP_DEAD_LETTERS", str(opened.path))
+        yield opened
+
+
+def listed(*words: str) -> list[int]:
+    """The hours at which the listed letters failed."""
+    rows = ehcp_json("dead-letters", "list", *words)
+    return [int(row["time"][11:13]) - 10 for row in rows]
+
+
+def refusal(*words: str) -> str:
+    result = ehcp("dead-letters", *words)
+    assert isinstance(result.exception, CheckpointStoreError), result.output
+    assert "\n" not in str(result.exception)
+    return str(result.exception)
+
+
+def test_letters_are_listed_and_filtered(office: Office) -> None:
+    shown = ehcp("dead-letters", "list").stdout
+    assert all(letter.id in shown for letter in office.letters)
+    assert "orders/1" in shown
+    assert "[now]" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert listed() == [0, 1, 2]
+    assert listed("--group", "Audit") == [2]
+    assert listed("--partition", "0") == [0, 1]
+    assert listed("--since", "2026-11-23T11:00") == [1, 2]
+    assert listed("--error", "PRICE") == [0, 1]
+    assert listed("--error", "priceerror", "--partition", "0") == [1]
+    assert listed("--group", "absent") == []
+    assert listed("--from", office.path.as_uri()) == [0, 1, 2]
+
+
+def test_a_letter_is_shown_as_a_table_as_json_and_as_its_body(office: Office) -> None:
+    first, second, _ = office.letters
+    shown = ehcp("dead-letters", "show", first.id[:8]).stdout
+    assert "builtins.ValueError" in shown
+    assert "application/json" in shown
+    assert '{"order": 16}' in shown
+    assert "2 bytes, not UTF-8" in ehcp("dead-letters", "show", second.id).stdout
+    row = ehcp_json("dead-letters", "show", second.id)
+    assert DeadLetter.from_dict(row) == second
+    assert (row["redriven_time"], row["redriven_to"]) == (None, None)
+    body = ehcp("dead-letters", "show", second.id, "--body-only").stdout_bytes
+    assert body == b"\xff\x00\n"
+
+
+@pytest.mark.parametrize("kind", ["path", "table"])
+def test_what_was_redriven_is_not_sent_twice(
+    kind: str, office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = str(getattr(office, kind))
+    monkeypatch.setenv("EHCP_DEAD_LETTERS", source)
+    first = office.letters[0].id
+    dry = ehcp("dead-letters", "redrive", first)
+    assert "1 letter would be redriven to" in dry.stdout
+    assert office.sent() == 0
+    assert "1 letter redriven to" in ehcp("dead-letters", "redrive", first, "--execute").stdout
+    assert office.sent() == 1
+    assert listed() == [1, 2]
+    assert listed("--all") == [0, 1, 2]
+    assert "1 more were redriven; --all shows them" in ehcp("dead-letters", "list").stdout
+    assert "pass --again to send it again" in refusal("redrive", first, "--execute")
+    assert len(ehcp_json("dead-letters", "redrive", "--execute")["letters"]) == 2
+    assert ehcp_json("dead-letters", "redrive", "--execute")["letters"] == []
+    assert office.sent() == 3
+    assert ehcp("dead-letters", "redrive", first, "--execute", "--again").exit_code == 0
+    assert office.sent() == 4
+
+
+@pytest.mark.parametrize("kind", ["path", "table"])
+def test_letters_are_discarded(kind: str, office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EHCP_DEAD_LETTERS", str(getattr(office, kind)))
+    assert "2 letters would be discarded" in ehcp("dead-letters", "discard", "-p", "0").stdout
+    assert listed() == [0, 1, 2]
+    assert "2 letters discarded" in ehcp("dead-letters", "discard", "-p", "0", "--execute").stdout
+    assert listed("--all") == [2]
+    assert len(ehcp_json("dead-letters", "discard", "--all", "--execute")["letters"]) == 1
+    assert listed("--all") == []
+
+
+def test_a_hub_of_letters_is_read_redriven_and_not_discarded(office: Office) -> None:
+    source = office.dead
+    office.hub.publish("dead", "0", ["not a letter"])
+    by_name = ["--from", "dead"]
+    assert listed("--from", source) == [0, 1, 2]
+    first = office.letters[0].id
+    assert ehcp("dead-letters", "redrive", first, *by_name, "--execute").exit_code == 0
+    assert office.sent() == 1
+    assert listed(*by_name) == [1, 2]
+    assert "its letters expire with its retention" in refusal("discard", "--all", *by_name)
+
+
+def test_letters_are_sent_to_another_hub_on_request(office: Office) -> None:
+    redriven = ehcp_json("dead-letters", "redrive", "--to", "dead", "-p", "1", "--execute")
+    assert redriven["to"].endswith("/dead")
+    assert office.sent() == 0
+    assert listed("--from", "dead") == [2]
+
+
+def test_a_letter_that_is_sent_and_not_recorded_is_reported(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.path.chmod(0o400)
+    if os.access(office.path, os.W_OK):  # root may write everything
+
+        def full(*_: Any) -> int:
+            raise OSError("no space")
+
+        monkeypatch.setattr(os, "write", full)
+    said = refusal("redrive", "--execute")
+    assert said.startswith("0 of 3 letters were redriven: letter ")
+    assert "could not be recorded, so that the next redrive sends it again" in said
+    assert office.sent() == 1
+
+
+def test_the_functions_are_for_programs_too(office: Office) -> None:
+    source = DeadLetterFile(office.path)
+    chosen = dead_letters.Selection(group="billing").choose(source.letters())
+    sent = [each.letter.id for each in dead_letters.redrive(source, chosen, office.address)]
+    assert sent == [letter.id for letter in office.letters[:2]]
+    assert len(source.letters()) == 3
+
+
+NAMESPACE = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;SharedAccessKey=S3CR3T="
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "--from", ""], "no letters: pass --from or set EHCP_DEAD_LETTERS"),
+        (["list", "--from", "./absent.jsonl"], "there is no file"),
+        (["list", "--from", "./no/such/folder.jsonl"], "in a folder that exists"),
+        (["list", "--from", "other.jsonl"], "is not a file of dead letters"),
+        (["list", "--from", "sqlite:///absent.db"], "create"),
+        (["list", "--from", "redis://:S3CR3T@host/0"], "expected a file"),
+        (["list", "--from", "mssql://app:S3CR3T@host"], "mssql|expected a file"),
+        (["list", "--from", NAMESPACE], "names no hub; add ;EntityPath=HUB"),
+        (["list", "--from", "dead", "--hub", ""], "expected a connection string"),
+        (["list", "--since", "yesterday"], "'yesterday' is not a time"),
+        (["show", "zz"], "no letter has an id that begins with 'zz'"),
+        (["show", ""], "no letter has an id that begins with ''"),
+        (["redrive", "zz", "--execute"], "no letter has an id"),
+        (["redrive", "--hub", f"{NAMESPACE};EntityPath=orders"], "pass --to to send it elsewhere"),
+        (["discard", "--execute"], "pass ids or filters, or --all"),
+        (["discard", "zz", "--all", "--execute"], "no letter has an id"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_changes_nothing(
+    office: Office, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(office.folder)
+    (office.folder / "other.jsonl").write_text(json.dumps({"order": 1}) + "\n[]\nnot json\n")
+    before = office.path.read_bytes()
+    with pytest.raises(CheckpointStoreError, match=said) as refused:
+        raise AssertionError if not (error := ehcp("dead-letters", *words).exception) else error
+    assert "\n" not in str(refused.value)
+    assert "S3CR3T" not in str(refused.value)
+    assert office.path.read_bytes() == before
+    assert office.sent() == 0
+    assert not (office.folder / "absent.db").exists()

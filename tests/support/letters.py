@@ -1,0 +1,34 @@
+"""A dead letter, and a process that appends some to a file."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from eventhub_checkpoints.dead_letters.letter import DeadLetter
+from eventhub_checkpoints.dead_letters.log_file import append_line
+from eventhub_checkpoints.records import Scope
+
+BEGAN = datetime(2026, 11, 23, 10, tzinfo=UTC)
+LETTER = DeadLetter(
+    Scope("ns.servicebus.windows.net", "orders", "billing"),
+    "0",
+    16,
+    "966",
+    BEGAN,
+    "customer-7",
+    b'{"order": 16}',
+    {"kind": "order", "count": 3},
+    {"content_type": "application/json"},
+    "builtins.ValueError",
+    "no price",
+    BEGAN + timedelta(minutes=1),
+)
+EACH = 50
+"""Letters of a process."""
+
+
+def append_letters(path: Path, process: int) -> None:
+    """Append letters that are longer than a page."""
+    for number in range(EACH):
+        letter = replace(LETTER, partition_id=str(process), sequence_number=number)
+        append_line(path, replace(letter, body=b"x" * 5000).as_dict())
