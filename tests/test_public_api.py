@@ -133,6 +133,7 @@ IMPORTED_FROM = [
     ".cassandra",
     ".checkpointer",
     ".processor",
+    ".dead_letters",
     ".base",
     ".abilities",
     ".receive",

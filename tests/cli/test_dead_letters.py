@@ -20,6 +20,7 @@ from eventhub_checkpoints.sql import DeadLetterTable
 from eventhub_checkpoints.stores.sql.letters import values_of
 from letters import LETTER
 from operators import ehcp, ehcp_json
+from page_blocks import blocks
 
 
 class Office:
@@ -122,7 +123,7 @@ def test_letters_are_listed_and_filtered(office: Office) -> None:
 def test_a_letter_is_shown_as_a_table_as_json_and_as_its_body(office: Office) -> None:
     first, second, _ = office.letters
     shown = ehcp("dead-letters", "show", first.id[:8]).stdout
-    assert "builtins.ValueError" in shown
+    assert "ValueError" in shown
     assert "application/json" in shown
     assert '{"order": 16}' in shown
     assert "2 bytes, not UTF-8" in ehcp("dead-letters", "show", second.id).stdout
@@ -208,6 +209,34 @@ def test_the_functions_are_for_programs_too(office: Office) -> None:
     sent = [each.letter.id for each in dead_letters.redrive(source, chosen, office.address)]
     assert sent == [letter.id for letter in office.letters[:2]]
     assert len(source.letters()) == 3
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "dead-letters.md"
+SESSIONS = [block for block in blocks(PAGE) if block.language == "console"]
+
+
+def test_every_session_prints_what_the_page_shows(office: Office) -> None:
+    office.path.unlink()
+    price = {"error_type": "app.PriceError", "error_message": "no price for item 4711"}
+    later = replace(
+        LETTER, sequence_number=17, time=LETTER.time + timedelta(hours=1), body=b"{}", **price
+    )
+    names = {office.address.fully_qualified_namespace: "ns.servicebus.windows.net"}
+    for letter in (LETTER, later):
+        here = replace(letter, scope=office.address.scope())
+        append_line(office.path, here.as_dict())
+        names[here.id] = letter.id
+    assert len(SESSIONS) == 4
+    for session in SESSIONS:
+        command, _, shown = session.text.partition("\n")
+        words = command.removeprefix("$ ehcp ").split()
+        for here_id, page_id in names.items():
+            words = [here_id if page_id.startswith(word) else word for word in words]
+        printed = ehcp(*words).output
+        for here_name, page_name in names.items():
+            printed = printed.replace(here_name, page_name)
+        assert printed.split() == shown.split(), session.place
+    assert office.sent() == 1
 
 
 NAMESPACE = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;SharedAccessKey=S3CR3T="

@@ -19,7 +19,7 @@ LETTER = DeadLetter(
     b'{"order": 16}',
     {"kind": "order", "count": 3},
     {"content_type": "application/json"},
-    "builtins.ValueError",
+    "ValueError",
     "no price",
     BEGAN + timedelta(minutes=1),
 )

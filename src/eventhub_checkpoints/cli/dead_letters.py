@@ -302,9 +302,9 @@ def discard(
 
 def print_letters(letters: list[StoredLetter], *, shows_redriven: bool = False) -> None:
     """Print letters as a table."""
-    headings = ["ID", "FAILED", "GROUP", "PARTITION", ">NUMBER", "ERROR"]
+    headings = [">ID", ">FAILED", "GROUP", "PARTITION", ">NUMBER", "ERROR"]
     print_table(
-        [*headings, *(["REDRIVEN"] if shows_redriven else [])],
+        [*headings, *([">REDRIVEN"] if shows_redriven else [])],
         [
             (
                 stored.letter.id,

@@ -20,6 +20,7 @@ from eventhub_checkpoints import (
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.aio import PartitionProcessor as AioPartitionProcessor
+from eventhub_checkpoints.aio.dead_letters import DeadLetterFile as AioDeadLetterFile
 from eventhub_checkpoints.processing.options import RULES
 
 PROMPTLY = 20.0
@@ -124,6 +125,9 @@ def test_async_functions_are_refused_by_a_sync_processor(store: Any, kind: Any) 
             kind(partial, processor, store=store)
     with pytest.raises(ConfigurationError, match=r"^on_poison is async; expected a plain"):
         kind(partial, PartitionProcessor, store=store, on_poison=coroutine)
+    sink: Any = AioDeadLetterFile("letters.jsonl")
+    with pytest.raises(ConfigurationError, match=r"^on_poison is async; expected a plain"):
+        kind(partial, PartitionProcessor, store=store, on_poison=sink)
 
 
 def test_a_class_for_the_sync_client_is_refused_by_an_aio_processor(store: Any, kind: Any) -> None:

@@ -134,7 +134,8 @@ def check_plain(name: str, function: object) -> None:
     Raises:
         ConfigurationError: the function is async.
     """
-    if inspect.iscoroutinefunction(function):
+    call = getattr(function, "__call__", None)  # noqa: B004 - an object may have one that is async
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
         raise _is_async(name)
 
 
