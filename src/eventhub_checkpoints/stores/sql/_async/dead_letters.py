@@ -135,8 +135,8 @@ class DeadLetterTable(ClosingContext):
             result: T = await self._run(self._database.transact, work, *args)
         except StoreNotReadyError as error:
             raise StoreNotReadyError(
-                f"{self._database.shown} has no table {self._sql.table}; create() of a "
-                "DeadLetterTable creates it"
+                f"{self._database.shown} has no table {self._sql.table}, or does not exist: create "
+                "the database, and call create() of a DeadLetterTable"
             ) from error
         return result
 
