@@ -172,9 +172,8 @@ def test_a_hub_of_letters_is_read_redriven_and_not_discarded(office: Office) -> 
     source = office.dead
     office.hub.publish("dead", "0", ["not a letter"])
     by_name = ["--from", "dead"]
-    assert listed("--from", source) == [0, 1, 2]
     first = office.letters[0].id
-    assert ehcp("dead-letters", "redrive", first, *by_name, "--execute").exit_code == 0
+    assert ehcp("dead-letters", "redrive", first, "--from", source, "--execute").exit_code == 0
     assert office.sent() == 1
     assert listed(*by_name) == [1, 2]
     assert "its letters expire with its retention" in refusal("discard", "--all", *by_name)
@@ -184,7 +183,9 @@ def test_letters_are_sent_to_another_hub_on_request(office: Office) -> None:
     redriven = ehcp_json("dead-letters", "redrive", "--to", "dead", "-p", "1", "--execute")
     assert redriven["to"].endswith("/dead")
     assert office.sent() == 0
-    assert listed("--from", "dead") == [2]
+    ids = office.hub.partition_ids("dead")
+    numbers = [office.hub.partition_properties("dead", id_).last_sequence_number for id_ in ids]
+    assert sorted(numbers) == [-1, 0]
 
 
 def test_a_letter_that_is_sent_and_not_recorded_is_reported(

@@ -16,7 +16,7 @@ from eventhub_checkpoints.errors import ConfigurationError, StoreError, StoreNot
 from eventhub_checkpoints.sql import DeadLetterTable
 from letters import EACH, LETTER, append_letters
 
-PROCESSES = 3
+PROCESSES = 2
 
 
 def test_processes_append_to_one_file(tmp_path: Path) -> None:
