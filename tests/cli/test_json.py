@@ -37,8 +37,9 @@ ARGUMENTS = {
 }
 """What the commands of the table need."""
 ENDS_WITH_A_VERDICT = {"check", "doctor"}
-WITHOUT_JSON = {"demo", "conform"}
-"""They have no store, hub and group; `conform --json` is that of the suite."""
+WITHOUT_JSON = {"demo", "conform", "dead-letters"}
+"""They have no store, hub and group; `conform --json` is that of the suite, and
+docs/dead-letters.md describes that of letters."""
 
 
 def keys_of(cell: str) -> list[str]:

@@ -80,7 +80,10 @@ def test_help_lists_the_commands(here: Here) -> None:
 
 @pytest.mark.parametrize(
     ("words", "completed"),
-    [("ehcp de", {"describe", "delete", "demo"}), ("ehcp reset --to-l", {"--to-latest"})],
+    [
+        ("ehcp de", {"describe", "dead-letters", "delete", "demo"}),
+        ("ehcp reset --to-l", {"--to-latest"}),
+    ],
 )
 def test_shells_complete_commands_and_options(words: str, completed: set[str]) -> None:
     number = str(len(words.split()) - 1)
