@@ -50,6 +50,8 @@ NOT_MADE = {
     *("opened", "configured", "known", "checkpoint_arguments", "ANY"),
 }
 """What users do not make or call: it is handed to them, is a base class, or is ours."""
+CONTENT = {"DeadLetter"}
+"""Classes whose values are what users send: nothing of an event is masked."""
 RECORDS = {"Checkpoint", "Ownership", "Position", "PartitionStats", "Scope", "SequenceOffset"}
 """Plain data, whose `repr` is what is in it."""
 SCOPE = ("ns.servicebus.windows.net", "orders", "$Default")
@@ -157,7 +159,7 @@ def constructors() -> dict[str, Callable[..., Any]]:
             variant = "aio." if ".aio" in f"{one.__module__}." else ""
             if name not in NOT_MADE and not inspect.isabstract(one):
                 found[f"{variant}{name}"] = one
-            if inspect.isclass(one):
+            if inspect.isclass(one) and name not in CONTENT:
                 for way, member in vars(one).items():
                     if isinstance(member, classmethod | staticmethod) and way[0] != "_":
                         found[f"{variant}{name}.{way}"] = getattr(one, way)

@@ -12,7 +12,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext
 from eventhub_checkpoints._shared._async.compat import in_thread
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.secrets import holds_secret, masked
 from eventhub_checkpoints._shared.settings import kind_of, name_of, require
 from eventhub_checkpoints.dead_letters.letter import (
     DeadLetter,
@@ -41,8 +41,8 @@ class DeadLetterFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         expected = "the path of a file in a folder that exists"
-        is_path = isinstance(path, str | os.PathLike) and bool(str(path))
-        require("path", path, is_path, expected)
+        is_path = isinstance(path, str | os.PathLike) and str(path) and not holds_secret(str(path))
+        require("path", path, bool(is_path), expected)
         self._path = Path(path).absolute()
         is_possible = self._path.parent.is_dir() and not self._path.is_dir()
         require("path", str(path), is_possible, expected)
