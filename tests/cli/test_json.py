@@ -10,6 +10,7 @@ import pytest
 from typer.main import get_command
 
 from eventhub_checkpoints.cli.app import app
+from letters import LETTER, append_line
 from operators import Site, ehcp
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -28,6 +29,9 @@ ARGUMENTS = {
     "undo": "--execute",
     "import": "positions.json --force",
     "copy": "--to-group new",
+    "dead-letters show": LETTER.id,
+    "dead-letters redrive": "--to orders",
+    "dead-letters discard": "--all",
     "peek": "0",
     "at": "2026-01-01",
     "mirror": "--to-store memory:json --once --execute",
@@ -37,9 +41,8 @@ ARGUMENTS = {
 }
 """What the commands of the table need."""
 ENDS_WITH_A_VERDICT = {"check", "doctor"}
-WITHOUT_JSON = {"demo", "conform", "dead-letters"}
-"""They have no store, hub and group; `conform --json` is that of the suite, and
-docs/dead-letters.md describes that of letters."""
+WITHOUT_JSON = {"demo", "conform"}
+"""They have no store, hub and group; `conform --json` is that of the suite."""
 
 
 def keys_of(cell: str) -> list[str]:
@@ -69,6 +72,8 @@ def test_json_has_the_documented_keys(site: Site, row, tmp_path, monkeypatch) ->
     if command == "history":
         ehcp("reset", "--to-latest", "--execute")
     ehcp("export", "positions.json")
+    append_line(tmp_path / "letters.jsonl", LETTER.as_dict())
+    monkeypatch.setenv("EHCP_DEAD_LETTERS", "letters.jsonl")
     words = command.replace("FILE", "out.json").split()
     result = ehcp(*words, *ARGUMENTS.get(command, "").split(), "--json")
     assert result.exit_code == 0 or command in ENDS_WITH_A_VERDICT
@@ -79,7 +84,8 @@ def test_json_has_the_documented_keys(site: Site, row, tmp_path, monkeypatch) ->
         value = json.loads(result.stdout)
     assert isinstance(value, list) == (kind == "array")
     first = value[0] if kind == "array" else value
-    assert [*first] == keys_of(keys)
+    of_list = next(each[2] for each in ROWS if each[0] == "dead-letters list")
+    assert [*first] == keys_of(of_list if keys == "as `dead-letters list`" else keys)
     if partition_keys:
         of_lag = next(each[3] for each in ROWS if each[0] == "lag")
         cell = of_lag if partition_keys == "as `lag`" else partition_keys

@@ -157,8 +157,8 @@ def read_record(path: Path) -> Record:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
         raise ConfigurationError(f"{shown_path(path)} cannot be read ({reason})") from None
-    value = read_json_object(text, str(path))
-    groups = groups_of(value, str(path))
+    value = read_json_object(text, shown_path(path))
+    groups = groups_of(value, shown_path(path))
     texts = {key: value.get(key) for key in ("time", "command", "store", "state", "owner")}
     rows = value.get("written")
     if (
