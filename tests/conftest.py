@@ -161,7 +161,7 @@ FORGETFUL = (
     "jvm",
     "kafka",
     "localhub",
-    "operations/test_migrate.py",
+    "operations",
     "processing",
     "receive/amqp/test_fast_websocket.py",
     "receive/arrow/test_read_batches.py",
