@@ -109,7 +109,9 @@ class Examiner:
         ended = time.time()
         for name, is_enabled in examination.settings.items():
             if is_enabled is None:
-                self.unchecked.append(f"{name}: the credential may not read it")
+                self.unchecked.append(
+                    f"{name}: the credential may not read it, or the driver does not show it"
+                )
         times = [
             listing.server_now
             for listing in (examination.rows.ownerships, examination.rows.checkpoints)
