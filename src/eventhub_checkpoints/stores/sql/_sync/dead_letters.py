@@ -35,7 +35,10 @@ class DeadLetterTable(ClosingContext):
 
     Args:
         url_or_engine: as for `SqlCheckpointStore`.
-        namespace, schema, credential, entra: likewise; the table is `NAMESPACE_dead_letters`.
+        namespace: as for it; the table is `NAMESPACE_dead_letters`.
+        schema: as for it.
+        credential: as for it.
+        entra: as for it.
         timeout: seconds for each call, in which it is tried again if the database is unavailable.
 
     Raises:
