@@ -325,7 +325,7 @@ def owners(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "group_idle",
             Severity.WARNING,
-            f"no consumer of {facts.scope} is alive: no ownership was renewed in the last "
+            f"no consumer of {facts.scope} is alive: all ownerships are released, or older than "
             f"{limits.expires_after:g} s",
             "start the consumers",
         )
