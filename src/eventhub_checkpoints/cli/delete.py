@@ -53,7 +53,8 @@ def delete(
             raise ConfigurationError(f"{scope} has no row of partition {', '.join(absent)}")
         outcome: tuple[Record, int] | None = None
         if owners:
-            chosen = [id_ for id_ in chosen if is_dead(found, id_)]
+            owned = found.ownerships
+            chosen = [id_ for id_ in chosen if id_ in owned and owned[id_].is_dead]
             if execute:
                 release(store, scope, chosen)
         else:
@@ -64,17 +65,17 @@ def delete(
                 outcome = change_group(
                     store, target, found, command, nothing, force=False, hold=0.0
                 )
+    rows = [deletion_for_json(found, id_) for id_ in chosen]
     if as_json:
         print_json(
             {
                 **scope.as_dict(),
                 **outcome_for_json(outcome),
                 "executed": execute and bool(chosen),
-                "partitions": [deletion_for_json(found, id_) for id_ in chosen],
+                "partitions": rows,
             }
         )
         return
-    rows = [deletion_for_json(found, id_) for id_ in chosen]
     print_table(
         ["PARTITION", ">CHECKPOINT", "OWNER", ">AGE"],
         [
@@ -92,12 +93,6 @@ def delete(
         typer.echo(f"released {len(chosen)}")
         return
     print_outcome(outcome, anything=bool(chosen))
-
-
-def is_dead(found: Group, partition_id: str) -> bool:
-    """Return whether a partition has an owner that does not renew its claim."""
-    ownership = found.ownerships.get(partition_id)
-    return ownership is not None and bool(ownership.owner_id) and not ownership.is_live
 
 
 def release(store: Any, scope: Scope, partition_ids: Sequence[str]) -> None:

@@ -28,11 +28,8 @@ from eventhub_checkpoints.operations.doctor import some
 from eventhub_checkpoints.operations.groups import Group, group, groups, similar_groups
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, PartitionLag, lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
-from eventhub_checkpoints.operations.states import State
+from eventhub_checkpoints.operations.states import WINDOW, State
 from eventhub_checkpoints.records import Scope
-
-WINDOW = 10
-"""Samples that a state file keeps, as many as Burrow's window has."""
 
 From = Annotated[
     Missing,

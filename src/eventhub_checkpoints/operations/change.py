@@ -177,7 +177,8 @@ def change_positions(
         targets: what to store.
         keep: called with the present positions before the first change.
         force: take the partitions from their consumers; None: nobody owns them.
-        progress: called after each step, of which there are `steps`, with its name.
+        progress: called with each partition whose position was stored or deleted, and with `""`
+            after each renewal of the claims.
 
     Returns:
         Number of late checkpoints of consumers that were overwritten.

@@ -260,16 +260,10 @@ def two_owners(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     for spelling in facts.examination.spellings:
         others = live_owners(spelling, limits.expires_after)
-        both = [
-            id_
-            for id_ in in_order(others)
-            if (own := facts.group.ownerships.get(id_)) and own.is_live
-            if own.owner_id != others[id_]
-        ]
+        own = facts.group.live_owners
+        both = in_order(id_ for id_ in own.keys() & others if own[id_] != others[id_])
         if both:
-            named = some(
-                f"{id_} ({facts.group.ownerships[id_].owner_id} and {others[id_]})" for id_ in both
-            )
+            named = some(f"{id_} ({own[id_]} and {others[id_]})" for id_ in both)
             yield Finding(
                 "two_owners",
                 Severity.ERROR,
@@ -305,8 +299,7 @@ def owners(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "start the consumers, or correct --store, --hub and --group",
         )
         return
-    dead = [id_ for id_, row in group.ownerships.items() if row.owner_id and not row.is_live]
-    if dead := in_order(dead):
+    if dead := in_order(id_ for id_, row in group.ownerships.items() if row.is_dead):
         named = some(
             f"{id_} ({group.ownerships[id_].owner_id}, {group.ownerships[id_].age:.0f} s)"
             for id_ in dead
@@ -319,7 +312,7 @@ def owners(facts: Facts, limits: Limits) -> Iterator[Finding]:
             dead,
         )
     expected = in_order(facts.properties) if facts.properties else group.partition_ids
-    live = {id_ for id_, row in group.ownerships.items() if row.is_live}
+    live = group.live_owners
     unowned = [id_ for id_ in expected if id_ not in live]
     if not live:
         yield Finding(
@@ -453,7 +446,7 @@ def no_such_partition(facts: Facts, _limits: Limits) -> Iterator[Finding]:
 
 def has_live(group: Group, partition_ids: Iterable[str]) -> bool:
     """Return whether one of these partitions has a live owner."""
-    return any((row := group.ownerships.get(id_)) and row.is_live for id_ in partition_ids)
+    return not group.live_owners.keys().isdisjoint(partition_ids)
 
 
 def incomplete_records(facts: Facts, _limits: Limits) -> Iterator[Finding]:

@@ -5,23 +5,20 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from eventhub_checkpoints.base import BaseCheckpointStore
-from eventhub_checkpoints.errors import (
-    CheckpointStoreError,
-    HubUnavailableError,
-)
+from eventhub_checkpoints.errors import CheckpointStoreError, HubUnavailableError
 from eventhub_checkpoints.operations.doctor import Facts, Limits
 from eventhub_checkpoints.operations.groups import (
     Group,
     Row,
     list_checkpoints,
-    ownership_of,
     similar_groups,
 )
 from eventhub_checkpoints.operations.peek import is_held
+from eventhub_checkpoints.operations.positions import read_positions
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, ReadSettings
-from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.records import RELEASED, Scope
 from eventhub_checkpoints.stores._sync.base import PROBE, PROBE_PARTITION
 from eventhub_checkpoints.stores.hook_results import Examination
 
@@ -71,7 +68,7 @@ class Examiner:
         if not won:
             self.unchecked.append("the duration of a claim: another process claimed the probe row")
             return None
-        self.store.claim_ownership([{**won[0], "owner_id": ""}])
+        self.store.claim_ownership([{**won[0], "owner_id": RELEASED}])
         return seconds
 
     def rows(self, expires_after: float) -> tuple[Group, dict[str, Row], float]:
@@ -83,13 +80,8 @@ class Examiner:
         began = time.perf_counter()
         owned = self.store.list_ownership(*self.scope)
         seconds = time.perf_counter() - began
-        now = time.time()
         checkpoints = list_checkpoints(self.store, self.scope)
-        group = Group(
-            self.scope,
-            {row["partition_id"]: row for row in checkpoints},
-            {row["partition_id"]: ownership_of(row, now, expires_after) for row in owned},
-        )
+        group = Group.of(self.scope, checkpoints, owned, expires_after)
         return group, {row["partition_id"]: row for row in owned}, seconds
 
     def stored(self) -> tuple[Examination | None, float | None]:
@@ -218,19 +210,13 @@ def measured_rate(store: Any, scope: Scope, seconds: float) -> float:
         StoreError: the store could not be read.
     """
     began = time.monotonic()
-    before, changes = positions(store, scope), 0
+    before, changes = read_positions(store, scope), 0
     while (left := began + seconds - time.monotonic()) > 0:
         time.sleep(min(POLL_SECONDS, left))
-        after = positions(store, scope)
+        after = read_positions(store, scope)
         changes += sum(before.get(id_) != row for id_, row in after.items())
         before = after
     return changes / (time.monotonic() - began)
-
-
-def positions(store: Any, scope: Scope) -> dict[str, tuple[Any, Any]]:
-    """Return the stored position of each partition."""
-    rows = store.list_checkpoints(*scope)
-    return {row["partition_id"]: (row.get("sequence_number"), row.get("offset")) for row in rows}
 
 
 def backend_of(store: Any) -> str:

@@ -12,6 +12,7 @@ from eventhub_checkpoints.operations.groups import in_order
 from eventhub_checkpoints.operations.peek import read_events, through_some_group
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
+from eventhub_checkpoints.records import RELEASED
 
 
 class Action(StrEnum):
@@ -63,11 +64,11 @@ def deletions(facts: Facts) -> Iterator[Fix]:
 
 def releases(facts: Facts) -> Iterator[Fix]:
     """Yield the releases of ownerships whose consumers no longer renew them."""
-    group = facts.group
-    for id_ in in_order(group.ownerships) if group else ():
-        owner = group.ownerships[id_] if group else None
+    ownerships = facts.group.ownerships if facts.group else {}
+    for id_ in in_order(ownerships):
+        owner = ownerships[id_]
         is_foreign = bool(facts.properties) and id_ not in (facts.properties or ())
-        if owner and owner.owner_id and not owner.is_live and not is_foreign:
+        if owner.is_dead and not is_foreign:
             yield Fix(Action.RELEASE, id_, f"owner {owner.owner_id!r}, {owner.age:.0f} s old")
 
 
@@ -120,7 +121,7 @@ def carry_out(
         rows = "1 row" if count == 1 else f"{count} rows"
         return f"partition {id_}: {rows} deleted ({fix.before})"
     if fix.action is Action.RELEASE:
-        if not store.claim_ownership([{**facts.ownership_rows[id_], "owner_id": ""}]):
+        if not store.claim_ownership([{**facts.ownership_rows[id_], "owner_id": RELEASED}]):
             return f"partition {id_}: nothing released, another consumer has claimed it"
         return f"partition {id_}: released ({fix.before})"
     assert facts.group is not None

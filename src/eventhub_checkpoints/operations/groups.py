@@ -1,11 +1,10 @@
 """Consumer groups of a store, and the members that own their partitions."""
 
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
@@ -51,6 +50,11 @@ class Ownership:
     age: float
     is_live: bool
 
+    @property
+    def is_dead(self) -> bool:
+        """Return whether it has an owner that no longer renews it."""
+        return bool(self.owner_id) and not self.is_live
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -79,6 +83,22 @@ class Group:
     checkpoints: Mapping[str, Row]
     ownerships: Mapping[str, Ownership]
 
+    @classmethod
+    def of(
+        cls,
+        scope: Scope,
+        checkpoints: Iterable[Row],
+        ownerships: Iterable[Row],
+        expires_after: float,
+    ) -> Self:
+        """Return the group of rows that were listed just now."""
+        now = time.time()
+        return cls(
+            scope,
+            {row["partition_id"]: row for row in checkpoints},
+            {row["partition_id"]: ownership_of(row, now, expires_after) for row in ownerships},
+        )
+
     @property
     def partition_ids(self) -> list[str]:
         """Return the partitions that have a row, in numeric order."""
@@ -104,13 +124,11 @@ class Group:
     @property
     def state(self) -> GroupState:
         """Return whether its partitions have live owners."""
-        live = Counter(
-            (ownership := self.ownerships.get(id_)) is not None and ownership.is_live
-            for id_ in self.partition_ids
-        )
-        if not live[True]:
+        live = self.live_owners
+        if not live:
             return GroupState.IDLE
-        return GroupState.PARTIAL if live[False] else GroupState.ACTIVE
+        is_partial = len(live) < len(self.partition_ids)
+        return GroupState.PARTIAL if is_partial else GroupState.ACTIVE
 
 
 def group(store: Any, scope: Scope, *, expires_after: float = EXPIRES_AFTER) -> Group:
@@ -126,13 +144,7 @@ def group(store: Any, scope: Scope, *, expires_after: float = EXPIRES_AFTER) -> 
         StoreError: the store could not be read.
     """
     ownerships = store.list_ownership(*scope)
-    checkpoints = list_checkpoints(store, scope)
-    now = time.time()
-    return Group(
-        scope,
-        {row["partition_id"]: row for row in checkpoints},
-        {row["partition_id"]: ownership_of(row, now, expires_after) for row in ownerships},
-    )
+    return Group.of(scope, list_checkpoints(store, scope), ownerships, expires_after)
 
 
 def list_checkpoints(store: Any, scope: Scope) -> list[Row]:

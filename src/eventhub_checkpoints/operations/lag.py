@@ -58,7 +58,7 @@ class PartitionLag:
 
     @property
     def is_gone(self) -> bool:
-        """Return whether the checkpoint is behind the newest event, as in a re-created hub."""
+        """Return whether the checkpoint is ahead of the newest event, as in a re-created hub."""
         return self.checkpoint is not None and self.checkpoint > self.last
 
     @property
@@ -90,6 +90,11 @@ class GroupLag:
         """Return the lag of all partitions; None if that of one is unknown."""
         lags = [partition.lag for partition in self.partitions]
         return None if None in lags else sum(each for each in lags if each)
+
+    @property
+    def members(self) -> int:
+        """Return the number of live members that own a partition."""
+        return len({each.owner_id for each in self.partitions if each.owner_id})
 
     @property
     def has_rows(self) -> bool:
@@ -127,7 +132,7 @@ def partition_lag(
     modified = row.get("last_modified_time")
     lag: int | None
     if number is not None:
-        # A checkpoint behind the newest event belongs to a hub that was deleted: nothing of this
+        # A checkpoint ahead of the newest event belongs to a hub that was deleted: nothing of this
         # one was processed.
         done = begin - 1 if number > last else max(number, begin - 1)
         lag = last - done
@@ -193,8 +198,8 @@ def confirmed_lag(
 ) -> GroupLag:
     """Compare rows and properties that were read concurrently.
 
-    A checkpoint that was stored after the properties were read may be behind the newest event that
-    they show, as if the hub had been re-created. Such partitions are queried again.
+    A checkpoint that was stored after the properties were read may be ahead of the newest event
+    that they show, as if the hub had been re-created. Such partitions are queried again.
 
     Raises:
         ConfigurationError: the namespace has no such hub, or refuses access.

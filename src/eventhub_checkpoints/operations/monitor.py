@@ -24,7 +24,7 @@ from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, Group, group
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, confirmed_lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
 from eventhub_checkpoints.operations.scale import HOLD, TARGET, Demand, demand
-from eventhub_checkpoints.operations.states import State, states
+from eventhub_checkpoints.operations.states import WINDOW, State, states
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -32,8 +32,6 @@ from eventhub_checkpoints.records import Scope
 
 _LOGGER = logging.getLogger(__name__)
 
-WINDOW = 10
-"""Samples by which states are found, as many as Burrow's window has."""
 INTERVAL = 15.0
 """Seconds between two polls."""
 FRESH_INTERVALS = 3

@@ -18,6 +18,7 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import Group, in_order
 from eventhub_checkpoints.operations.lag import Missing
+from eventhub_checkpoints.operations.peek import has_event_since
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import ask_each, first_event, partition_properties
@@ -103,7 +104,7 @@ def old_next(
         return begin if missing == "earliest" else last + 1
     if position.next is None:
         return None
-    # A checkpoint behind the newest event belongs to a hub that was deleted.
+    # A checkpoint ahead of the newest event belongs to a hub that was deleted.
     return begin if position.next > last + 1 else max(position.next, begin)
 
 
@@ -269,11 +270,11 @@ def check_readable(hub: Address, found: Group, partition_ids: Mapping[str, Any])
     """
     if hub.scope().folded != found.scope.folded:
         return
+    live = found.live_owners
     for id_ in partition_ids:
-        ownership = found.ownerships.get(id_)
-        if ownership is not None and ownership.is_live:
+        if id_ in live:
             raise ConfigurationError(
-                f"an event of partition {id_} has to be read, and {ownership.owner_id!r} holds the "
+                f"an event of partition {id_} has to be read, and {live[id_]!r} holds the "
                 f"partition in consumer group {hub.consumer_group}; name another consumer group "
                 "with --through"
             )
@@ -299,8 +300,7 @@ def numbers_at(
     ends = {
         id_: each.next_sequence_number
         for id_, each in properties.items()
-        if each.is_empty
-        or (each.last_enqueued_time is not None and since > each.last_enqueued_time)
+        if not has_event_since(each, since)
     }
     asked = [id_ for id_ in properties if id_ not in ends]
     check_readable(hub, found, dict.fromkeys(asked))

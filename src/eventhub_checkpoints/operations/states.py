@@ -13,6 +13,8 @@ from itertools import pairwise
 
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
 
+WINDOW = 10
+"""Samples by which states are found, as many as Burrow's window has."""
 FEWEST_SAMPLES = 3
 """Fewer say nothing about a partition with lag."""
 
@@ -28,7 +30,7 @@ class State(StrEnum):
         STOP: no checkpoint has been stored for longer than the window, and there is lag.
         REWIND: a checkpoint went back and has not reached its former position again.
         LOST: events expired before they were processed.
-        GONE: the checkpoint is behind the newest event: the hub was re-created.
+        GONE: the checkpoint is ahead of the newest event: the hub was re-created.
         UNKNOWN: too few samples, or the checkpoint holds no sequence number.
     """
 

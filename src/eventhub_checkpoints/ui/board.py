@@ -85,7 +85,7 @@ def board(status: Status) -> Board:
         newest,
         status.error,
         State.UNKNOWN if status.error else worst(states.values()),
-        len({position.owner_id for position in positions if position.owner_id}),
+        newest.members if newest else 0,
         trend([sample.lag for sample in window], SAMPLES),
         [
             Lane(

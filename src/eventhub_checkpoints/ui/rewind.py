@@ -2,17 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import GroupActiveError, Targets, refuse_active
 from eventhub_checkpoints.operations.groups import Group, group
 from eventhub_checkpoints.operations.monitor import Watched
-from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.reset import (
     PartitionReset,
     Shift,
@@ -118,7 +117,7 @@ def preview(
         refusal = ""
     except GroupActiveError as error:
         refusal = str(error)
-    return Preview(plan, refusal, digest(found, [each.partition_id for each in plan]))
+    return Preview(plan, refusal, digest(found, {each.partition_id for each in plan}))
 
 
 def previewed(watched: Watched, reader: Address, numbers: str, seen: str) -> tuple[Group, Targets]:
@@ -133,7 +132,7 @@ def previewed(watched: Watched, reader: Address, numbers: str, seen: str) -> tup
     goal = numbers_of(numbers)
     found = read(watched)
     refuse_active(found, way_out=STOP_CONSUMERS)
-    if digest(found, [*goal]) != seen:
+    if digest(found, goal.keys()) != seen:
         raise ConfigurationError(CHANGED)
     plan = plan_reset(goal, found, reader, missing=watched.missing, timeout=watched.timeout)
     return found, targets_of(plan)
@@ -168,12 +167,11 @@ def read(watched: Watched) -> Group:
     return group(watched.store, watched.scope, expires_after=watched.expires_after)
 
 
-def digest(found: Group, partition_ids: Sequence[str]) -> str:
+def digest(found: Group, partition_ids: Collection[str]) -> str:
     """Return a digest of the stored positions of some partitions."""
-    rows: Mapping[str, Any] = found.checkpoints
     stored = {
         id_: [position.sequence_number, position.offset]
-        for id_ in sorted(partition_ids)
-        if id_ in rows and (position := Position.of(rows[id_]))
+        for id_, position in positions_of(found).items()
+        if id_ in partition_ids
     }
     return hashlib.sha256(json.dumps(stored).encode()).hexdigest()

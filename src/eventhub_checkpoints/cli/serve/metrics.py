@@ -16,8 +16,9 @@ from eventhub_checkpoints import __version__
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.operations.lag import PartitionLag
 from eventhub_checkpoints.operations.monitor import Monitor, Status
+from eventhub_checkpoints.records import Scope
 
-GROUP = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
+GROUP = Scope._fields
 PARTITION = (*GROUP, "partition_id")
 
 
@@ -112,7 +113,7 @@ class GroupCollector(Collector):
         yield gauge(
             "ehcp_members",
             "Live owners of partitions.",
-            ((status, members(status)) for status in known),
+            ((status, status.newest.members) for status in known),
         )
         yield from self._demand(known)
         yield from of_partitions(known)
@@ -143,11 +144,6 @@ def gauge(name: str, text: str, values: Iterable[tuple[Status, float]]) -> Gauge
     for status, value in values:
         metric.add_metric(status.scope, value)
     return metric
-
-
-def members(status: Status) -> int:
-    """Return the number of live owners."""
-    return len({each.owner_id for each in status.newest.partitions if each.owner_id})
 
 
 def of_partitions(known: Iterable[Status]) -> Iterator[Metric]:
