@@ -158,6 +158,7 @@ def pytest_terminal_summary(
 
 
 FORGETFUL = (
+    "cli",
     "jvm",
     "kafka",
     "localhub",
@@ -171,6 +172,7 @@ FORGETFUL = (
     "receive/test_refusals.py",
     "stores/sdk/test_client_internals.py",
     "stores/sdk/test_coalescing.py",
+    "ui",
 )
 """Tests that use a library which leaves sockets to the garbage collector.
 
