@@ -61,7 +61,7 @@ class Office:
             table.create()
             table.create()
             for letter in self.letters:
-                table._checked(table._database.write, table._sql.record, values_of(letter))
+                table._request(table._store.database.write, table._sql.record, values_of(letter))
         return url
 
     @property

@@ -1,6 +1,5 @@
 """Table of dead letters in a SQL database, a sink for `EventProcessor(on_poison=...)`."""
 
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
@@ -10,21 +9,13 @@ from azure.eventhub import EventData
 from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext
-from eventhub_checkpoints._shared._async.compat import attempt, bounded, place, sleep
-from eventhub_checkpoints._shared.deadline import pause, seconds_left
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared._async.compat import uninterrupted
 from eventhub_checkpoints._shared.settings import is_seconds, require
 from eventhub_checkpoints.dead_letters.letter import DeadLetter, StoredLetter, in_order
-from eventhub_checkpoints.errors import (
-    CheckpointStoreError,
-    StoreError,
-    StoreNotReadyError,
-    StoreUnavailableError,
-)
-from eventhub_checkpoints.stores.connections import shows_secret
+from eventhub_checkpoints.errors import StoreNotReadyError
 from eventhub_checkpoints.stores.sql import url as urls
-from eventhub_checkpoints.stores.sql._async.database import SqlDatabase
 from eventhub_checkpoints.stores.sql._async.engine import Engine
+from eventhub_checkpoints.stores.sql._async.store import SqlCheckpointStore
 from eventhub_checkpoints.stores.sql.letters import LetterStatements, values_of
 
 T = TypeVar("T")
@@ -57,16 +48,19 @@ class DeadLetterTable(ClosingContext):
         timeout: float = 30.0,
     ) -> None:
         require("timeout", timeout, is_seconds(timeout), "seconds, above 0")
-        self._timeout = timeout
-        self._database = SqlDatabase(
-            url_or_engine, namespace, schema, credential, entra, pool_timeout=timeout / 4
+        self._store = DeadLetters(
+            url_or_engine,
+            namespace=namespace,
+            schema=schema,
+            credential=credential,
+            entra=entra,
+            operation_timeout=timeout,
+            write_timeout=timeout,
         )
-        dialect = urls.DIALECTS[self._database.dialect]
-        self._sql = LetterStatements(self._database.tables, dialect)
-        self._place: object = None
+        self._sql = self._store.statements
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._database.shown})"
+        return f"{type(self).__name__}({self._store.database.shown})"
 
     async def create(self) -> None:
         """Create the table unless it exists.
@@ -74,7 +68,7 @@ class DeadLetterTable(ClosingContext):
         Raises:
             StoreError: it could not be created.
         """
-        await self._run(self._database.create_table, self._sql.create)
+        await self._store.create()
 
     async def __call__(
         self, context: PartitionContext, event: EventData, error: BaseException
@@ -85,7 +79,7 @@ class DeadLetterTable(ClosingContext):
             StoreError: it could not be stored.
         """
         values = values_of(DeadLetter.of(context, event, error))
-        await self._checked(self._database.write, self._sql.record, values)
+        await self._request(self._store.database.write, self._sql.record, values)
 
     async def letters(self) -> list[StoredLetter]:
         """Return the letters in the order of their times.
@@ -93,7 +87,7 @@ class DeadLetterTable(ClosingContext):
         Raises:
             StoreError: they could not be read.
         """
-        rows = await self._checked(self._database.rows, self._sql.letters, {})
+        rows = await self._request(self._store.database.rows, self._sql.letters, {})
         return in_order(
             StoredLetter(
                 DeadLetter.from_json(text),
@@ -115,7 +109,7 @@ class DeadLetterTable(ClosingContext):
             "redriven_time": time.time(),
             "redriven_to": hub,
         }
-        await self._checked(self._database.write, (self._sql.mark,), values)
+        await self._request(self._store.database.write, (self._sql.mark,), values)
 
     async def discard(self, letters: Iterable[StoredLetter]) -> None:
         """Delete letters, except those that have failed again since they were read.
@@ -125,52 +119,39 @@ class DeadLetterTable(ClosingContext):
         """
         for stored in letters:
             values = {"id": stored.letter.id, "time": stored.letter.time.timestamp()}
-            await self._checked(self._database.write, (self._sql.delete,), values)
+            await self._request(self._store.database.write, (self._sql.delete,), values)
 
     async def close(self) -> None:
         """Close the engine and the credential that were created here."""
-        await self._database.close()
+        await self._store.close()
 
-    async def _checked(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Run a function on a database that must have the table."""
+    async def _request(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Run a function in a transaction."""
+        store = self._store
         try:
-            self._database.require_database()
-            result: T = await self._run(self._database.transact, work, *args)
+            result: T = await uninterrupted(store.settings.operation_timeout, store.run, work, args)
         except StoreNotReadyError as error:
             raise StoreNotReadyError(
-                f"{self._database.shown} has no table {self._sql.table}, or does not exist: create "
-                "the database, and call create() of a DeadLetterTable"
+                f"{store.database.shown} has no table {store.statements.table}, or does not exist: "
+                "create the database, and call create() of a DeadLetterTable"
             ) from error
         return result
 
-    async def _run(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        if self._place not in (None, place()):
-            self._database.drop_connections()
-        self._place = place()
-        return await bounded(self._timeout, self._retried, work, *args)
 
-    async def _retried(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        attempts = 0
-        while True:
-            try:
-                async with attempt(self._timeout):
-                    return await work(*args)
-            except Exception as error:
-                failure = self._mapped(error)
-            wait = None
-            if isinstance(failure, StoreUnavailableError):
-                wait = pause(attempts, seconds_left(), random.random())
-            if wait is None:
-                # Not raised above, where a hidden error would still be its context.
-                raise failure
-            await sleep(wait)
-            attempts += 1
+class DeadLetters(SqlCheckpointStore):
+    """A database with another table, with the connections, retries and errors of a store."""
 
-    def _mapped(self, error: Exception) -> CheckpointStoreError:
-        if isinstance(error, CheckpointStoreError):
-            return error
-        failure = self._database.map_error(error)
-        if failure is None:
-            failure = StoreError(f"{type(error).__name__}: {masked(str(error))}")
-        failure.__cause__ = None if shows_secret(error) else error
-        return failure
+    def __init__(self, url_or_engine: str | Engine, **options: Any) -> None:
+        super().__init__(url_or_engine, keep_history=False, **options)
+        dialect = urls.DIALECTS[self.database.dialect]
+        self.statements = LetterStatements(self.database.tables, dialect)
+
+    async def open(self) -> None:
+        if self.creates:
+            await self.database.create_table(self.statements.create)
+
+    async def run(self, work: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
+        # Each time: SQLite would create a file that was deleted, without the table.
+        self.database.require_database()
+        result: T = await self._request(self.database.transact, work, *args)
+        return result
