@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
 
@@ -113,13 +113,13 @@ class Conflict(NamedTuple):
     stored: Checkpoint | None
 
 
-def local_time(last_modified_time: float, server_now: float, local_now: float) -> float:
-    """Return the time at which a row has the same age on this process's clock.
+def clock_skew(listing: Listing[Any], local_now: float) -> float:
+    """Return the seconds to add to a backend's time, for this process's clock.
 
-    An age is never negative.
+    The sum may be later than `local_now`, by an error of either clock: use `min`, because an age is
+    never negative.
     """
-    age = server_now - last_modified_time
-    return local_now - age if age > 0 else local_now
+    return 0.0 if listing.server_now is None else local_now - listing.server_now
 
 
 def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[tuple[Ownership, float]]:
@@ -128,7 +128,5 @@ def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[tuple[
     The client compares `last_modified_time` with its own clock, so clock skew would make it steal
     partitions that are being processed.
     """
-    server_now = local_now if listing.server_now is None else listing.server_now
-    return [
-        (row, local_time(row.last_modified_time, server_now, local_now)) for row in listing.rows
-    ]
+    skew = clock_skew(listing, local_now)
+    return [(row, min(local_now, row.last_modified_time + skew)) for row in listing.rows]

@@ -42,7 +42,7 @@ from eventhub_checkpoints.stores.hook_results import (
     ScopeRows,
     Seen,
     Written,
-    local_time,
+    clock_skew,
 )
 from eventhub_checkpoints.stores.partition_state import PartitionState
 
@@ -336,13 +336,11 @@ class KeepsHistory(HookRunner):
             seconds, self._request, self.read_history, scope, partition_id, limit
         )
         now = time.time()
-        server_now = now if listing.server_now is None else listing.server_now
+        skew = clock_skew(listing, now)
         return [
             {
                 **checkpoint.as_dict(scope),
-                "last_modified_time": local_time(
-                    checkpoint.last_modified_time or 0.0, server_now, now
-                ),
+                "last_modified_time": min(now, (checkpoint.last_modified_time or 0.0) + skew),
                 "kind": kind,
                 "writer": writer,
             }

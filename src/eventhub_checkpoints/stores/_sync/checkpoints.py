@@ -26,7 +26,7 @@ from eventhub_checkpoints.stores.hook_results import (
     Listing,
     Seen,
     Written,
-    local_time,
+    clock_skew,
     on_local_clock,
 )
 from eventhub_checkpoints.stores.partition_state import PartitionState, is_same_write, next_change
@@ -83,12 +83,10 @@ class CheckpointMethods(HookRunner):
         rows = [row.as_dict(scope) for row in listing.rows]
         if with_times:
             now = time.time()
-            server_now = now if listing.server_now is None else listing.server_now
+            skew = clock_skew(listing, now)
             for row, stored in zip(rows, listing.rows, strict=True):
                 modified = stored.last_modified_time
-                row["last_modified_time"] = (
-                    None if modified is None else local_time(modified, server_now, now)
-                )
+                row["last_modified_time"] = None if modified is None else min(now, modified + skew)
         return rows
 
     def _list_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
