@@ -16,7 +16,7 @@ import eventhub_checkpoints
 PACKAGE = "eventhub_checkpoints"
 ROOT = Path(eventhub_checkpoints.__file__).parent
 
-GROUND = {"records", "errors", "_shared.settings", "_shared.secrets"}
+GROUND = {"records", "errors", "_shared.settings", "_shared.secrets", "_shared.signals"}
 REGISTRY = {"registry", "aio.registry"}
 ROOMS = (
     "receive.columns",

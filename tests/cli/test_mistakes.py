@@ -78,7 +78,7 @@ POSITIONS_AND_PARTITIONS = [
     Mistake("reset --to-latest --partitions a,b", "expected decimal numbers"),
     Mistake("reset --to-latest --partitions ''", "expected decimal numbers"),
     Mistake("reset --shift-by -3", "partition 3 has no checkpoint"),
-    Mistake("reset --to-datetime yesterday", "the time is 'yesterday'; expected ISO 8601"),
+    Mistake("reset --to-datetime yesterday", "'yesterday' is not a time; expected ISO 8601"),
     Mistake("reset --by-duration '2 hours'", "the duration is '2 hours'; expected ISO 8601"),
     Mistake("reset --by-duration P1M", "without years and months"),
     Mistake("reset --by-duration P999999999D", "longer than 100 years"),

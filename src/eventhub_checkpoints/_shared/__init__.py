@@ -2,13 +2,14 @@
 
 - `settings`: what a store can be configured with, validation, and "did you mean".
 - `secrets`: quoting values in messages without their secrets.
-- `configuration_tables`: tables and durations of a configuration. `durations`: durations as people
-  read them.
+- `configuration_tables`: tables and durations of a configuration. `texts`: values as people read
+  them.
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
 - `start_position`: where a stream starts.
 - `client`: the official client: its private attributes, its errors, and guards against the wrong
-  kind, sync or async. `drivers`: the check that a driver is installed.
+  kind, sync or async. `drivers`: the check that what an extra installs is there.
+- `signals`: SIGTERM and Ctrl-C as a request to stop.
 - `_async`, `_sync`: what differs between the two: `compat` (waiting, locks, parallel calls),
   `background` (tasks and threads), `client_check`.
 """

@@ -1,6 +1,6 @@
-"""Check that a backend's driver is installed."""
+"""Check that what an extra installs is installed."""
 
-from importlib.util import find_spec
+import importlib.util
 
 from eventhub_checkpoints.errors import MissingDriverError
 
@@ -18,9 +18,25 @@ def require_driver(what: str, extra: str, *modules: str) -> None:
     Raises:
         MissingDriverError: one of them is not installed.
     """
-    try:
-        is_installed = all(map(find_spec, modules))
-    except ImportError:  # of a parent package
-        is_installed = False
-    if not is_installed:
+    if not all(map(is_installed, modules)):
         raise MissingDriverError.of_extra(what, extra)
+
+
+def require_package(command: str, package: str, extra: str) -> None:
+    """Check that a package that a command needs is installed.
+
+    Raises:
+        MissingDriverError: it is not.
+    """
+    if not is_installed(package):
+        raise MissingDriverError(
+            f"{command} needs {package}: python -m pip install 'eventhub-checkpoints[cli,{extra}]'"
+        )
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module could be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:  # of a parent package
+        return False

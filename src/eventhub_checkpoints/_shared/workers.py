@@ -1,10 +1,10 @@
-"""Threads that make the calls of the main thread, where signal handlers raise.
+"""Threads that make the calls of others: above all those of the main thread.
 
-Python runs signal handlers in the main thread, between any two steps of any code: also between the
-acquisition of a lock and the `try` that releases it, in the queue of a driver's connection pool
-and in `threading` itself. There, a time limit by signal (Celery, RQ, Airflow) or Ctrl-C leaves the
-lock held, or a connection lost, for ever. So the main thread only waits, and the call itself
-completes in a thread that no signal handler interrupts.
+Python runs signal handlers, which may raise, in the main thread, between any two steps of any code:
+also between the acquisition of a lock and the `try` that releases it, in the queue of a driver's
+connection pool and in `threading` itself. There, a time limit by signal (Celery, RQ, Airflow) or
+Ctrl-C leaves the lock held, or a connection lost, for ever. So the main thread only waits, and the
+call itself completes in a thread that no signal handler interrupts.
 
 The main thread can be interrupted at every step here: each leaves a state that the next call can
 use.
@@ -13,7 +13,9 @@ use.
 import _thread
 import os
 import random
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -122,6 +124,24 @@ class Workers:
         """Drop all threads: a forked process has none of its parent's."""
         self._workers: list[Worker] = []
         self.process = object()
+
+
+def in_daemon_thread(function: Callable[[], T]) -> Future[T]:
+    """Start a call in a thread of its own, which does not delay the end of the process."""
+    outcome: Future[T] = Future()
+    # From now on, a caller that stops waiting does not cancel it.
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(result)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome
 
 
 workers = Workers()

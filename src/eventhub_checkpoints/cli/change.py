@@ -3,16 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
 
-from eventhub_checkpoints.cli.output import error_console, shown_path
+from eventhub_checkpoints.cli.output import error_console
 from eventhub_checkpoints.cli.records import STARTED, Record, finished, new_record
 from eventhub_checkpoints.cli.target import Target
-from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import (
     Force,
     GroupActiveError,
@@ -156,30 +154,3 @@ def outcome_for_json(outcome: tuple[Record, int] | None) -> dict[str, Any]:
         "record": str(outcome[0].path) if outcome else None,
         "late_checkpoints": outcome[1] if outcome else 0,
     }
-
-
-def read_file(path: Path) -> str:
-    """Read a file of the operator.
-
-    Raises:
-        ConfigurationError: it cannot be read.
-    """
-    try:
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise ConfigurationError(f"{shown_path(path)} cannot be read ({reason})") from None
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a file for the operator.
-
-    Raises:
-        ConfigurationError: it cannot be written.
-    """
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{shown_path(path)} cannot be written ({error.strerror})"
-        ) from None

@@ -11,9 +11,10 @@ from urllib.request import url2pathname
 import typer
 
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
-from eventhub_checkpoints.cli.peek import Through, cut, print_events, read_time, shown_time
+from eventhub_checkpoints.cli.peek import Through, cut, print_events, shown_time
 from eventhub_checkpoints.cli.target import NO_HUB, OPTIONS, Target, read_target, with_options
 from eventhub_checkpoints.dead_letters import DeadLetterFile, StoredLetter
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError, StoreError
@@ -27,6 +28,7 @@ from eventhub_checkpoints.operations.dead_letters import (
 )
 from eventhub_checkpoints.operations.dead_letters import redrive as send_back
 from eventhub_checkpoints.operations.peek import PeekedEvent
+from eventhub_checkpoints.operations.reset import moment_of
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 
 FORMS = (
@@ -72,7 +74,7 @@ def read_selection(
     *, group: str | None, partition: str | None, since: str | None, error: str | None
 ) -> Selection:
     """Return the selection that options name."""
-    return Selection(group, partition, None if since is None else read_time(since), error)
+    return Selection(group, partition, None if since is None else moment_of(since), error)
 
 
 def on_letters(command: Any) -> Any:
@@ -322,7 +324,7 @@ def print_letters(letters: list[StoredLetter], *, shows_redriven: bool = False) 
 
 def print_result(what: str, letters: list[StoredLetter], *, executed: bool) -> None:
     """Print how many letters were changed, or would be."""
-    count = f"{len(letters)} letter{'' if len(letters) == 1 else 's'}"
+    count = counted(len(letters), "letter")
     if executed or not letters:
         typer.echo(f"{count} {what}")
     else:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eventhub_checkpoints._shared.durations import duration
+from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.cli.change import (
     Execute,
     Partitions,

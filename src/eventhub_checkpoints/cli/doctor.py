@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.cli.output import COLOURS, Json, console, print_json, working
 from eventhub_checkpoints.cli.target import Target, on_target, or_unknown
 from eventhub_checkpoints.errors import ConfigurationError
@@ -124,8 +125,7 @@ def print_fixes(fixes: list[dict[str, Any]], *, is_asked_for: bool) -> None:
 def print_findings(facts: Facts, limits: Limits, found: list[Finding]) -> None:
     """Print findings for people, each with its remedy on a line that is not wrapped."""
     terminal = console()
-    count = "1 finding" if len(found) == 1 else f"{len(found) or 'no'} findings"
-    terminal.print(escape(f"{facts.scope}: {count}"))
+    terminal.print(escape(f"{facts.scope}: {counted(len(found), 'finding')}"))
     for each in found:
         colour = COLOURS[each.severity]
         terminal.print(f"[{colour}]{each.severity}[/] {each.code}: {escape(each.evidence)}")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.cli.change import (
     Execute,
     Hold,
@@ -17,13 +18,19 @@ from eventhub_checkpoints.cli.change import (
     outcome_for_json,
     partition_list,
     print_outcome,
-    read_file,
     refusals,
     store_name,
     words,
+)
+from eventhub_checkpoints.cli.output import (
+    Json,
+    print_json,
+    print_table,
+    read_file,
+    shown_path,
+    working,
     write_file,
 )
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, shown_path, working
 from eventhub_checkpoints.cli.records import Record, interrupted, locked
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
@@ -118,7 +125,9 @@ def export(
         )
     else:
         typer.echo(
-            f"{count} positions of {len(found)} groups written to {shown_path(file)}", err=True
+            f"{counted(count, 'position')} of {counted(len(found), 'group')} written to "
+            f"{shown_path(file)}",
+            err=True,
         )
 
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from eventhub_checkpoints._shared.durations import duration
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.abilities import KeepsHistory
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target

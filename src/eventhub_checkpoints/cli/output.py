@@ -1,9 +1,10 @@
-"""Output of the commands: tables for people, JSON for programs."""
+"""Files and output of the commands: tables for people, JSON for programs."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from rich.status import Status
 from rich.table import Table
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints.errors import ConfigurationError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 WIDTH = 80
@@ -59,6 +61,8 @@ def plain(value: Any) -> Any:
     """Convert a value that JSON does not have."""
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):
@@ -89,6 +93,33 @@ def shown_path(path: Path) -> str:
     """Return a path for a message, without secrets: a URL may have been passed by mistake."""
     url = str(path).replace(":/", "://", 1)  # `Path` joins the slashes of a URL
     return quoted(url) if holds_secret(url) else str(path)
+
+
+def read_file(path: Path) -> str:
+    """Read a file of the operator.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    try:
+        return path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise ConfigurationError(f"{shown_path(path)} cannot be read ({reason})") from None
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file for the operator.
+
+    Raises:
+        ConfigurationError: it cannot be written.
+    """
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{shown_path(path)} cannot be written ({error.strerror})"
+        ) from None
 
 
 def shown_owner(owner_id: str) -> str:

@@ -1,18 +1,20 @@
 """Commands that look at events: `peek` and `at`."""
 
 import json
-from datetime import UTC, datetime
+from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
-from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
+from eventhub_checkpoints._shared.texts import printable
+from eventhub_checkpoints.cli.output import Json, plain, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.dead_letters.letter import encoded_body
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.peek import PeekedEvent, positions_at
 from eventhub_checkpoints.operations.peek import peek as read_around
+from eventhub_checkpoints.operations.reset import moment_of
 from eventhub_checkpoints.receive.position import EventPosition
 
 LONGEST_BODY = 200
@@ -73,7 +75,7 @@ def peek(
             typer.echo(event.body)
     elif as_json:
         for event in events:
-            typer.echo(json.dumps(event_for_json(event), ensure_ascii=False))
+            typer.echo(json.dumps(event_for_json(event), ensure_ascii=False, default=plain))
     else:
         print_events(events, f"partition {partition_id} of {target.scope}")
 
@@ -91,7 +93,7 @@ def chosen_position(
             "--at, --sequence-number and --offset each name a position: pass one of them"
         )
     if at is not None:
-        return EventPosition.from_enqueued_time(read_time(at))
+        return EventPosition.from_enqueued_time(moment_of(at))
     if offset is not None:
         return EventPosition.from_offset(offset, inclusive=True)
     if sequence_number is not None:
@@ -99,35 +101,10 @@ def chosen_position(
     return None
 
 
-def read_time(text: str) -> datetime:
-    """Return the time of an option; without a time zone it is UTC.
-
-    Raises:
-        ConfigurationError: it is not a time in ISO 8601.
-    """
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigurationError(
-            f"{quoted(text)} is not a time; expected ISO 8601, such as 2026-11-23T10:00:00Z"
-        ) from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
 def event_for_json(event: PeekedEvent) -> dict[str, Any]:
     """Return an event for JSON: its body as text if it is UTF-8, else in base64."""
     body, encoding = encoded_body(event.body)
-    return {
-        "partition_id": event.partition_id,
-        "sequence_number": event.sequence_number,
-        "offset": event.offset,
-        "enqueued_time": event.enqueued_time and event.enqueued_time.isoformat(),
-        "partition_key": event.partition_key,
-        "properties": event.properties,
-        "system_properties": event.system_properties,
-        "body_encoding": encoding,
-        "body": body,
-    }
+    return {**asdict(event), "body_encoding": encoding, "body": body}
 
 
 def print_events(events: list[PeekedEvent], title: str) -> None:
@@ -163,8 +140,7 @@ def shown_body(body: bytes) -> str:
 
 def cut(text: str) -> str:
     """Return the beginning of a text, with its control characters escaped."""
-    start = text[:LONGEST_BODY]
-    escaped = "".join(each if each.isprintable() else repr(each)[1:-1] for each in start)
+    escaped = printable(text[:LONGEST_BODY])
     return escaped if len(text) <= LONGEST_BODY else f"{escaped}... ({len(text)} characters)"
 
 
@@ -177,22 +153,11 @@ def print_positions(
     as_json: Json = False,
 ) -> None:
     """Show the first event of each partition that was enqueued at a time or later."""
-    moment = read_time(time)
+    moment = moment_of(time)
     with working("reading"):
         found = positions_at(target.address, moment, through=through, timeout=target.timeout)
     if as_json:
-        print_json(
-            [
-                {
-                    "partition_id": each.partition_id,
-                    "sequence_number": each.sequence_number,
-                    "offset": each.offset,
-                    "enqueued_time": each.enqueued_time and each.enqueued_time.isoformat(),
-                    "next_sequence_number": each.next_sequence_number,
-                }
-                for each in found
-            ]
-        )
+        print_json(found)
         return
     print_table(
         ["PARTITION", ">NUMBER", "OFFSET", "ENQUEUED"],

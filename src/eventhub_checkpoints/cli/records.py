@@ -17,7 +17,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
-from eventhub_checkpoints.cli.output import shown_path
+from eventhub_checkpoints.cli.output import read_file, shown_path
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.operations.fence import new_owner
 from eventhub_checkpoints.operations.positions import (
@@ -152,12 +152,7 @@ def read_record(path: Path) -> Record:
     Raises:
         ConfigurationError: the file cannot be read, or is not a record.
     """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise ConfigurationError(f"{shown_path(path)} cannot be read ({reason})") from None
-    value = read_json_object(text, shown_path(path))
+    value = read_json_object(read_file(path), shown_path(path))
     groups = groups_of(value, shown_path(path))
     texts = {key: value.get(key) for key in ("time", "command", "store", "state", "owner")}
     rows = value.get("written")

@@ -18,13 +18,19 @@ from eventhub_checkpoints.cli.change import (
     outcome_for_json,
     partition_list,
     print_outcome,
-    read_file,
     refusals,
     store_name,
     words,
+)
+from eventhub_checkpoints.cli.output import (
+    Json,
+    print_json,
+    print_table,
+    read_file,
+    shown_path,
+    working,
     write_file,
 )
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, shown_path, working
 from eventhub_checkpoints.cli.records import interrupted, locked
 from eventhub_checkpoints.cli.status import From, warn_if_unknown
 from eventhub_checkpoints.cli.target import Target, on_target

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import track
 
-from eventhub_checkpoints._shared.durations import duration
+from eventhub_checkpoints._shared.texts import duration, some
 from eventhub_checkpoints.cli.output import (
     Json,
     console,
@@ -24,7 +24,6 @@ from eventhub_checkpoints.cli.output import (
 from eventhub_checkpoints.cli.target import Target, Through, on_target, or_unknown
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import states as rules
-from eventhub_checkpoints.operations.doctor import some
 from eventhub_checkpoints.operations.groups import Group, group, groups, similar_groups
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, PartitionLag, lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds

@@ -8,7 +8,7 @@ import inspect
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -123,6 +123,20 @@ class Target:
                 "NAMESPACE.servicebus.windows.net/HUB"
             )
         return namespace, eventhub_name
+
+
+def open_stores(targets: Sequence[Target], stack: ExitStack) -> list[FullCheckpointStore]:
+    """Open the store of each target; targets with the same store share it.
+
+    Raises:
+        ConfigurationError: a target names no store, or it cannot be opened.
+    """
+    stores: list[FullCheckpointStore] = []
+    for number, target in enumerate(targets):
+        # A store may be named by a dict, which cannot be a key.
+        same = next((n for n in range(number) if targets[n].store == target.store), None)
+        stores.append(stack.enter_context(target.open_store()) if same is None else stores[same])
+    return stores
 
 
 Option = functools.partial(typer.Option, rich_help_panel="Store, hub and group")

@@ -1,17 +1,18 @@
 """Commands that bring positions into another store: `mirror`, `move` and `migrate`."""
 
 import json
-import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
 
+from eventhub_checkpoints._shared.signals import on_stop_signals
+from eventhub_checkpoints._shared.texts import partitions
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.cli.change import Execute, refusals
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
@@ -21,7 +22,6 @@ from eventhub_checkpoints.operations import mirror as mirrors
 from eventhub_checkpoints.operations import move as moves
 from eventhub_checkpoints.operations.mirror import Mirror
 from eventhub_checkpoints.operations.move import Move, PartitionMove, Stage
-from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.transfer import Step
 from eventhub_checkpoints.receive.hub import list_partitions
 
@@ -59,24 +59,6 @@ def open_both(
         yield source, receiver
 
 
-@contextmanager
-def signals() -> Iterator[threading.Event]:
-    """Turn SIGTERM and Ctrl-C into an event, so that a loop ends after what it is doing."""
-    stopping = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopping
-        return
-    before = {
-        number: signal.signal(number, lambda *_: stopping.set())
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    try:
-        yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 @on_target
 def mirror(
     target: Target,
@@ -95,7 +77,11 @@ def mirror(
     The other store is never overwritten with something older. If the group is rewound, the other
     store follows, provided that it still has what this mirror copied. Ends on SIGTERM or Ctrl-C.
     """
-    with open_both(target, to_store, to_profile) as (source, receiver), signals() as stopping:
+    stopping = threading.Event()
+    with (
+        open_both(target, to_store, to_profile) as (source, receiver),
+        on_stop_signals(stopping.set),
+    ):
         copier = Mirror(source, receiver, target.scope, target.expires_after)
         if not execute:
             print_steps(copier.preview(), as_json, executed=False)
@@ -115,7 +101,7 @@ def print_steps(
 ) -> None:
     """Print what is done, or was done, with each partition."""
     if as_json:
-        print_json([step_for_json(step) for step in steps])
+        print_json(steps)
         return
     print_table(
         ["PARTITION", ">SOURCE", ">TARGET", "ACTION"],
@@ -126,23 +112,6 @@ def print_steps(
     else:
         count = sum(step.action.writes for step in steps)
         typer.echo(f"dry run: would copy {count} of {len(steps)} checkpoints; pass --execute")
-
-
-def step_for_json(step: Step) -> dict[str, Any]:
-    """Return a decision for JSON."""
-    return {
-        "partition_id": step.partition_id,
-        "action": step.action,
-        "source": position_for_json(step.source),
-        "target": position_for_json(step.target),
-    }
-
-
-def position_for_json(position: Position | None) -> dict[str, Any] | None:
-    """Return a position for JSON."""
-    if position is None:
-        return None
-    return {"sequence_number": position.sequence_number, "offset": position.offset}
 
 
 def print_pass(made: mirrors.Pass, as_json: bool) -> None:
@@ -203,7 +172,11 @@ def move(
     """
     with working("reading the hub"):
         partition_ids = list_partitions(target.address, timeout=target.timeout)
-    with open_both(target, to_store, to_profile) as (source, receiver), signals() as stopping:
+    stopping = threading.Event()
+    with (
+        open_both(target, to_store, to_profile) as (source, receiver),
+        on_stop_signals(stopping.set),
+    ):
         mover = Move(
             source,
             receiver,
@@ -224,14 +197,14 @@ def move(
         if not made.is_done:
             raise StoreError("the move was stopped; run it again to continue")
         if not as_json:
-            typer.echo(f"moved {len(made.partitions)} partitions; stop the old store's consumers")
+            typer.echo(f"moved {partitions(made.partitions)}; stop the old store's consumers")
         mover.hold(every, hold, stopping)
 
 
 def print_moves(partitions: Sequence[PartitionMove], as_json: bool) -> None:
     """Print how far the move of each partition is."""
     if as_json:
-        print_json([move_for_json(each) for each in partitions])
+        print_json(partitions)
         return
     print_table(
         ["PARTITION", ">POSITION", "STAGE", "OLD OWNER", "NEW OWNER"],
@@ -244,23 +217,12 @@ def print_moves(partitions: Sequence[PartitionMove], as_json: bool) -> None:
     typer.echo(f"dry run: would move {left} of {len(partitions)} partitions; pass --execute")
 
 
-def move_for_json(each: PartitionMove) -> dict[str, Any]:
-    """Return the progress of a partition for JSON."""
-    return {
-        "partition_id": each.partition_id,
-        "stage": each.stage,
-        "position": position_for_json(each.position),
-        "owner_id": each.owner_id,
-        "target_owner_id": each.target_owner_id,
-    }
-
-
 def print_progress(made: moves.Pass, shown: dict[str, Stage], as_json: bool) -> dict[str, Stage]:
     """Print the partitions whose stage has changed; return the stages."""
     stages = {each.partition_id: each.stage for each in made.partitions} or shown
     changed = [each for each in made.partitions if shown.get(each.partition_id) != each.stage]
     if as_json:
-        partitions = [move_for_json(each) for each in changed]
+        partitions = [asdict(each) for each in changed]
         line = {"time": made.time, "partitions": partitions, "error": made.error}
         if changed or made.error:
             typer.echo(json.dumps(line))

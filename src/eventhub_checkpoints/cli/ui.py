@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eventhub_checkpoints._shared.drivers import require_package
+from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
+from eventhub_checkpoints._shared.texts import partitions
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.cli.change import change_group, store_name
 from eventhub_checkpoints.cli.records import locked
-from eventhub_checkpoints.cli.serve.command import blocked_signals, need
-from eventhub_checkpoints.cli.target import Target, Through, on_targets
+from eventhub_checkpoints.cli.status import From
+from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import Targets
-from eventhub_checkpoints.operations.doctor import partitions
 from eventhub_checkpoints.operations.groups import Group
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, Watched
@@ -51,9 +53,7 @@ def ui(
     interval: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two polls.")
     ] = INTERVAL,
-    missing: Annotated[
-        Missing, typer.Option(help="Where the consumers start in a partition without a checkpoint.")
-    ] = "earliest",
+    missing: From = "earliest",
     through: Through = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the URL as one line of JSON.")
@@ -66,13 +66,13 @@ def ui(
     Ctrl-C end it.
     """
     for package in PACKAGES:
-        need("ehcp ui", package, "ui")
+        require_package("ehcp ui", package, "ui")
     # Imported here, because other commands do not need these packages.
     from eventhub_checkpoints.ui.server import listen, names, serving, url
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     with ExitStack() as stack:
-        ends = stack.enter_context(blocked_signals())
+        stack.enter_context(blocked_stop_signals())
         opened = stack.enter_context(listen(host, port))
         pages = polled_pages(
             targets,
@@ -86,7 +86,7 @@ def ui(
         stack.enter_context(serving(application, opened))
         shown = url(opened, pages.token)
         typer.echo(json.dumps({"url": shown}) if as_json else shown)
-        signal.sigwait(ends)
+        signal.sigwait(STOP_SIGNALS)
 
 
 def polled_pages(
@@ -132,20 +132,6 @@ def polled_pages(
         others=others,
         write=writer(changed) if allow_writes else None,
     )
-
-
-def open_stores(targets: Sequence[Target], stack: ExitStack) -> list[Any]:
-    """Open the store of each target; targets with the same store share it.
-
-    Raises:
-        ConfigurationError: a target names no store, or it cannot be opened.
-    """
-    stores: list[Any] = []
-    for number, target in enumerate(targets):
-        # A store may be named by a dict, which cannot be a key.
-        same = next((n for n in range(number) if targets[n].store == target.store), None)
-        stores.append(stack.enter_context(target.open_store()) if same is None else stores[same])
-    return stores
 
 
 def groups_of(

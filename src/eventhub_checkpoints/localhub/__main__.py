@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import threading
 from typing import Any, NoReturn
 
 from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints._shared.signals import on_stop_signals
 from eventhub_checkpoints.localhub.local import NAMESPACE, LocalHub
 
 _ABOUT = "A local Event Hubs stand-in for trying and testing; never for production."
@@ -25,28 +25,27 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"--hub names {quoted(name)} twice")
         hubs[name] = partitions
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        hub = LocalHub(
-            hubs,
-            host=options.host,
-            port=options.port,
-            consumer_groups=options.group,
-            tls=options.tls,
-            namespace=options.namespace,
-        ).start()
-        bodies = [f"event {number}" for number in range(options.events)]
-        for name in hubs if bodies else ():
-            for partition in hub.partition_ids(name):
-                hub.publish(name, partition, bodies)
-    except (ValueError, OSError, RuntimeError) as error:
-        parser.error(str(error))
-    try:
-        _announce(hub, hubs, options.json)
-        stop.wait()
-    finally:
-        hub.stop()
+    with on_stop_signals(stop.set):
+        try:
+            hub = LocalHub(
+                hubs,
+                host=options.host,
+                port=options.port,
+                consumer_groups=options.group,
+                tls=options.tls,
+                namespace=options.namespace,
+            ).start()
+            bodies = [f"event {number}" for number in range(options.events)]
+            for name in hubs if bodies else ():
+                for partition in hub.partition_ids(name):
+                    hub.publish(name, partition, bodies)
+        except (ValueError, OSError, RuntimeError) as error:
+            parser.error(str(error))
+        try:
+            _announce(hub, hubs, options.json)
+            stop.wait()
+        finally:
+            hub.stop()
     return 0
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.abilities import Deletes, KeepsHistory
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import (
@@ -47,8 +48,7 @@ class GroupActiveError(CheckpointStoreError):
             f"{member.owner_id!r} (partitions {', '.join(member.partition_ids)})"
             for member in found.members
         ]
-        more = len(members) - SHOWN_MEMBERS
-        names = ", ".join(members[:SHOWN_MEMBERS]) + (f" and {more} more" if more > 0 else "")
+        names = some(members, shown=SHOWN_MEMBERS)
         super().__init__(f"{found.scope} is active: {names}; {way_out}")
 
 

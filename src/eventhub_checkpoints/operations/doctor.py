@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     HubUnavailableError,
@@ -38,8 +39,6 @@ LATE_ROUNDS = 3
 """Rounds after which an ownership that was not renewed is late."""
 SHARE_OF_ROUND = 0.1
 """Part of a load balancing round that one request may take."""
-SHOWN = 10
-"""Partitions or rows that the evidence of a finding names."""
 
 
 class Severity(StrEnum):
@@ -568,15 +567,3 @@ RULES: Sequence[Rule] = (
     latency,
     too_expensive,
 )
-
-
-def partitions(ids: Sequence[str]) -> str:
-    """Return a number of partitions in words."""
-    return "1 partition" if len(ids) == 1 else f"{len(ids)} partitions"
-
-
-def some(names: Iterable[str], separator: str = ", ") -> str:
-    """Return the first names, and the number of those left out."""
-    names = list(names)
-    rest = len(names) - SHOWN
-    return separator.join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

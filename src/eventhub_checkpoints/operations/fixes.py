@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.doctor import Facts, has_live, lacks_offset
@@ -118,8 +119,7 @@ def carry_out(
                 f"delete those of partition {id_} by hand"
             )
         count = store.delete_partition(*scope, id_)
-        rows = "1 row" if count == 1 else f"{count} rows"
-        return f"partition {id_}: {rows} deleted ({fix.before})"
+        return f"partition {id_}: {counted(count, 'row')} deleted ({fix.before})"
     if fix.action is Action.RELEASE:
         if not store.claim_ownership([{**facts.ownership_rows[id_], "owner_id": RELEASED}]):
             return f"partition {id_}: nothing released, another consumer has claimed it"

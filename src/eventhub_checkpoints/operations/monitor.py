@@ -10,11 +10,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import Any, Self
 
 from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -303,7 +306,12 @@ class HubPoller:
     def poll(self) -> list[Status]:
         """Take a sample of each group."""
         begun = time.monotonic()
-        lists = [StoreLists(watched) for watched in self._groups.values()]
+        lists = [
+            in_daemon_thread(
+                partial(group, each.store, each.scope, expires_after=each.expires_after)
+            )
+            for each in self._groups.values()
+        ]
         properties: Mapping[str, PartitionProperties] = {}
         error = ""
         try:
@@ -317,24 +325,24 @@ class HubPoller:
             error = str(failure)
         except Exception as failure:
             error = unexpected(failure)
-        for read in lists:
-            self._statuses[read.watched.scope] = self._status(read, properties, error, begun)
+        for watched, rows in zip(self._groups.values(), lists, strict=True):
+            self._statuses[watched.scope] = self._status(watched, rows, properties, error, begun)
         return [*self._statuses.values()]
 
     def _status(
         self,
-        read: "StoreLists",
+        watched: Watched,
+        rows: Future[Group],
         properties: Mapping[str, PartitionProperties],
         error: str,
         begun: float,
     ) -> Status:
-        watched = read.watched
         scope = watched.scope
         if not error:
             try:
                 sample = confirmed_lag(
                     watched.hub,
-                    read.result(begun + watched.timeout),
+                    awaited(rows, watched, begun + watched.timeout),
                     properties,
                     watched.missing,
                     watched.timeout,
@@ -372,41 +380,23 @@ class HubPoller:
         return with_seconds(sample, enqueued)
 
 
-class StoreLists:
-    """Lists of a group's rows, read in a thread that does not delay the end of the process."""
+def awaited(rows: Future[Group], watched: Watched, deadline: float) -> Group:
+    """Return the rows of a group.
 
-    def __init__(self, watched: Watched) -> None:
-        self.watched = watched
-        self._found: Group | None = None
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+    Args:
+        rows: being read.
+        watched: the group.
+        deadline: on the clock of `time.monotonic`.
 
-    def _read(self) -> None:
-        watched = self.watched
-        try:
-            self._found = group(watched.store, watched.scope, expires_after=watched.expires_after)
-        except Exception as error:
-            self._error = error
-
-    def result(self, deadline: float) -> Group:
-        """Return the rows.
-
-        Args:
-            deadline: on the clock of `time.monotonic`.
-
-        Raises:
-            StoreUnavailableError: they have not arrived by then.
-        """
-        self._thread.join(max(0.0, deadline - time.monotonic()))
-        if self._error is not None:
-            raise self._error
-        if self._found is None:
-            raise StoreUnavailableError(
-                f"the store gave no answer for {self.watched.scope} within "
-                f"{self.watched.timeout:g} s"
-            )
-        return self._found
+    Raises:
+        StoreUnavailableError: they have not arrived by then.
+    """
+    wait([rows], max(0.0, deadline - time.monotonic()))
+    if not rows.done():
+        raise StoreUnavailableError(
+            f"the store gave no answer for {watched.scope} within {watched.timeout:g} s"
+        )
+    return rows.result()
 
 
 def unexpected(failure: Exception) -> str:

@@ -356,8 +356,8 @@ def moment_of(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ConfigurationError(
-            f"the time is {quoted(text)}; expected ISO 8601, such as 2026-11-21T10:00:00.000 (UTC) "
-            "or 2026-11-21T10:00+01:00"
+            f"{quoted(text)} is not a time; expected ISO 8601, such as 2026-11-21T10:00:00.000 "
+            "(UTC) or 2026-11-21T10:00+01:00"
         ) from None
     return moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)
 

@@ -3,6 +3,7 @@
 from codecs import getincrementaldecoder
 from dataclasses import dataclass
 
+from eventhub_checkpoints._shared.texts import printable
 from eventhub_checkpoints.operations.lag import Missing, PartitionLag
 
 EVENTS = 3
@@ -92,10 +93,3 @@ def line(text: str) -> str:
     """Return the beginning of a string, on one line."""
     cut = f"... ({len(text):,} characters)" if len(text) > MOST_CHARACTERS else ""
     return printable(text[:MOST_CHARACTERS]) + cut
-
-
-def printable(text: str, keep: str = "") -> str:
-    """Escape characters that are invisible, or change the direction of others."""
-    return "".join(
-        each if each.isprintable() or each in keep else repr(each)[1:-1] for each in text
-    )

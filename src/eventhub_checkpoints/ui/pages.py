@@ -21,8 +21,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from eventhub_checkpoints._shared.durations import duration
 from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.abilities import KeepsHistory
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.change import Targets

@@ -3,9 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TypeVar
 
+from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import CheckpointStoreError
 
 SECONDS = 30.0
@@ -42,11 +42,14 @@ class Readings:
             raise CheckpointStoreError(
                 f"{self._most} reads from stores and hubs are running; try again later"
             )
-        future: Future[T] = Future()
-        # From now on, a caller that stops waiting does not cancel it.
-        future.set_running_or_notify_cancel()
-        threading.Thread(target=self._run, args=(read, future), name="read", daemon=True).start()
-        answer = asyncio.wrap_future(future)
+
+        def counted() -> T:
+            try:
+                return read()
+            finally:
+                self._free.release()
+
+        answer = asyncio.wrap_future(in_daemon_thread(counted))
         ended, _ = await asyncio.wait([answer], timeout=self._seconds)
         if not ended:
             answer.cancel()
@@ -54,13 +57,3 @@ class Readings:
                 f"the store or the hub has not answered within {self._seconds:g} s"
             )
         return answer.result()
-
-    def _run(self, read: Callable[[], T], future: "Future[T]") -> None:
-        try:
-            result = read()
-        except BaseException as error:
-            self._free.release()
-            future.set_exception(error)
-        else:
-            self._free.release()
-            future.set_result(result)

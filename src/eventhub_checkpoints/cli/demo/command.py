@@ -1,6 +1,5 @@
 """`ehcp demo`: options, requirements, exit status, and signals."""
 
-import importlib.util
 import os
 import re
 import shutil
@@ -16,6 +15,8 @@ from typing import Annotated
 
 import typer
 
+from eventhub_checkpoints._shared.drivers import is_installed
+from eventhub_checkpoints._shared.signals import STOP_SIGNALS
 from eventhub_checkpoints.cli.demo.storage import AZURITE
 from eventhub_checkpoints.errors import CheckpointStoreError
 
@@ -103,7 +104,7 @@ def missing_packages(store: str | None, consumer: str) -> dict[str, list[str]]:
     elif store == AZURITE:
         modules["blob"] = ["azure.storage.blob", *(["aiohttp"] if is_aio else [])]
     missing = {
-        extra: [name.replace(".", "-") for name in names if not _is_installed(name)]
+        extra: [name.replace(".", "-") for name in names if not is_installed(name)]
         for extra, names in modules.items()
     }
     return {extra: packages for extra, packages in missing.items() if packages}
@@ -122,16 +123,6 @@ def java_version() -> int | None:
     # Up to version 8 the number is written 1.8.
     match = re.search(r'version "(?:1\.)?(\d+)', ran.stderr)
     return int(match[1]) if match else None
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # its parent package is missing
-        return False
-
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):

@@ -9,7 +9,6 @@ releases its partitions.
 import argparse
 import asyncio
 import logging
-import signal
 import sys
 import threading
 from contextlib import suppress
@@ -20,6 +19,7 @@ from azure.eventhub import CloseReason, EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
 from eventhub_checkpoints import aio, open_store
+from eventhub_checkpoints._shared.signals import STOP_SIGNALS, on_stop_signals
 from eventhub_checkpoints.cli.demo import programs
 from eventhub_checkpoints.errors import CheckpointStoreError
 
@@ -40,7 +40,6 @@ SOCKET_TIMEOUT = 0.05
 """Seconds. The sync client waits this long on every idle partition in turn."""
 
 RECEIVING: dict[str, Any] = {"max_batch_size": 100, "starting_position": "-1"}
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Progress:
@@ -129,8 +128,6 @@ async def consume_aio(addresses: programs.Addresses, progress: Progress) -> None
 def consume_sync(addresses: programs.Addresses, progress: Progress) -> None:
     """Consume with the sync client until SIGTERM or SIGINT."""
     stop = threading.Event()
-    for number in STOP_SIGNALS:
-        signal.signal(number, lambda *_: stop.set())
 
     def on_initialize(context: Any) -> None:
         progress.took(context.partition_id)
@@ -146,7 +143,10 @@ def consume_sync(addresses: programs.Addresses, progress: Progress) -> None:
             context.update_checkpoint(event)
             progress.saved(context.partition_id, event)
 
-    with open_store(addresses.store_url, keep_unconfirmed=KEEP_UNCONFIRMED) as store:
+    with (
+        on_stop_signals(stop.set),
+        open_store(addresses.store_url, keep_unconfirmed=KEEP_UNCONFIRMED) as store,
+    ):
         client = EventHubConsumerClient.from_connection_string(
             addresses.connection_string,
             programs.CONSUMER_GROUP,

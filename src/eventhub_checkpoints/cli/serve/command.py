@@ -1,18 +1,19 @@
 """`ehcp serve`: options, the groups that it polls, and its life."""
 
-import importlib.util
 import json
 import logging
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 import typer
 
-from eventhub_checkpoints.cli.target import Target, Through, on_targets
-from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints._shared.drivers import require_package
+from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
+from eventhub_checkpoints.cli.status import From
+from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, Watched
 from eventhub_checkpoints.operations.scale import HOLD, TARGET
@@ -47,9 +48,7 @@ def serve(
         float,
         typer.Option(min=0, metavar="SECONDS", help="Time until lower demand for replicas counts."),
     ] = HOLD,
-    missing: Annotated[
-        Missing, typer.Option(help="Where the consumers start in a partition without a checkpoint.")
-    ] = "earliest",
+    missing: From = "earliest",
     seconds: Annotated[
         bool, typer.Option(help="Read the first unprocessed events, for the lag in seconds.")
     ] = True,
@@ -63,20 +62,19 @@ def serve(
     It listens for GET requests of /metrics, /lag.json and /health, and with --grpc-port for KEDA's
     calls. --group and --profile can be repeated. SIGTERM and Ctrl-C end it.
     """
-    need("ehcp serve", "prometheus_client", "metrics")
+    require_package("ehcp serve", "prometheus_client", "metrics")
     if grpc_port is not None:
-        need("ehcp serve", "grpc", "keda")
-        need("ehcp serve", "google.protobuf", "keda")
+        require_package("ehcp serve", "grpc", "keda")
+        require_package("ehcp serve", "google.protobuf", "keda")
     # Imported here, because other commands do not need these packages.
     from eventhub_checkpoints.cli.serve.metrics import exposition
     from eventhub_checkpoints.cli.serve.web import Pages, Server
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     with ExitStack() as stack:
-        ends = stack.enter_context(blocked_signals())
-        monitor = stack.enter_context(
-            Monitor(watch(targets, stack, missing, seconds, through), interval=interval, hold=hold)
-        )
+        stack.enter_context(blocked_stop_signals())
+        watched = watch(targets, stack, missing, seconds, through)
+        monitor = Monitor(watched, interval=interval, hold=hold)
         pages = Pages(monitor, exposition(monitor, event_target), event_target)
         server = stack.enter_context(Server(host, port, pages))
         scaler: Any = None
@@ -86,6 +84,8 @@ def serve(
 
             scaler, bound = external_scaler.serve(host, grpc_port, monitor, event_target)
             external = f"{host}:{bound}"
+        # Only now: no hub is asked if an address is not available.
+        stack.enter_context(monitor)
         threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
         stack.callback(server.shutdown)
         if as_json:
@@ -94,7 +94,7 @@ def serve(
             typer.echo(f"{server.url}/metrics, /lag.json, /health")
             if external:
                 typer.echo(f"{external} for KEDA's external scaler")
-        signal.sigwait(ends)
+        signal.sigwait(STOP_SIGNALS)
         if scaler is not None:
             scaler.stop(GRACE_SECONDS).wait()
 
@@ -111,46 +111,14 @@ def watch(
     Raises:
         ConfigurationError: a target names no store or no hub, or a malformed one.
     """
-    opened: list[tuple[Any, Any]] = []
-    watched = []
-    for target in targets:
-        hub = target.address
-        # A store may be named by a dict, which cannot be a key.
-        store = next((store for named, store in opened if named == target.store), None)
-        if store is None:
-            store = stack.enter_context(target.open_store())
-            opened.append((target.store, store))
-        reader = target.address_of(through) if seconds else None
-        watched.append(Watched(store, hub, missing, target.expires_after, target.timeout, reader))
-    return watched
-
-
-def need(command: str, package: str, extra: str) -> None:
-    """Raise unless a package that a command needs is installed.
-
-    Raises:
-        MissingDriverError: it is not.
-    """
-    try:
-        is_missing = importlib.util.find_spec(package) is None
-    except ModuleNotFoundError:
-        is_missing = True
-    if is_missing:
-        raise MissingDriverError(
-            f"{command} needs {package}: python -m pip install 'eventhub-checkpoints[cli,{extra}]'"
+    return [
+        Watched(
+            store,
+            target.address,
+            missing,
+            target.expires_after,
+            target.timeout,
+            target.address_of(through) if seconds else None,
         )
-
-
-@contextmanager
-def blocked_signals() -> Iterator[set[signal.Signals]]:
-    """Block SIGTERM and SIGINT in this thread and those that it starts; provide them for `sigwait`.
-
-    A handler that sets a `threading.Event` blocks forever if it interrupts the main thread while
-    that holds the event's lock, on its way into `wait`.
-    """
-    ends = {signal.SIGTERM, signal.SIGINT}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    try:
-        yield ends
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for target, store in zip(targets, open_stores(targets, stack), strict=True)
+    ]

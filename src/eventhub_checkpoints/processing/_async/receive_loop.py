@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import logging
-import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 from azure.eventhub.aio import EventHubConsumerClient
 
 from eventhub_checkpoints._shared._async.client_check import called
+from eventhub_checkpoints._shared.signals import STOP_SIGNALS
 
 log = logging.getLogger("eventhub_checkpoints")
 T = TypeVar("T")
@@ -155,9 +155,6 @@ class HandlerTask:
         return task is not self._cut_off
 
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
 class ReceiveLoop:
     """Task in which a client receives."""
 
@@ -236,7 +233,7 @@ class ReceiveLoop:
     def signals(self) -> Iterator[None]:
         """Treat SIGTERM and SIGINT as stop requests, if this thread may handle signals."""
         loop, taken = asyncio.get_running_loop(), []
-        for number in SIGNALS:
+        for number in STOP_SIGNALS:
             # Only the main thread's event loop can handle signals, and none on Windows.
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self.signal_end)

@@ -2,16 +2,15 @@
 """Background thread of a client, and calls of its handlers."""
 
 import math
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from types import FrameType
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._shared._sync.client_check import called
+from eventhub_checkpoints._shared.signals import on_stop_signals
 
 T = TypeVar("T")
 
@@ -63,7 +62,6 @@ class HandlerTask:
         return True
 
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 CLOSING_AGAIN = 0.2
 """Seconds after which a client that still receives is closed again."""
 LOOKING_UP = 0.5
@@ -146,20 +144,6 @@ class ReceiveLoop:
         self._thread = None
         self._is_begun = False
 
-    @contextmanager
-    def signals(self) -> Iterator[None]:
+    def signals(self) -> AbstractContextManager[None]:
         """Treat SIGTERM and SIGINT as a reason to stop, if this thread may handle signals."""
-
-        def taken(number: int, frame: FrameType | None) -> None:
-            # Set in another thread: the interrupted code may hold the event's lock.
-            threading.Thread(target=self.signal_end, daemon=True).start()
-
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, taken) for number in SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        return on_stop_signals(self.signal_end)

@@ -1,0 +1,42 @@
+"""SIGTERM and Ctrl-C as a request to stop."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def on_stop_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call a function on SIGTERM and SIGINT in this block, if this is the main thread.
+
+    Args:
+        stop: called in another thread: the interrupted code may hold the lock of the event that it
+            sets, on its way into `wait`.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=stop, daemon=True).start()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handle) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def blocked_stop_signals() -> Iterator[None]:
+    """Block SIGTERM and SIGINT in this thread and those that it starts, for `signal.sigwait`."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
