@@ -104,7 +104,9 @@ def chosen_position(
 def event_for_json(event: PeekedEvent) -> dict[str, Any]:
     """Return an event for JSON: its body as text if it is UTF-8, else in base64."""
     body, encoding = encoded_body(event.body)
-    return {**asdict(event), "body_encoding": encoding, "body": body}
+    value = asdict(event)
+    del value["body"]  # the longest part comes last
+    return {**value, "body_encoding": encoding, "body": body}
 
 
 def print_events(events: list[PeekedEvent], title: str) -> None:
