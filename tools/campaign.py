@@ -7,12 +7,16 @@
     python tools/campaign.py raise --backend postgres --rounds 2
     python tools/campaign.py signal --backend redis --rounds 200000
     python tools/campaign.py move --source blob --target postgres --rounds 20
+    python tools/campaign.py machine --backend mysql --rounds 500
+    python tools/campaign.py machine --backend mysql --seconds 600
 
 `forward`: round n of seed s is the round of seed s + n, so the seed in a failure repeats that round
 alone. `races`: 16 stores claim 64 partitions in each round; the seed decides in which order they
 start, and the winner depends on the machine. `cancel`, `raise` and `signal` interrupt calls
 (`tools/interruptions.py`): at every step for this many rounds, or this many calls. `move` moves a
-group between stores under load, and kills the move at every step (`tools/move_chaos.py`).
+group between stores under load, and kills the move at every step (`tools/move_chaos.py`). `machine`
+compares claims and checkpoints with the rules (`tools/store_machine.py`): in this many examples, or
+for this time.
 """
 
 import argparse
@@ -28,6 +32,7 @@ from claim_races import run_races
 from forward_model import run_round
 from interruptions import InterruptedCallError, Lines, cancelled, raised_at, run_signals, run_steps
 from move_chaos import run_moves
+from store_machine import run_machine, run_machine_for
 
 
 def forward(seed: int, rounds: int, events: int) -> Counter[str]:
@@ -89,6 +94,19 @@ def moves(source: str, target: str, seed: int, rounds: int) -> Counter[str]:
         return run_moves(here, there, seed, rounds)
 
 
+def machine(backend: str, seed: int, rounds: int, seconds: float | None) -> Counter[str]:
+    """Compare the claims and checkpoints of several clients with the rules.
+
+    Raises:
+        AssertionError: a store differs; the message has the seed and the shortest calls that show
+            it.
+    """
+    with BACKENDS[backend]() as running, running.place() as place:
+        if seconds is not None:
+            return run_machine_for(place, seed, seconds)
+        return run_machine(place, seed, rounds)
+
+
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
     """Return name, seed and rounds of the chosen campaign, and a function that runs it."""
     parser = argparse.ArgumentParser(
@@ -105,12 +123,15 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "cancel": "aio calls are cancelled at every step",
         "raise": "sync calls are interrupted at every line, by two kinds of exceptions in turn",
         "signal": "sync calls are interrupted by a signal handler",
+        "machine": "claims and checkpoints are compared with the rules",
     }
     for name, what in on_backends.items():
         parser_of = campaigns.add_parser(name, parents=[common], help=what)
         parser_of.add_argument("--backend", choices=BACKENDS, required=True)
         if name in {"cancel", "raise"}:
             parser_of.set_defaults(rounds=1)
+        if name == "machine":
+            parser_of.add_argument("--seconds", type=float, help="run for this time instead")
     move = campaigns.add_parser("move", parents=[common], help="a group moves between stores")
     shared = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
     move.add_argument("--source", choices=shared, default="blob")
@@ -122,6 +143,7 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "cancel": lambda: steps("cancel", chosen.backend, chosen.seed, chosen.rounds),
         "raise": lambda: steps("raise", chosen.backend, chosen.seed, chosen.rounds),
         "signal": lambda: signals(chosen.backend, chosen.seed, chosen.rounds),
+        "machine": lambda: machine(chosen.backend, chosen.seed, chosen.rounds, chosen.seconds),
         "move": lambda: moves(chosen.source, chosen.target, chosen.seed, chosen.rounds),
     }
     return chosen.campaign, chosen.seed, chosen.rounds, runs[chosen.campaign]
