@@ -9,6 +9,7 @@
     python tools/campaign.py move --source blob --target postgres --rounds 20
     python tools/campaign.py machine --backend mysql --rounds 500
     python tools/campaign.py machine --backend mysql --seconds 600
+    python tools/campaign.py failover --store postgres --rounds 20
 
 `forward`: round n of seed s is the round of seed s + n, so the seed in a failure repeats that round
 alone. `races`: 16 stores claim 64 partitions in each round; the seed decides in which order they
@@ -17,6 +18,7 @@ start, and the winner depends on the machine. `cancel`, `raise` and `signal` int
 group between stores under load, and kills the move at every step (`tools/move_chaos.py`). `machine`
 compares claims and checkpoints with the rules (`tools/store_machine.py`): in this many examples, or
 for this time.
+`failover` ends the primary of a cluster under load in each round (`tools/failover.py`).
 """
 
 import argparse
@@ -29,6 +31,7 @@ from collections.abc import Callable
 
 from backends import BACKENDS, ServerMissingError
 from claim_races import run_races
+from failover import CLUSTERS, run_failovers
 from forward_model import run_round
 from interruptions import InterruptedCallError, Lines, cancelled, raised_at, run_signals, run_steps
 from move_chaos import run_moves
@@ -107,6 +110,16 @@ def machine(backend: str, seed: int, rounds: int, seconds: float | None) -> Coun
         return run_machine(place, seed, rounds)
 
 
+def failovers(store: str, seed: int, rounds: int) -> Counter[str]:
+    """End the primary of a cluster under load, and count what its successor has forgotten.
+
+    Raises:
+        AssertionError: a client did not go on, or a cluster that keeps what it confirms did not.
+    """
+    with CLUSTERS[store]() as cluster:
+        return run_failovers(cluster, seed, rounds)
+
+
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
     """Return name, seed and rounds of the chosen campaign, and a function that runs it."""
     parser = argparse.ArgumentParser(
@@ -136,6 +149,9 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
     shared = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
     move.add_argument("--source", choices=shared, default="blob")
     move.add_argument("--target", choices=shared, default="postgres")
+    failover = campaigns.add_parser("failover", parents=[common], help="a cluster's primary ends")
+    failover.add_argument("--store", choices=CLUSTERS, required=True)
+    failover.set_defaults(rounds=20)
     chosen = parser.parse_args(arguments)
     runs: dict[str, Callable[[], Counter[str]]] = {
         "forward": lambda: forward(chosen.seed, chosen.rounds, chosen.events),
@@ -145,6 +161,7 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "signal": lambda: signals(chosen.backend, chosen.seed, chosen.rounds),
         "machine": lambda: machine(chosen.backend, chosen.seed, chosen.rounds, chosen.seconds),
         "move": lambda: moves(chosen.source, chosen.target, chosen.seed, chosen.rounds),
+        "failover": lambda: failovers(chosen.store, chosen.seed, chosen.rounds),
     }
     return chosen.campaign, chosen.seed, chosen.rounds, runs[chosen.campaign]
 
