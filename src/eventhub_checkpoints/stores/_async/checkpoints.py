@@ -22,6 +22,7 @@ from eventhub_checkpoints.stores._async.hooks import HookRunner, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
+    Conflict,
     Listing,
     Seen,
     Written,
@@ -180,6 +181,8 @@ class CheckpointMethods(HookRunner):
             try:
                 seconds = self.settings.write_timeout
                 answer = await self._call(self.write_checkpoint, record, seen, seconds=seconds)
+                if attempt and isinstance(answer, Conflict):
+                    await self._call(self.confirm, seconds=seconds)
             except (StoreAccessError, StoreNotReadyError):
                 raise
             except BaseException as error:

@@ -190,6 +190,7 @@ class OwnershipMethods(HookRunner):
             claims = [claim for claim in conflicts if claim.scope == scope]
             try:
                 rows = {row[0].partition_id: row for row in await self._list(scope)}
+                await self._call(self.confirm)
             except Exception as error:
                 own.update(dict.fromkeys(claims, error))
                 continue

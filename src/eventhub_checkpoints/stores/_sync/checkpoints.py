@@ -23,6 +23,7 @@ from eventhub_checkpoints.stores._sync.hooks import HookRunner, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
+    Conflict,
     Listing,
     Seen,
     Written,
@@ -179,6 +180,8 @@ class CheckpointMethods(HookRunner):
             try:
                 seconds = self.settings.write_timeout
                 answer = self._call(self.write_checkpoint, record, seen, seconds=seconds)
+                if attempt and isinstance(answer, Conflict):
+                    self._call(self.confirm, seconds=seconds)
             except (StoreAccessError, StoreNotReadyError):
                 raise
             except BaseException as error:
