@@ -17,8 +17,8 @@ start, and the winner depends on the machine. `cancel`, `raise` and `signal` int
 (`tools/interruptions.py`): at every step for this many rounds, or this many calls. `move` moves a
 group between stores under load, and kills the move at every step (`tools/move_chaos.py`). `machine`
 compares claims and checkpoints with the rules (`tools/store_machine.py`): in this many examples, or
-for this time.
-`failover` ends the primary of a cluster under load in each round (`tools/failover.py`).
+for this time. `failover` ends the primary of a cluster under load in each round
+(`tools/failover.py`).
 """
 
 import argparse
