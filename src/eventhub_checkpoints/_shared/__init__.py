@@ -1,6 +1,7 @@
 """Code that stores, processing and receive have in common; nothing here is public.
 
 - `settings`: what a store can be configured with, validation, and "did you mean".
+- `foreign_json`: JSON of others, every failure of which is a `ValueError`.
 - `secrets`: quoting values in messages without their secrets.
 - `configuration_tables`: tables and durations of a configuration. `texts`: values as people read
   them.
