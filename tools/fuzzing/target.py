@@ -9,7 +9,6 @@ from typing import Any
 
 from eventhub_checkpoints.errors import CheckpointStoreError
 
-HERE = str(Path(__file__).parent)
 LONGEST = 1 << 16
 """Bytes of an input."""
 
@@ -51,9 +50,10 @@ class Target:
 
 def place_of(error: BaseException) -> str:
     """Return the error's type and the last line of ours that it passed: one name for each fault."""
-    frames = traceback.extract_tb(error.__traceback__)
+    every = traceback.extract_tb(error.__traceback__)
+    frames = [each for each in every if each.name != require_equal.__name__]
     own = [each for each in frames if "eventhub_checkpoints" in each.filename]
-    frame = (own or [each for each in frames if each.filename.startswith(HERE)] or frames)[-1]
+    frame = (own or frames)[-1]
     return f"{type(error).__name__} in {Path(frame.filename).name}, {frame.name}"
 
 
