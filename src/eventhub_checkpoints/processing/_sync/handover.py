@@ -171,6 +171,8 @@ class HandoverStore(WrapperStore):
             won = list(self.store.claim_ownership(claims, **kwargs))
         if wishes:
             self._ask(wishes)
+        # What the client has released meanwhile, at the end of a drain, it must not open again.
+        won = [row for row in won if not self._is_released(row)]
         if not departing:
             return won
         kept = [row for row in won if row["partition_id"] not in departing]
@@ -197,6 +199,12 @@ class HandoverStore(WrapperStore):
                 return answer, {}
             owner, etag = group.asked(partition_id)
             return answer, Wish.row(checked_row(claim), scope.wishes.consumer_group, owner, etag)
+
+    def _is_released(self, row: dict[str, Any]) -> bool:
+        if not row["owner_id"]:
+            return False  # the answer to a release
+        with self._guard:
+            return row["partition_id"] in self._group(Scope.from_dict(row)).released
 
     def _ask(self, wishes: Rows) -> None:
         try:
