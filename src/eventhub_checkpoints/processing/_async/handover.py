@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from azure.eventhub.aio import CheckpointStore, PartitionContext
@@ -221,5 +222,5 @@ class HandoverStore(WrapperStore):
         if self._is_quick:  # it only records the checkpoint, and this runs for every event
             await self.store.update_checkpoint(checkpoint, **kwargs)  # type: ignore[arg-type]
         else:
-            update = self.store.update_checkpoint
-            await to_the_end(update, dict(checkpoint), seconds=ENDING, **kwargs)
+            write = partial(self.store.update_checkpoint, dict(checkpoint), **kwargs)
+            await to_the_end(write, seconds=ENDING)

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from azure.eventhub import CheckpointStore, PartitionContext
@@ -222,5 +223,5 @@ class HandoverStore(WrapperStore):
         if self._is_quick:  # it only records the checkpoint, and this runs for every event
             self.store.update_checkpoint(checkpoint, **kwargs)  # type: ignore[arg-type]
         else:
-            update = self.store.update_checkpoint
-            to_the_end(update, dict(checkpoint), seconds=ENDING, **kwargs)
+            write = partial(self.store.update_checkpoint, dict(checkpoint), **kwargs)
+            to_the_end(write, seconds=ENDING)
