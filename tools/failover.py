@@ -8,16 +8,24 @@ counted.
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from backends.cluster import Cluster, ClusterPlace
 from backends.postgres_pair import PostgresPair
+from backends.redis_sentinel import RedisSentinel
 from eventhub_checkpoints import open_store
 from fault_judge import Judge, JudgeError
 from fault_trial import SCOPE, Trial
 
-CLUSTERS: dict[str, type[Cluster]] = {"postgres": PostgresPair}
+CUT_SECONDS = 1.0
+CLUSTERS: dict[str, Callable[[], Cluster]] = {
+    "postgres": PostgresPair,
+    "redis": RedisSentinel,
+    "redis-cut": partial(RedisSentinel, cut_seconds=CUT_SECONDS),
+    "redis-cut-unguarded": partial(RedisSentinel, cut_seconds=CUT_SECONDS, is_guarded=False),
+}
 ORDERLY = 0.25
 """Share of the primaries that are shut down in order."""
 
