@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from backends.cassandra_trio import CassandraTrio
 from backends.cluster import Cluster, ClusterPlace
 from backends.postgres_pair import PostgresPair
 from backends.redis_sentinel import RedisSentinel
@@ -22,6 +23,7 @@ from fault_trial import SCOPE, Trial
 CUT_SECONDS = 1.0
 CLUSTERS: dict[str, Callable[[], Cluster]] = {
     "postgres": PostgresPair,
+    "cassandra": CassandraTrio,
     "redis": RedisSentinel,
     "redis-cut": partial(RedisSentinel, cut_seconds=CUT_SECONDS),
     "redis-cut-unguarded": partial(RedisSentinel, cut_seconds=CUT_SECONDS, is_guarded=False),
@@ -117,6 +119,8 @@ def run_failovers(cluster: Cluster, seed: int, rounds: int) -> Counter[str]:
         seen["two owners"] = trial.judge.won_twice()
         seen["calls answered"] = sum(worker.answered for worker in trial.workers)
         seen["calls without an answer"] = sum(worker.unknown for worker in trial.workers)
+        if not cluster.forgets:
+            trial.judge.checkpoints()
     lost = seen["claims forgotten"] + seen["checkpoints forgotten"] + seen["two owners"]
     if lost and not cluster.forgets:
         raise JudgeError(f"{cluster.name} keeps what it confirms, and yet: {dict(seen)}")

@@ -30,7 +30,7 @@ from waiting import eventually
 SERVICE = "orders"
 NODES = SENTINELS = 3
 QUORUM = 2
-PATIENT, AT_ONCE = 600_000, 1_000
+PATIENT, AT_ONCE = 600_000, 3_000
 """Milliseconds without an answer after which Sentinel takes the primary for dead."""
 TAKE_OVER_SECONDS = 60
 SOCKET_SECONDS = 1.0
