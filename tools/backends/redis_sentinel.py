@@ -194,9 +194,11 @@ class RedisSentinel(Cluster):
     def take_over(self) -> None:
         for watcher in self.watchers:
             watcher.set_patience(AT_ONCE)
-        self.primary = eventually(lambda: self._successor(), TAKE_OVER_SECONDS)
+        eventually(self._successor, TAKE_OVER_SECONDS)
         for watcher in self.watchers:
             watcher.set_patience(PATIENT)
+        # On a busy machine Sentinel may have replaced the first successor, too.
+        self.primary = eventually(self._successor, TAKE_OVER_SECONDS)
         assert self._passage is not None
         self._passage.backend = ("127.0.0.1", self.primary.port)
 
@@ -236,7 +238,7 @@ def info(node: LocalRedis) -> dict[str, Any]:
 def has(node: LocalRedis, offset: int) -> bool:
     """Return whether a replica follows its primary and has reached an offset."""
     state = info(node)
-    return state["master_link_status"] == "up" and int(state["slave_repl_offset"]) >= offset
+    return state.get("master_link_status") == "up" and int(state["slave_repl_offset"]) >= offset
 
 
 class SyncStore(RedisCheckpointStore):
