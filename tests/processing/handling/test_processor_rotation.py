@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -101,4 +102,28 @@ def test_tokens_expire_and_are_renewed(site: Any, kind: str, wait: Callable[...,
         before = count()
         wait(lambda: run.deeds.numbers()[-1:] > [before])
     assert kind == "SAS" or tokens.made > RENEWALS
+    check_once_each(run, count(), wait)
+
+
+def test_a_processor_that_is_restarted_reads_the_new_connection_string(
+    site: Any, wait: Callable[..., Any]
+) -> None:
+    """The client keeps the key of its connection string, so the processor has to make another."""
+    site.hub.accept_keys({"first"})
+    secrets = ["first"]
+    connection_string = site.hub.connection_string("orders")
+
+    def read() -> str:
+        return re.sub("SharedAccessKey=[^;]*", f"SharedAccessKey={secrets[-1]}", connection_string)
+
+    with load(site.hub) as count:
+        run = site.started(site.stage.store(), client={"conn_str": read})
+        wait(lambda: run.deeds.numbers())
+        secrets.append("second")
+        site.hub.accept_keys({"first", "second"})
+        run.call("stop")
+        site.hub.accept_keys({"second"})
+        run.call("start")
+        before = count()
+        wait(lambda: run.deeds.numbers()[-1:] > [before])
     check_once_each(run, count(), wait)
