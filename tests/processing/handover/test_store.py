@@ -1,6 +1,7 @@
 """What a `HandoverStore` asks of the store below, and what it does when that fails."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -147,8 +148,11 @@ def test_a_handler_that_is_cancelled_completes_its_write_first() -> None:
 
 def test_a_store_that_cannot_be_wrapped_is_refused() -> None:
     store = HandoverStore(CoalescingCheckpointStore(MemoryCheckpointStore()), expires_after=60)
-    with pytest.raises(ConfigurationError, match="not a HandoverStore already"):
+    with pytest.raises(ConfigurationError, match="HandoverStore has to be the outermost"):
         HandoverStore(store, expires_after=60)
+    right = re.escape("HandoverStore(CoalescingCheckpointStore(store)), not")
+    with pytest.raises(ConfigurationError, match=right):
+        CoalescingCheckpointStore(store)
     with pytest.raises(ConfigurationError, match="expires_after"):
         HandoverStore(store.store, expires_after=0)
     with pytest.raises(ConfigurationError, match="store is of type str"):

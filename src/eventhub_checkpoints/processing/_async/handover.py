@@ -86,10 +86,10 @@ class HandoverStore(WrapperStore):
             or is a `HandoverStore` itself.
     """
 
+    is_outermost = True
+
     def __init__(self, store: CheckpointStore, *, expires_after: float) -> None:
         check_store(store)
-        is_first = not isinstance(store, HandoverStore)
-        require("store", store, is_first, "a store that is not a HandoverStore already")
         require("expires_after", expires_after, is_seconds(expires_after), "seconds, above 0")
         super().__init__(store)
         self.expires_after = expires_after
