@@ -47,8 +47,19 @@ def test_a_token_of_entra_is_valid_until_it_expires() -> None:
         expiry_of(jwt(NOW), set(), NOW)
 
 
+def claims(text: str) -> str:
+    return f"e30.{base64.urlsafe_b64encode(text.encode()).decode().rstrip('=')}.c2ln"
+
+
 @pytest.mark.parametrize(
-    "token", [None, 5, "", "a.b", "a.!!.c", "SharedAccessSignature ", "SharedAccessSignature sr=x"]
+    "token",
+    [
+        *(None, 5, "", "a.b", "a.!!.c"),
+        *("SharedAccessSignature ", "SharedAccessSignature sr=x"),
+        "SharedAccessSignature sr=x&se=1&sig=\u00e9",
+        *(claims("[]"), claims('{"exp": null}'), claims("[" * 100_000)),
+        *(jwt(float("nan")), jwt(float("inf")), jwt(float("-inf")), jwt(1e18)),
+    ],
 )
 def test_anything_else_is_malformed(token: object) -> None:
     with pytest.raises(TokenError, match="MalformedToken"):
