@@ -133,16 +133,21 @@ def skews(backend: str, seed: int, rounds: int) -> Counter[str]:
         return run_skews(running, seed, rounds)
 
 
+def common(rounds: int = 1000) -> argparse.ArgumentParser:
+    """Return the options of every campaign; a parser of its own for each, for its own default."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--rounds", type=int, default=rounds, help="by default %(default)s")
+    return parser
+
+
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
     """Return name, seed and rounds of the chosen campaign, and a function that runs it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
-    common.add_argument("--rounds", type=int, default=1000)
     campaigns = parser.add_subparsers(dest="campaign", required=True)
-    model = campaigns.add_parser("forward", parents=[common], help="checkpoints go forward")
+    model = campaigns.add_parser("forward", parents=[common()], help="checkpoints go forward")
     model.add_argument("--events", type=int, default=60, help="of a round, without overlaps")
     on_backends = {
         "races": "16 stores race for claims",
@@ -152,22 +157,21 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "machine": "claims and checkpoints are compared with the rules",
     }
     for name, what in on_backends.items():
-        parser_of = campaigns.add_parser(name, parents=[common], help=what)
+        parent = common(1) if name in {"cancel", "raise"} else common()
+        parser_of = campaigns.add_parser(name, parents=[parent], help=what)
         parser_of.add_argument("--backend", choices=BACKENDS, required=True)
-        if name in {"cancel", "raise"}:
-            parser_of.set_defaults(rounds=1)
         if name == "machine":
             parser_of.add_argument("--seconds", type=float, help="run for this time instead")
-    move = campaigns.add_parser("move", parents=[common], help="a group moves between stores")
+    move = campaigns.add_parser("move", parents=[common()], help="a group moves between stores")
     shared = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
     move.add_argument("--source", choices=shared, default="blob")
     move.add_argument("--target", choices=shared, default="postgres")
-    skew = campaigns.add_parser("skew", parents=[common], help="clocks are an hour apart")
+    skew = campaigns.add_parser("skew", parents=[common(20)], help="clocks are an hour apart")
     skew.add_argument("--backend", choices=HAVE_CLOCKS, required=True)
-    skew.set_defaults(rounds=20)
-    failover = campaigns.add_parser("failover", parents=[common], help="a cluster's primary ends")
+    failover = campaigns.add_parser(
+        "failover", parents=[common(20)], help="a cluster's primary ends"
+    )
     failover.add_argument("--store", choices=CLUSTERS, required=True)
-    failover.set_defaults(rounds=20)
     chosen = parser.parse_args(arguments)
     runs: dict[str, Callable[[], Counter[str]]] = {
         "forward": lambda: forward(chosen.seed, chosen.rounds, chosen.events),
