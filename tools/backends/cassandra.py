@@ -49,7 +49,6 @@ from eventhub_checkpoints.stores.record_format import decimal_int64
 from maven import JarsMissingError
 
 IMAGE = "cassandra:5.0"
-START_SECONDS = 120
 
 
 class Cassandra(OwnServer):
@@ -67,6 +66,7 @@ class Cassandra(OwnServer):
     name: ClassVar[str] = "cassandra"
     lacks: ClassVar[tuple[str, ...]] = ("shift_clock",)
     host = "127.0.0.1"
+    start_seconds = 120
 
     def __init__(self, *, own: bool = False, durable: bool = False, roles: bool = False) -> None:
         self._given = "" if own or roles else os.environ.get("CASSANDRA_URL", "")
@@ -98,7 +98,7 @@ class Cassandra(OwnServer):
     def start(self) -> Self:
         if not self._given and self._is_shared and containers_run():
             self._container = self._in_container()
-            reached = self._container.start(speaks, START_SECONDS)
+            reached = self._container.start(speaks, self.start_seconds)
             self._given = f"cassandra://{reached}/any"
         if self._given:
             self.session.execute("SELECT key FROM system.local")
@@ -114,9 +114,9 @@ class Cassandra(OwnServer):
         words = command(self.folder, "" if self._durable else UNSAFE)
         child = Child(words, log=self.folder / "log", name="Cassandra")
         try:
-            child.wait_ready(self._answers, START_SECONDS)
+            child.wait_ready(self._answers, self.start_seconds)
             if self._roles:
-                child.wait_ready(self._lets_in, START_SECONDS)
+                child.wait_ready(self._lets_in, self.start_seconds)
         except BaseException:
             child.kill()
             raise

@@ -16,7 +16,7 @@ from cassandra.cluster import NoHostAvailable, Session
 from cassandra.policies import WhiteListRoundRobinPolicy
 
 from backends.base import OwnServer
-from backends.cassandra import START_SECONDS, Cassandra, Keyspace, connected
+from backends.cassandra import Cassandra, Keyspace, connected
 from backends.cassandra_node import DURABLE, YAML
 from backends.cluster import Cluster, ClusterPlace
 from eventhub_checkpoints import open_store
@@ -36,6 +36,8 @@ MEMBER = "initial_token: {token}\nauto_bootstrap: false\nwrite_request_timeout: 
 
 class Node(Cassandra):
     """One of the nodes, on an address of its own and the ports of all."""
+
+    start_seconds = 600  # three nodes on one machine, which may be busy
 
     def __init__(self, number: int, native: int, storage: int) -> None:
         super().__init__(own=True, durable=True)
@@ -117,7 +119,7 @@ class CassandraTrio(Cluster):
             policy = WhiteListRoundRobinPolicy([node.host])
             session = connected(f"{node.url}/any", policy, consistency_level=ConsistencyLevel.ALL)
             try:
-                eventually(partial(reaches_all, session), START_SECONDS)
+                eventually(partial(reaches_all, session), node.start_seconds)
             finally:
                 session.cluster.shutdown()
 
