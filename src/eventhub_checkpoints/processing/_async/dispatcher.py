@@ -79,7 +79,7 @@ class PartitionProcessor:
 
         Args:
             reason: `SHUTDOWN` if the processor stops; `OWNERSHIP_LOST` if another owner has taken
-                the partition, and after any error while receiving.
+                the partition or has asked for it, and after any error while receiving.
         """
 
 
