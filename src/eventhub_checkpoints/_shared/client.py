@@ -71,20 +71,27 @@ def is_client_closed() -> bool:
     return frame is not None and not getattr(frame.f_locals.get("self"), "_running", True)
 
 
-def calling_client() -> Any:
-    """Return the consumer client of whose handlers this is one; None: it is not known.
+def calling_loop() -> Any:
+    """Return the loop of a client that calls the handler that runs here; None: it is not known.
 
-    A handler is not passed its client. The loop in which the client calls its handlers is found on
-    the stack.
+    A handler is not passed its client. The client's loop is found on the stack.
     """
     frame = inspect.currentframe()
     while frame is not None:
         if is_client_frame(frame):
-            client = getattr(frame.f_locals.get("self"), "_eventhub_client", None)
-            if client is not None:
-                return client
+            return frame.f_locals.get("self")
         frame = frame.f_back
     return None
+
+
+def client_of(loop: Any) -> Any:
+    """Return the consumer client of a loop; None: it is not known."""
+    return getattr(loop, "_eventhub_client", None)
+
+
+def has_ended(loop: Any) -> bool:
+    """Return whether a client's loop was stopped, as far as that is known."""
+    return not getattr(loop, "_running", True)
 
 
 def is_client_frame(frame: FrameType) -> bool:

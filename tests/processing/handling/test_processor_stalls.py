@@ -274,6 +274,27 @@ def test_a_drain_is_no_stall(watch: Watch, hold: threading.Event) -> None:
     stopping.result()
 
 
+def test_a_client_that_was_closed_while_a_handler_works_is_no_stall(
+    watch: Watch, hold: threading.Event
+) -> None:
+    run = watch.start(drain_timeout=20)
+    run.deeds.hold("process_events", hold)
+    watch.site.publish(1)
+    run.call("start")
+    eventually(lambda: run.deeds.numbers() == [0])
+    watch.clock.look()
+    closing = run._beside.submit(lambda: watch.site.loop.finished(watch.processor._client.close()))
+    watch.clock.look()
+    sessions = watch.processor._callbacks.sessions.open.values()
+    eventually(lambda: all(session.is_drained for session in sessions))
+    for _ in range(10):
+        watch.clock.jump(LIMIT / 2)
+        watch.clock.look()
+    assert watch.logged() == []
+    hold.set()
+    closing.result()
+
+
 def test_a_partition_that_is_stopped_at_an_event_is_reported_as_that_alone(watch: Watch) -> None:
     run = watch.start(attempts=1)
 

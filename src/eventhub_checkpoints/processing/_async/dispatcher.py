@@ -394,11 +394,12 @@ class PartitionHandler:
         if self._run.options.policy is not None:
             # Otherwise events are unfinished until the processor asks for a checkpoint.
             is_busy = is_busy or facts.is_busy
+        is_ending = self._is_ending or self._is_stopped or (is_busy and session.is_drained)
         return facts._replace(
             worked=(facts.worked, self._ended),
             is_busy=is_busy,
             reached=reached,
-            is_ending=facts.is_ending or self._is_ending or self._is_stopped,
+            is_ending=facts.is_ending or is_ending,
         )
 
     async def _dispatch(self, events: list[EventData]) -> None:

@@ -21,7 +21,9 @@ from azure.eventhub import PartitionContext
 
 from eventhub_checkpoints._shared._sync.compat import caller, ended, is_over
 from eventhub_checkpoints._shared.client import (
-    calling_client,
+    calling_loop,
+    client_of,
+    has_ended,
     is_client_closed,
     newest_known,
     number_received,
@@ -65,8 +67,8 @@ def key_of(partition_context: PartitionContext) -> Key:
         ) from None
 
 
-def no_client() -> None:
-    """Return no client."""
+def no_loop() -> None:
+    """Return no loop of a client."""
 
 
 class PartitionSession(SessionProgress[Watermark]):
@@ -91,7 +93,7 @@ class PartitionSession(SessionProgress[Watermark]):
     """
 
     __slots__ = (
-        *("_client", "_draining", "_max_unsaved", "began_at", "begun", "caller", "closer"),
+        *("_draining", "_loop", "_max_unsaved", "began_at", "begun", "caller", "closer"),
         *("context", "ends_by"),
         *("has_failures", "is_announced", "key", "scope", "watermark", "writer"),
     )
@@ -115,7 +117,7 @@ class PartitionSession(SessionProgress[Watermark]):
         self.begun: dict[int, InFlightEvent] = {}
         self.caller: object = None
         self.closer: object = None
-        self._client: Callable[[], Any] = no_client
+        self._loop: Callable[[], Any] = no_loop
         self.context: PartitionContext | None = None
         self.ends_by: float | None = None
         self._draining = Since()
@@ -128,13 +130,18 @@ class PartitionSession(SessionProgress[Watermark]):
     @property
     def client(self) -> Any:
         """Return the client that opened the partition; None: it is not known, or gone."""
-        return self._client()
+        return client_of(self._loop())
+
+    @property
+    def is_drained(self) -> bool:
+        """Return whether the client was closed: a synchronous one waits for its handlers first."""
+        return has_ended(self._loop())
 
     def opened(self) -> None:
         """Record the client that is opening the partition; called by one of its handlers."""
-        client = calling_client()
-        if client is not None:
-            self._client, self.caller = weakref.ref(client), caller()
+        loop = calling_loop()
+        if loop is not None:
+            self._loop, self.caller = weakref.ref(loop), caller()
 
     def facts(self) -> Facts:
         """Return what the watchdog has to know."""
@@ -153,7 +160,9 @@ class PartitionSession(SessionProgress[Watermark]):
             reached=max((number for number in received if number is not None), default=None),
             newest=newest_known(context),
             is_lost=is_over(self.caller),
-            is_ending=self.is_over or self.ends_by is not None,
+            is_ending=self.is_over
+            or self.ends_by is not None
+            or (bool(self.begun) and self.is_drained),
         )
 
     @property

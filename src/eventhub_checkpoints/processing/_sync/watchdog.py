@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -91,6 +91,20 @@ class Watched:
     client: Any = None
 
 
+def drained(watched: list[Watched]) -> list[Watched]:
+    """Return the partitions, where those whose client drains after it was closed are ending.
+
+    A synchronous client that is closed first waits for the handler of one partition.
+    """
+    ended = {each.key for each in watched if each.session is not None and each.session.is_drained}
+    if not any(each.facts.is_ending for each in watched if each.key in ended):
+        return watched
+    return [
+        replace(each, facts=each.facts._replace(is_ending=True)) if each.key in ended else each
+        for each in watched
+    ]
+
+
 class Watchdog:
     """Looks at the partitions of a client, and reports those that have stalled.
 
@@ -152,7 +166,7 @@ class Watchdog:
         return self._limit / LOOKS
 
     def _look(self, now: float) -> None:
-        watched = self._partitions()
+        watched = drained(self._partitions())
         keys = {each.key for each in watched}
         for key in [key for key in self._watches if key not in keys]:
             del self._watches[key]
