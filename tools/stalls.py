@@ -38,6 +38,7 @@ from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cli.azurite import EMULATOR_KEY
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.processing.stall import SHORTEST_SILENCE
 from fault_proxy import FaultProxy
 
 CAUSES = {
@@ -342,7 +343,7 @@ def stall(
         hub.drop_connections()
     hub.publish(HUB, "0", ["event"] * 3)
     with suppress(RoundError):
-        until(lambda: found or consumer.stalled(), "a report", 6 * limit + 10)
+        until(lambda: found or consumer.stalled(), "a report", 6 * limit + SHORTEST_SILENCE)
     where = found[0].where if found else consumer.stalled()
     outcome.seconds = (time.monotonic() - began) / limit if where else None
     outcome.found = [where] if where else []

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import Stall
-from eventhub_checkpoints.processing.stall import ASKING, Facts, PartitionWatch
+from eventhub_checkpoints.processing.stall import ASKING, SHORTEST_SILENCE, Facts, PartitionWatch
 
 LIMIT = 100.0
 WORKING = Facts(arrived=7, worked=7, reached=6)
@@ -135,6 +135,15 @@ def test_a_hub_that_does_not_answer_is_a_stall_of_the_hub() -> None:
     looks.newest = 6
     assert looks.all(WORKING) == {None, "hub"}
     assert looks.found[-1] is None
+
+
+def test_a_short_time_limit_does_not_shorten_the_time_that_the_hub_has() -> None:
+    watch = PartitionWatch("0", 1.0)
+    watch.look(WORKING, None, 0.0)
+    assert watch.look(WORKING, 1.0, SHORTEST_SILENCE + 0.9) is None
+    stall = watch.look(WORKING, 1.0, SHORTEST_SILENCE + 1.0)
+    assert stall is not None
+    assert stall.where == "hub"
 
 
 def test_an_answer_in_between_begins_the_time_of_the_hub_again() -> None:

@@ -1,4 +1,4 @@
-"""Checkpointer, CoalescingCheckpointStore and EventProcessor.
+"""Checkpointer, the stores that wrap another, and EventProcessor.
 
 Decisions, without I/O:
 
@@ -7,11 +7,12 @@ Decisions, without I/O:
   and which partitions a client holds.
 - `stall`: whether a partition has stalled, and where it hangs.
 - `start_position`: where a partition starts, and positions that the hub does not have.
+- `handover`: who asks for a partition, who answers, and when a wish is over.
 - `options`: the options of an EventProcessor. `statistics`: what `stats()` returns.
 
 In `_async` (edited) and `_sync` (derived):
 
-- `checkpointer`, `coalescing`, `processor`: the public classes.
+- `checkpointer`, `coalescing`, `handover`, `processor`: the public classes.
 - `session`: the time for which a client holds a partition. `in_flight_event`: an event that is
   being processed.
 - `checkpoint_writer`: writes in the background what is due.
@@ -19,5 +20,6 @@ In `_async` (edited) and `_sync` (derived):
 - `client_callbacks`: what an EventProcessor passes to its client. `receive_loop`: running that
   client, and its handlers to their end.
 - `watchdog`: looks for stalled partitions in the background.
-- `start_position_store`: the store that decides where the client starts.
+- `wrapper_store`: what the stores that wrap another have in common. `start_position_store`: the one
+  that decides where the client starts.
 """

@@ -93,6 +93,7 @@ class Options:
     unhealthy_after: float
     stalled_after: float | None
     on_stall: Any
+    handover: bool
 
     def __post_init__(self) -> None:
         for name, (holds, expected) in RULES.items():
@@ -193,5 +194,6 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "drain_timeout": (lambda value: value == 0 or is_seconds(value), "seconds, 0 or more"),
     "write_timeout": SECONDS,
     "unhealthy_after": SECONDS,
+    "handover": FLAG,
 }
 """Predicate for each option, and the expectation that the error message names."""

@@ -14,6 +14,8 @@ Where = Literal["hub", "link", "handler", "store"]
 ASKING = 0.5
 """Part of the time limit after which the hub is asked about a partition that receives nothing."""
 
+SHORTEST_SILENCE = 20.0
+"""Seconds without an answer that may be the client's own attempts, whatever the time limit."""
 LOST = "the client has stopped receiving, and keeps the partition"
 
 
@@ -156,15 +158,18 @@ class PartitionWatch:
             return
         if silent_since is not None:
             since = max(silent_since, idle_since)
-            self._found("hub", since, now, "no event arrives, and the hub answers no question")
+            reason = "no event arrives, and the hub answers no question"
+            self._found("hub", since, now, reason, SHORTEST_SILENCE)
         else:
             self.stall = None
 
-    def _found(self, where: Where, since: float, now: float, reason: str) -> bool:
+    def _found(
+        self, where: Where, since: float, now: float, reason: str, limit: float = 0.0
+    ) -> bool:
         """Record a stall, if it has lasted for the time limit; return whether it has."""
         seconds = now - since
         self.stall = None
-        if seconds >= self._limit:
+        if seconds >= max(self._limit, limit):
             self.stall = Stall(self._partition_id, where, seconds, f"{reason} for {seconds:.0f} s")
         return self.stall is not None
 

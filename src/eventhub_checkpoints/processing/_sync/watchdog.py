@@ -25,7 +25,7 @@ from eventhub_checkpoints.processing._sync.receive_loop import (
     to_the_end,
 )
 from eventhub_checkpoints.processing._sync.session import PartitionSession
-from eventhub_checkpoints.processing.stall import Facts, PartitionWatch, Stall
+from eventhub_checkpoints.processing.stall import ASKING, Facts, PartitionWatch, Stall
 
 log = logging.getLogger("eventhub_checkpoints")
 clock: Callable[[], float] = time.monotonic
@@ -39,6 +39,9 @@ ENDING = 1.0
 """Seconds that a question has to end when the watchdog stops."""
 MOST_HANGING = 3
 """Questions without an answer, of which each occupies a thread of a synchronous client."""
+
+FORGOTTEN = 4
+"""Time limits after which a question counts as lost: a connection may be gone unnoticed."""
 
 
 def check_watchdog(stalled_after: object, on_stall: object) -> None:
@@ -173,7 +176,7 @@ class Watchdog:
             self._arrivals_before.pop(key, None)
             self._reopened_at.pop(key, None)
         before = {key: watch.stall for key, watch in self._watches.items()}
-        silent_since = self._unanswered_since(now)
+        silent_since = self._unanswered_since()
         for each in watched:
             watch = self._watches.get(each.key)
             if watch is None:
@@ -266,7 +269,7 @@ class Watchdog:
         except RuntimeError as error:  # no thread can be started
             log.warning("the watchdog could not start a call: %r", error)
 
-    def _unanswered_since(self, now: float) -> float | None:
+    def _unanswered_since(self) -> float | None:
         """Return since when the hub answers no question; None: it answers, or was not asked."""
         began = [*self._questions.values()]
         if self._silent_since is not None:
@@ -276,8 +279,13 @@ class Watchdog:
     def _ask(self, watched: list[Watched], now: float) -> None:
         """Ask the hub about the partition that has waited longest: one question at a time."""
         assert self._limit is not None
-        # A question that hangs may never end, although the hub has come back.
-        hanging = [began for began in self._questions.values() if now - began >= self._limit]
+        for question, began in list(self._questions.items()):
+            if now - began >= FORGOTTEN * self._limit:
+                self._silent_since = self._unanswered_since()
+                self._questions.pop(question, None)
+        # One that hangs may never end, although the hub answers others.
+        late = ASKING * self._limit
+        hanging = [began for began in self._questions.values() if now - began >= late]
         if len(self._questions) > len(hanging) or len(hanging) >= MOST_HANGING:
             return
         waiting: list[tuple[float, Watched]] = []
