@@ -8,6 +8,7 @@ import pytest
 from soak import __main__ as command
 from soak.ledger import Ledger
 from soak.real import Plan, started
+from soak.simulated import run_day
 from soak.trend import MEASURES, trend
 
 
@@ -60,3 +61,16 @@ def test_a_store_that_no_other_process_reaches_is_refused(capsys) -> None:
     with pytest.raises(SystemExit):
         command.main(["real", "--store", "memory"])
     assert "invalid choice" in capsys.readouterr().err
+
+
+def test_simulated_consumers_keep_the_same_memory() -> None:
+    first, *_, last = run_day(0.4, seed=1).memory[8:]
+    assert last[0] > first[0]
+    assert last[1] < first[1] * 1.2
+
+
+def test_the_command_prints_the_seed_and_the_trend_of_a_day(capsys) -> None:
+    command.main(["day", "--hours", "0.1", "--seed", "7"])
+    printed = capsys.readouterr().out
+    assert "seed 7: 2,880 events in 0.1 hours" in printed
+    assert "| aio | KiB allocated |" in printed

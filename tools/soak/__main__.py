@@ -3,10 +3,13 @@
     python -m soak real                                     30 minutes on PostgreSQL
     python -m soak real --store redis --seconds 7200
     python -m soak real --leak 200                          to see that a leak is found
+    python -m soak day                                      24 simulated hours
 
-Run it with PYTHONPATH=src:tools. `real`: two groups read the same hub, one with each client, each
-by an `EventProcessor`. One consumer of each group runs all the time; another one joins regularly
-and leaves again. An independent ledger counts what is lost and what is processed again.
+Run it with PYTHONPATH=src:tools:. in the root of the repository. `real`: two groups read the same
+hub, one with each client, each by an `EventProcessor`. One consumer of each group runs all the
+time; another one joins regularly and leaves again. An independent ledger counts what is lost and
+what is processed again. `day`: two consumers on a simulated clock, which take partitions from each
+other every ten minutes.
 """
 
 import argparse
@@ -14,6 +17,8 @@ import sys
 
 from backends import BACKENDS, ServerMissingError
 from soak.real import Plan, started
+from soak.simulated import run_day
+from soak.trend import table
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,7 +34,15 @@ def main(arguments: list[str] | None = None) -> int:
     real.add_argument("--seconds", type=float, default=plan.seconds)
     real.add_argument("--rate", type=float, default=plan.rate, help="events per second")
     real.add_argument("--leak", type=int, metavar="BYTES", default=0, help="kept of every event")
+    day = ways.add_parser("day", help="consumers on a simulated clock")
+    day.add_argument("--hours", type=float, default=24.0)
+    day.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
+    if chosen.way == "day":
+        outcome_of_day = run_day(chosen.hours, chosen.seed)
+        print(f"seed {chosen.seed}: {outcome_of_day.events:,} events in {chosen.hours:g} hours")
+        print(table([("aio", "KiB allocated", outcome_of_day.trend)]))
+        return 0 if outcome_of_day.trend.is_flat else 1
     plan = Plan(chosen.store, chosen.seconds, chosen.rate, kept=chosen.leak)
     print(f"soak: {plan}", flush=True)
     try:
