@@ -1,4 +1,4 @@
-"""Workers that are killed: a short run of `python -m processing_chaos`, and proof it can fail."""
+"""Workers that are killed: a short run of `python -m chaos`, and proof it can fail."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from campaigns import rounds, seed
+from chaos import __main__ as command
+from chaos.claimed import SLACK, Replay, largest
+from chaos.journal import Journal, Line, Reading
+from chaos.judge import Judge, lost
+from chaos.orders import Orders, orders_of
+from chaos.rounds import Outcome
+from chaos.storage import Storage
 from eventhub_checkpoints.localhub import LocalHub
-from processing_chaos import __main__ as command
-from processing_chaos.claimed import SLACK, Replay, largest
-from processing_chaos.journal import Journal, Line, Reading
-from processing_chaos.judge import Judge, lost
-from processing_chaos.orders import Orders, orders_of
-from processing_chaos.rounds import Outcome
-from processing_chaos.storage import Storage
 
 pytestmark = pytest.mark.slow
 
@@ -218,7 +218,7 @@ def test_the_command_prints_its_seed_and_a_row_for_each_kind(
     monkeypatch.setattr(command, "run_round", run_round)
     assert command.main(["--seed", "7", "--rounds", "2"]) == status
     printed = capsys.readouterr().out
-    assert "processing_chaos: seed 7, 2 rounds" in printed
+    assert "chaos: seed 7, 2 rounds" in printed
     assert "2 rounds, 15 events" in printed
     assert "aio pool                       2       8        9      9" in printed
     assert ("seed 8 failed:\n  1 events are lost" in printed) == bool(problems)

@@ -6,8 +6,8 @@ from typing import Any
 
 from azure.eventhub import CheckpointStore
 
+from chaos.diary import Diary, Fate
 from eventhub_checkpoints._shared._sync.compat import sleep
-from processing_chaos.diary import Diary, Fate
 
 
 class WatchedStore(CheckpointStore):

@@ -13,9 +13,9 @@ Without `max_unsaved`, `claimed.py` has the bound for what is read again.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from processing_chaos.claimed import Claimed, Replay, replay_of, unfinished
-from processing_chaos.journal import NOTHING, Line
-from processing_chaos.orders import Orders
+from chaos.claimed import Claimed, Replay, replay_of, unfinished
+from chaos.journal import NOTHING, Line
+from chaos.orders import Orders
 
 Key = tuple[str, str, int]
 """Worker, partition, number of the session."""

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from processing_chaos.journal import NOTHING, Journal
-from processing_chaos.orders import Orders
+from chaos.journal import NOTHING, Journal
+from chaos.orders import Orders
 
 PARTITIONS = ("0", "1")
 

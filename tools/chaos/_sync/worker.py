@@ -18,6 +18,10 @@ from azure.eventhub import (
     PartitionContext,
 )
 
+from chaos._sync.store import WatchedStore
+from chaos.diary import Diary, Fate, UnluckyError
+from chaos.orders import Orders
+from chaos.settings import CLIENT, DRAIN_SECONDS, THREADS, WRITE_SECONDS
 from eventhub_checkpoints import (
     Checkpointer,
     CheckpointManager,
@@ -26,10 +30,6 @@ from eventhub_checkpoints import (
     PartitionProcessor,
     open_store,
 )
-from processing_chaos._sync.store import WatchedStore
-from processing_chaos.diary import Diary, Fate, UnluckyError
-from processing_chaos.orders import Orders
-from processing_chaos.settings import CLIENT, DRAIN_SECONDS, THREADS, WRITE_SECONDS
 
 
 class Worker:

@@ -1,9 +1,9 @@
 """Kill workers while they process, and report what happened to the events and positions.
 
-    python -m processing_chaos --rounds 50
-    python -m processing_chaos --seed 7 --rounds 1          repeat a round that has failed
-    python -m processing_chaos --store redis://127.0.0.1:6379/0
-    python -m processing_chaos --rounds 10 --outage 60
+    python -m chaos --rounds 50
+    python -m chaos --seed 7 --rounds 1          repeat a round that has failed
+    python -m chaos --store redis://127.0.0.1:6379/0
+    python -m chaos --rounds 10 --outage 60
 
 Run it with PYTHONPATH=src:tools. In each round some workers process the events of two partitions,
 one after another or two at once: by a `Checkpointer` with a pool or sequentially, an
@@ -26,11 +26,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from chaos.claimed import Replay, largest
+from chaos.rounds import run_round
+from chaos.storage import storage_of
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
-from processing_chaos.claimed import Replay, largest
-from processing_chaos.rounds import run_round
-from processing_chaos.storage import storage_of
 
 TOLD = (
     *("rounds", "events", "claims", "kills", "graceful stops", "steals"),
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--outage", metavar="SECONDS", type=float, default=2.0, help="the longest (default 2)"
     )
     chosen = parser.parse_args(arguments)
-    print(f"processing_chaos: seed {chosen.seed}, {chosen.rounds} rounds", flush=True)
+    print(f"chaos: seed {chosen.seed}, {chosen.rounds} rounds", flush=True)
     began = time.monotonic()
     seen, replays, wrong = run_rounds(chosen.seed, chosen.rounds, chosen.store, chosen.outage)
     print(f"{wrong} failures in {time.monotonic() - began:.0f} s:", end=" ")

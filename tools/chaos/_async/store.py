@@ -5,8 +5,8 @@ from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
+from chaos.diary import Diary, Fate
 from eventhub_checkpoints._shared._async.compat import sleep
-from processing_chaos.diary import Diary, Fate
 
 
 class WatchedStore(CheckpointStore):

@@ -1,14 +1,14 @@
-"""Process of a worker: `python -m processing_chaos.worker ORDERS`."""
+"""Process of a worker: `python -m chaos.worker ORDERS`."""
 
 import logging
 import sys
 from pathlib import Path
 
-from processing_chaos._async import worker as aio_worker
-from processing_chaos._sync import worker as sync_worker
-from processing_chaos.diary import Diary
-from processing_chaos.journal import Journal
-from processing_chaos.orders import orders_of
+from chaos._async import worker as aio_worker
+from chaos._sync import worker as sync_worker
+from chaos.diary import Diary
+from chaos.journal import Journal
+from chaos.orders import orders_of
 
 
 def main() -> None:

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from chaos.claimed import Replay
+from chaos.diary import PARTITIONS
+from chaos.journal import NOTHING, Journal, Line, Reading
+from chaos.judge import Judge, lost
+from chaos.orders import Orders, chosen_orders
+from chaos.process import Worker
+from chaos.publishing import Publishing
+from chaos.storage import Storage
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
-from processing_chaos.claimed import Replay
-from processing_chaos.diary import PARTITIONS
-from processing_chaos.journal import NOTHING, Journal, Line, Reading
-from processing_chaos.judge import Judge, lost
-from processing_chaos.orders import Orders, chosen_orders
-from processing_chaos.process import Worker
-from processing_chaos.publishing import Publishing
-from processing_chaos.storage import Storage
 
 FIRST_EVENT_SECONDS = 6.0
 REST_SECONDS = 90.0
@@ -196,7 +196,7 @@ def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:
 def run_round(hub: LocalHub, storage: Storage, seed: int, longest_outage: float) -> Outcome:
     """Run the round of a seed; keep its files if something went wrong."""
     chance, name = random.Random(seed), f"hub-{seed}"
-    folder = Path(tempfile.mkdtemp(prefix="processing-chaos-"))
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     with ExitStack() as opened:
         hub.create(name, len(PARTITIONS))
         opened.callback(hub.delete, name)

@@ -11,6 +11,10 @@ from typing import Any
 from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, PartitionContext
 
+from chaos._async.store import WatchedStore
+from chaos.diary import Claim, Diary, Fate, UnluckyError
+from chaos.orders import Orders
+from chaos.settings import CLIENT, DRAIN_SECONDS, WRITE_SECONDS
 from eventhub_checkpoints.aio import (
     Checkpointer,
     CheckpointManager,
@@ -19,10 +23,6 @@ from eventhub_checkpoints.aio import (
     PartitionProcessor,
     open_store,
 )
-from processing_chaos._async.store import WatchedStore
-from processing_chaos.diary import Claim, Diary, Fate, UnluckyError
-from processing_chaos.orders import Orders
-from processing_chaos.settings import CLIENT, DRAIN_SECONDS, WRITE_SECONDS
 
 CLAIM_HERE: ContextVar[Claim] = ContextVar("claim")
 """A handler may still be running when its partition was lost and claimed again."""
