@@ -129,14 +129,15 @@ class MoveRound:
         return self._outcome()
 
     def _start(self, place: Place) -> Worker:
-        places = {
-            "connection": self.hub.connection_string(HUB),
-            "url": place.url,
-            "journal": str(self.folder / "journal"),
-        }
-        orders = chosen_orders(self.chance, f"worker-{len(self._orders)}", **places)
-        way = self.chance.choice(WAYS)
-        orders = replace(orders, way=way, failures=0.0, slowness=min(orders.slowness, 0.1))
+        orders = chosen_orders(self.chance, f"worker-{len(self._orders)}", WAYS)
+        orders = replace(
+            orders,
+            connection=self.hub.connection_string(HUB),
+            url=place.url,
+            journal=str(self.folder / "journal"),
+            failures=0.0,
+            slowness=min(orders.slowness, 0.1),
+        )
         self._orders[orders.name] = orders
         return Worker(orders, self.folder)
 

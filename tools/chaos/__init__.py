@@ -1,1 +1,1 @@
-"""Workers that are killed while they process, and what became of the events and positions."""
+"""Workers that process while everything goes wrong, and what became of the events and positions."""

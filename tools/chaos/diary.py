@@ -65,6 +65,33 @@ class Diary:
         self._claims: dict[str, Claim] = {}
         self._counts: Counter[str] = Counter()
         self._listed: Mapping[str, int] = {}
+        self._me = ""
+        self._owned_by_others: dict[str, bool] = {}
+
+    def owners(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Record for which partitions a list shows a change from this worker to another owner."""
+        for row in rows:
+            partition = row["partition_id"]
+            is_other = row["owner_id"] not in ("", None, self._me)
+            if self._owned_by_others.get(partition) != is_other:
+                self._owned_by_others[partition] = is_other
+                self._journal.write("other" if is_other else "own", partition)
+
+    def won(
+        self, proposals: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Record the claims that a call has won, with the etags they replace."""
+        before = {row["partition_id"]: row.get("etag") for row in proposals}
+        for row in rows:
+            partition, etag = row["partition_id"], row["etag"]
+            if row["owner_id"]:
+                self._me = row["owner_id"]
+            if etag != before[partition]:
+                replaced = before[partition] or "none"
+                self._journal.write("won", partition, etag=etag, before=replaced)
+                if row["owner_id"] and self._owned_by_others.get(partition) is not False:
+                    self._owned_by_others[partition] = False
+                    self._journal.write("own", partition)
 
     def listing(self) -> None:
         """Record that positions are read from now on."""

@@ -34,6 +34,16 @@ class Worker:
             name=orders.name,
         )
 
+    def freeze(self) -> None:
+        """Suspend it (SIGSTOP), as a paused machine would."""
+        os.killpg(self._child.pid, signal.SIGSTOP)
+        self._journal.write("frozen")
+
+    def thaw(self) -> None:
+        """Let it go on where it was."""
+        self._journal.write("thawed")
+        os.killpg(self._child.pid, signal.SIGCONT)
+
     def kill(self) -> str:
         """Kill it; return a description of the problem, if there is one."""
         died = self._child.poll()

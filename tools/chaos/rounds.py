@@ -1,12 +1,13 @@
 """One round: a hub's events, workers that come and go, and one that processes the rest."""
 
+import itertools
 import random
 import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,20 @@ from chaos.claimed import Replay
 from chaos.diary import PARTITIONS
 from chaos.journal import NOTHING, Journal, Line, Reading
 from chaos.judge import Judge, lost
-from chaos.orders import Orders, chosen_orders
+from chaos.orders import Orders
+from chaos.plan import FREEZE, HUB_FAULTS, Fault, Life, Member, Plan
 from chaos.process import Worker
 from chaos.publishing import Publishing
 from chaos.storage import Storage
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 
-FIRST_EVENT_SECONDS = 6.0
+FIRST_EVENT_SECONDS = 15.0
 REST_SECONDS = 90.0
 POLL_SECONDS = 0.05
+BUSY = "com.microsoft:server-busy"
+HUB_NUMBERS = itertools.count()
+"""A round that is run again has another hub, and so no checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Outcome:
     """Result of a round.
 
     Attributes:
-        seen: what occurred, by kind; `lost events` are events that nobody has done.
+        seen: what occurred, by kind; `lost` are events that nobody has done.
         replays: of its sessions.
         problems: descriptions of broken rules.
     """
@@ -47,26 +52,24 @@ class Round:
     """Running round.
 
     Attributes:
-        chance: decides what happens.
+        plan: what happens.
         storage: where positions are saved.
         store: a store on it.
         publishing: publisher of events.
         hub: hub of the events.
         name: of the hub.
         folder: for the journal and the logs.
-        longest_outage: maximum seconds of one outage of the storage.
         seen: what occurred, by kind.
         problems: descriptions of problems other than those that the judge finds.
     """
 
-    chance: random.Random
+    plan: Plan
     storage: Storage
     store: Any
     publishing: Publishing
     hub: LocalHub
     name: str
     folder: Path
-    longest_outage: float
     seen: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
@@ -76,61 +79,93 @@ class Round:
         self._reading = Reading(path)
         self._orders: dict[str, Orders] = {}
         self._judge = Judge(self._orders)
+        self._scope = f"{self.hub.host}:{self.hub.port}", self.name, "$Default"
 
     def run(self) -> Outcome:
         """Let workers come and go, and one process the rest."""
-        for _ in range(self.chance.randint(2, 4)):
-            self._live()
+        for life in self.plan.lives:
+            self._live(life)
+            if life.recreated:
+                self._recreate()
         self.publishing.stop()
         self._finish()
         return self._outcome()
 
-    def _start(self, **changes: Any) -> Worker:
-        places = {
-            "connection": self.hub.connection_string(self.name),
-            "url": self.storage.shown,
-            "journal": str(self.folder / "journal"),
-        }
-        orders = chosen_orders(self.chance, f"worker-{len(self._orders)}", **places)
-        orders = replace(orders, **changes)
+    def _start(self, orders: Orders) -> Worker:
+        orders = replace(
+            orders,
+            connection=self.hub.connection_string(self.name),
+            url=self.storage.shown,
+            journal=str(self.folder / "journal"),
+        )
         self._orders[orders.name] = orders
+        self.seen["clocks off"] += bool(orders.clock)
         return Worker(orders, self.folder)
 
-    def _live(self) -> None:
-        """Run one worker, or two that share and take from each other, until they end."""
-        chance = self.chance
-        workers = [self._start()]
-        if chance.random() < 0.9:
-            self._wait_for_begun(workers[0])
-        if chance.random() < 0.3:
-            workers.append(self._start())
-            if chance.random() < 0.8:
-                self._wait_for_begun(workers[1])
-        if chance.random() < 0.2:
-            self.seen["lost connections"] += 1
-            self.hub.drop_connections()
-        has_outage = chance.random() < 0.25
-        with self.storage.outage() if has_outage else nullcontext():
-            self.seen["outages"] += has_outage
-            longest = self.longest_outage
-            time.sleep(chance.uniform(longest / 20, longest) if has_outage else 0)
-            if has_outage and chance.random() < 0.3:
-                self._end(workers.pop())
-        time.sleep(chance.uniform(0, 1.5))
-        chance.shuffle(workers)
+    def _live(self, life: Life) -> None:
+        """Run some workers, which share and take from each other, until they end."""
+        workers: list[tuple[Member, Worker]] = []
+        for member in life.members:
+            workers.append((member, self._start(member.orders)))
+            if member.waits:
+                self._wait_for_begun(workers[-1][1])
+        for fault in life.faults:
+            self._have(fault, [worker for _, worker in workers])
+        time.sleep(life.seconds)
         while workers:
-            self._end(workers.pop())
+            member, worker = workers.pop()
+            self._end(member, worker)
             # The other worker may take over, or may not get that far.
-            time.sleep(chance.choice((0, 0, 2.5)) if workers else 0)
+            time.sleep(member.pause if workers else 0)
         self._look()
 
-    def _end(self, worker: Worker) -> None:
-        if self.chance.random() < 0.7:
-            self.seen["kills"] += 1
-            problem = worker.kill()
+    def _have(self, fault: Fault, workers: Sequence[Worker]) -> None:
+        """Have a fault, for as long as it lasts."""
+        if fault.kind == FREEZE:
+            if workers:
+                self.seen["pauses"] += 1
+                workers[0].freeze()
+                time.sleep(fault.seconds)
+                workers[0].thaw()
+        elif fault.kind in HUB_FAULTS:
+            self.seen["hub faults"] += 1
+            self._have_at_the_hub(fault)
         else:
-            self.seen["graceful stops"] += 1
-            problem = worker.end()
+            self.seen["outages"] += 1
+            with self.storage.having(fault.kind):
+                time.sleep(fault.seconds)
+
+    def _have_at_the_hub(self, fault: Fault) -> None:
+        hub = self.hub
+        if fault.kind == "connections lost":
+            hub.drop_connections()
+        elif fault.kind == "connections refused":
+            hub.refuse_connections()
+            hub.drop_connections()
+            time.sleep(fault.seconds)
+            hub.refuse_connections(False)
+        elif fault.kind == "hub busy":
+            hub.refuse_links(2, BUSY)
+            hub.detach_receivers(self.name, condition=BUSY)
+            time.sleep(fault.seconds)
+            hub.refuse_links(0, BUSY)
+        else:
+            hub.delay(fault.seconds / 20)
+            time.sleep(fault.seconds)
+            hub.delay(0)
+
+    def _recreate(self) -> None:
+        """Create the hub again, and remove the positions, as its operator has to do."""
+        self._more()
+        self.seen["re-creations"] += 1
+        self.seen["events"] += sum(number + 1 for number in self.publishing.last().values())
+        self.hub.recreate(self.name)
+        self.store.delete_scope(*self._scope)
+        self._journal.write("recreated")
+
+    def _end(self, member: Member, worker: Worker) -> None:
+        self.seen["kills" if member.end == "kill" else "stops"] += 1
+        problem = worker.kill() if member.end == "kill" else worker.end()
         if problem:
             self.problems.append(f"{worker.orders.name}, {worker.orders.kind}: {problem}")
 
@@ -148,10 +183,11 @@ class Round:
         return lines
 
     def _look(self) -> dict[str, int]:
-        """Record and return the positions that are saved now."""
-        names = f"{self.hub.host}:{self.hub.port}", self.name, "$Default"
+        """Record what is saved and who owns what now, and return the positions."""
+        for row in self.store.list_ownership(*self._scope):
+            self._journal.write("stored", row["partition_id"], etag=row["etag"])
         self._journal.write("listing")
-        rows = self.store.list_checkpoints(*names)
+        rows = self.store.list_checkpoints(*self._scope)
         found = {row["partition_id"]: row["sequence_number"] for row in rows}
         for partition in PARTITIONS:
             self._journal.write("listed", partition, 0, found.get(partition, NOTHING))
@@ -160,13 +196,18 @@ class Round:
     def _finish(self) -> None:
         """Let an undisturbed worker process what is left, and check the end."""
         last = self.publishing.last()
-        worker = self._start(failures=0.0, slowness=0.0, write_slowness=0.0)
+        worker = self._start(self.plan.last)
         end, left = time.monotonic() + REST_SECONDS, set(PARTITIONS)
         while left and time.monotonic() < end:
             time.sleep(POLL_SECONDS)
-            left -= {line.partition for line in self._more() if is_at_the_end(line, worker, last)}
+            for line in self._more():
+                if line.what == "done":
+                    end = time.monotonic() + REST_SECONDS
+                if is_at_the_end(line, worker, last):
+                    left.discard(line.partition)
         if left:
-            self.problems.append(f"the rest of {sorted(left)} is not done after {REST_SECONDS} s")
+            left_over = f"the rest of {sorted(left)} is not done"
+            self.problems.append(f"{left_over}, and nothing was for {REST_SECONDS} s")
         worker.has_begun = True
         if problem := worker.end():
             self.problems.append(f"{worker.orders.name}, {worker.orders.kind}: {problem}")
@@ -179,11 +220,14 @@ class Round:
     def _outcome(self) -> Outcome:
         self._more()
         last = self.publishing.last()
-        self.seen["rounds"] = 1
-        self.seen["events"] = sum(number + 1 for number in last.values())
+        missing = lost(self._judge.done, last)
+        self.seen += self._judge.counts
+        self.seen["events"] += sum(number + 1 for number in last.values())
         self.seen["claims"] = len(self._judge.replays)
         self.seen["steals"] = self._judge.steals
-        self.seen["lost events"] = len(lost(self._judge.done, last))
+        self.seen["lost"] = len(missing)
+        if missing:
+            self.problems.append(f"{len(missing)} events are lost, as {missing[:3]}")
         return Outcome(self.seen, self._judge.replays, [*self.problems, *self._judge.problems])
 
 
@@ -193,27 +237,17 @@ def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:
     return is_position and line.number == last[line.partition]
 
 
-def run_round(hub: LocalHub, storage: Storage, seed: int, longest_outage: float) -> Outcome:
-    """Run the round of a seed; keep its files if something went wrong."""
-    chance, name = random.Random(seed), f"hub-{seed}"
+def run_round(hub: LocalHub, storage: Storage, plan: Plan) -> Outcome:
+    """Run the round of a plan; keep its files if something went wrong."""
+    name = f"hub-{plan.seed}-{next(HUB_NUMBERS)}"
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     with ExitStack() as opened:
         hub.create(name, len(PARTITIONS))
         opened.callback(hub.delete, name)
         store = opened.enter_context(open_store(storage.url))
-        publishing = opened.enter_context(Publishing(hub, name, random.Random(seed)))
-        running = Round(chance, storage, store, publishing, hub, name, folder, longest_outage)
-        outcome = opened.enter_context(stopping(running)).run()
+        publishing = opened.enter_context(Publishing(hub, name, random.Random(plan.seed)))
+        outcome = Round(plan, storage, store, publishing, hub, name, folder).run()
     if outcome.problems:
         return replace(outcome, problems=[*outcome.problems, f"journal and logs are in {folder}"])
     shutil.rmtree(folder)
     return outcome
-
-
-@contextmanager
-def stopping(running: Round) -> Iterator[Round]:
-    """Stop publishing when a round is over, even if it failed."""
-    try:
-        yield running
-    finally:
-        running.publishing.stop()

@@ -1,14 +1,54 @@
-"""Storage of the workers of a round, which can be made unavailable for a while."""
+"""Storage of the workers of a round, and what goes wrong with it.
 
+`STORES` has the names of `--store`. Workers reach a server through a proxy, whose faults are those
+of a network; a server that keeps what it has confirmed is also killed and started again, and a
+cluster of `backends` with a `fail_over` is made to choose another primary.
+"""
+
+import asyncio
+import importlib
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Self
+from functools import partial
+from typing import Any, Self
 from urllib.parse import urlsplit
 
+from backends import Backend, OwnServer
+from backends.blob import Blob
+from backends.cassandra import Cassandra
+from backends.mysql import Mysql
+from backends.postgres import Postgres
+from backends.redis import LocalRedis
+from backends.sqlite import Sqlite
+from fault_proxy import FaultProxy
 from tcp_servers import Passage
+
+COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
+SLOW_SECONDS = 0.1
+
+
+def cluster(module: str, name: str) -> Callable[[], Backend]:
+    """Return a function that makes a cluster of `backends`, which imports its module."""
+    return lambda: getattr(importlib.import_module(f"backends.{module}"), name)()
+
+
+STORES: dict[str, Callable[[], Backend]] = {
+    "sqlite": Sqlite,
+    "blob": Blob,
+    "postgres": partial(Postgres.own, durable=True),
+    "mysql": partial(Mysql.own, durable=True),
+    "redis": partial(LocalRedis, *COMMITS),
+    "cassandra": partial(Cassandra, own=True, durable=True),
+    "postgres-pair": cluster("postgres_pair", "PostgresPair"),
+    "redis-sentinel": cluster("redis_sentinel", "RedisSentinel"),
+    "cassandra-trio": cluster("cassandra_trio", "CassandraTrio"),
+}
+"""Servers of our own, with what they have confirmed on the disk. Rows in memory die with their
+process, so kills say nothing about them."""
+SINGLE = tuple(STORES)[:6]
+"""Those of `--store all`: a cluster is chosen by its name."""
 
 
 class Storage(ABC):
@@ -17,31 +57,36 @@ class Storage(ABC):
     Attributes:
         url: for the parent.
         shown: for the workers.
+        faults: names of the faults that can be made.
     """
 
-    def __init__(self, url: str, shown: str) -> None:
-        self.url, self.shown = url, shown
+    faults: Sequence[str]
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._place = backend.place().create()
+        self.url = self.shown = self._place.url
 
     @abstractmethod
-    def take_away(self) -> None:
-        """Make the storage unavailable to the workers."""
+    def begin(self, fault: str) -> None:
+        """Have the fault from now on."""
 
     @abstractmethod
-    def bring_back(self) -> None:
-        """Make the storage available again."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Stop everything that was started for it."""
+    def end(self) -> None:
+        """End the fault."""
 
     @contextmanager
-    def outage(self) -> Iterator[None]:
-        """Make the storage unavailable in this block."""
-        self.take_away()
+    def having(self, fault: str) -> Iterator[None]:
+        """Have a fault in this block."""
+        self.begin(fault)
         try:
             yield
         finally:
-            self.bring_back()
+            self.end()
+
+    def close(self) -> None:
+        """Stop everything that was started for it."""
+        self._place.drop()
 
     def __enter__(self) -> Self:
         return self
@@ -53,40 +98,135 @@ class Storage(ABC):
 class SqliteFile(Storage):
     """SQLite file, which the parent can lock."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"sqlite:///{path}", f"sqlite:///{path}")
+    faults = ("locked",)
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        path = self.url.removeprefix("sqlite:///")
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=10)
 
-    def take_away(self) -> None:
+    def begin(self, fault: str) -> None:
         self._connection.execute("BEGIN EXCLUSIVE")
 
-    def bring_back(self) -> None:
+    def end(self) -> None:
         self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
         self._connection.close()
+        super().close()
+
+
+class FaultyPassage(Passage):
+    """Forwards connections, or holds their bytes back, or loses answers.
+
+    Attributes:
+        fault: what happens now; `""` for nothing.
+    """
+
+    fault = ""
+
+    async def _outwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(self._piece):
+            if self.fault == "lost answers":
+                return
+            await self._hold()
+            sink.write(data)
+            await sink.drain()
+
+    async def _hold(self) -> None:
+        if self.fault == "slow":
+            await asyncio.sleep(SLOW_SECONDS)
+        while self.fault == "hang":  # noqa: ASYNC110  (another thread ends it)
+            await asyncio.sleep(SLOW_SECONDS)
 
 
 class Server(Storage):
-    """Local server that workers reach through a proxy, which can be closed."""
+    """Server that workers reach through a proxy."""
 
-    def __init__(self, url: str) -> None:
-        port = urlsplit(url).port
-        if port is None:
-            raise ValueError("the URL of the store has no port, so no passage can stand before it")
-        self._passage = Passage(("127.0.0.1", port))
-        super().__init__(url, url.replace(f":{port}", f":{self._passage.port}", 1))
+    faults: Sequence[str] = ("refused", "hang", "slow", "lost answers", "restart", "paused")
 
-    def take_away(self) -> None:
-        self._passage.down()
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        port = urlsplit(self.url).port
+        assert port is not None
+        self._passage = FaultyPassage(("127.0.0.1", port))
+        self.shown = self.url.replace(f":{port}", f":{self._passage.port}", 1)
 
-    def bring_back(self) -> None:
+    def begin(self, fault: str) -> None:
+        assert isinstance(self.backend, OwnServer)
+        if fault == "refused":
+            self._passage.down()
+        elif fault == "restart":
+            self.backend.kill()
+        elif fault == "paused":
+            self.backend.pause()
+        else:
+            self._passage.fault = fault
+
+    def end(self) -> None:
+        assert isinstance(self.backend, OwnServer)
+        self._passage.fault = ""
         self._passage.up()
+        self.backend.resume()
+        if not self.backend.is_own:
+            self.backend.restart()
 
     def close(self) -> None:
         self._passage.stop()
+        super().close()
 
 
-def storage_of(url: str | None, folder: Path) -> Storage:
-    """Return the storage of a URL, or a new SQLite file."""
-    return SqliteFile(folder / "store.db") if url is None else Server(url)
+class BlobServer(Storage):
+    """Azurite, which keeps its rows in memory and is not killed, behind an HTTP proxy."""
+
+    faults = ("refused", "hang", "slow", "lost answers", "paused", "throttled")
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        assert isinstance(backend, Blob)
+        self._proxy = FaultProxy(backend.azurite.endpoint)
+        self.shown = self.url.replace(backend.azurite.endpoint, self._proxy.endpoint)
+
+    def begin(self, fault: str) -> None:
+        assert isinstance(self.backend, Blob)
+        acts: dict[str, Callable[[], Any]] = {
+            "refused": self._proxy.down,
+            "hang": lambda: self._proxy.on().hang(),
+            "slow": lambda: self._proxy.on().wait(SLOW_SECONDS),
+            "lost answers": lambda: self._proxy.on("PUT").lose_answer(),
+            "paused": self.backend.pause,
+            "throttled": lambda: self._proxy.on().refuse(503, "ServerBusy"),
+        }
+        acts[fault]()
+
+    def end(self) -> None:
+        assert isinstance(self.backend, Blob)
+        self._proxy.heal()
+        self._proxy.up()
+        self.backend.resume()
+
+    def close(self) -> None:
+        self._proxy.stop()
+        super().close()
+
+
+class Clustered(Storage):
+    """Cluster of several servers, without a proxy: its clients know every address."""
+
+    faults = ("fail-over",)
+
+    def begin(self, fault: str) -> None:
+        fail_over: Callable[[], None] = getattr(self.backend, "fail_over")  # noqa: B009
+        fail_over()
+
+    def end(self) -> None:
+        pass
+
+
+def storage_of(name: str, backend: Backend) -> Storage:
+    """Return a storage on a running backend."""
+    if name == "sqlite":
+        return SqliteFile(backend)
+    if name == "blob":
+        return BlobServer(backend)
+    return Server(backend) if name in SINGLE else Clustered(backend)
