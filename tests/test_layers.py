@@ -28,7 +28,7 @@ ROOMS = (
     "processing",
     "dead_letters",
 )
-FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "operations", "ui", "cli")
+FOLDERS = (*ROOMS, "localhub", "receive", "send", "spark", "conformance", "operations", "ui", "cli")
 """A module belongs to the first of these that its name begins with."""
 
 BELOW_SHELLS = {"ground", "_shared"}
@@ -47,9 +47,10 @@ ARROWS: dict[str, set[str]] = {
     "receive": {*BELOW_SHELLS, "amqp", "receive.columns", "receive.amqp.decoder"},
     # What puts receiving and a store together, for readers without Spark.
     "receive.arrow": {*BELOW_SHELLS, "stores", "receive", "registry"},
+    "send": {*BELOW_SHELLS, "amqp", "receive", "receive.columns"},
     "public": {*BELOW_SPARK, "processing", "dead_letters"},
     "registry": {*BELOW_SHELLS, "stores", "public"},
-    "spark": BELOW_SPARK,
+    "spark": {*BELOW_SPARK, "send"},
     "conformance": BELOW_SPARK,
     "operations": {*BELOW_SPARK, "dead_letters"},
     "ui": {*BELOW_SHELLS, "public", "receive", "operations"},
@@ -78,9 +79,10 @@ BACKENDS = {
 BACKEND_MODULE = re.compile(r"stores\.(?:legacy\.)?(blob|sql|redis|cassandra)(?:\.\w+)*")
 WITHOUT_IO = re.compile(r"(?:_shared|stores|processing)(?:\.\w+)*")
 """Outside of `_async` and `_sync`, what these decide needs no client and no driver."""
-ARROW_MODULES = {"receive.batches"}
+ARROW_MODULES = {"receive.batches", "send.arrow"}
 METRICS_MODULES = {"cli.serve.metrics"}
 KEDA_MODULES = {"cli.serve.external_scaler"}
+TRACING_MODULES = {"_shared.telemetry"}
 MAY_IMPORT: dict[str, set[str]] = {
     "ground": set(),
     "amqp": set(),
@@ -96,6 +98,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "top": CLIENT,
     "receive": CLIENT,
     "receive.arrow": {*CLIENT, "pyarrow"},
+    "send": CLIENT,
     "spark": {*CLIENT, "pyspark", "pyarrow"},
     "conformance": {*CLIENT, "pytest"},
     "operations": CLIENT,
@@ -107,9 +110,11 @@ DRIVERS = [
     *("azure.identity", "pyspark", "pyarrow", "confluent_kafka", "typer", "rich"),
     *("prometheus_client", "grpc", "google.protobuf"),
     *("jinja2", "starlette", "uvicorn", "django_htmx"),
+    "opentelemetry",
 ]
 
 LAZY = {
+    "_shared.tracing": "opentelemetry-api is no dependency; it is used where it is installed",
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
     "stores.sql.postgresql": "the driver that a URL names is known only then",
@@ -120,6 +125,7 @@ LAZY = {
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "spark.source.options": "only a job that asks for Kafka needs its client",
+    "spark.source.data_source": "a job that only reads needs no sink",
     "localhub.local": "only who has the client asks for the client's arguments",
     "spark.query_follower": "a listener is made of PySpark, and positions do without it",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
@@ -227,6 +233,8 @@ def may_import(arrow: Arrow, what: str) -> bool:
     if arrow.module in METRICS_MODULES and what == "prometheus_client":
         return True
     if arrow.module in KEDA_MODULES and what in ("google", "grpc"):
+        return True
+    if arrow.module in TRACING_MODULES and what == "opentelemetry":
         return True
     if arrow.module.startswith("receive.kafka") and what == "confluent_kafka":
         return True
@@ -365,6 +373,8 @@ def test_a_missing_driver_is_named_by_the_url_that_needs_it() -> None:
 )
 def test_importing_a_store_costs_no_other_backends_driver(store: str) -> None:
     own = BACKENDS.get(store.rpartition(".")[2], set())
+    if store.endswith("redis"):
+        own = {*own, "opentelemetry"}  # redis-py imports it where it is installed
     others = [name for name in DRIVERS if name not in own]
     code = f"import sys, {PACKAGE}{store}; print([n for n in {others!r} if n in sys.modules])"
     done = run_blocked(code, [])

@@ -49,7 +49,7 @@ class Place(ABC):
 
     def create(self) -> Self:
         """Create the tables or whatever the store needs."""
-        with open_store(self.url) as store:
+        with self.open("sync") as store:
             store.create()
         return self
 
@@ -167,15 +167,19 @@ class OwnServer(Backend):
 
     def stop(self) -> None:
         self.resume()
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+        self.shut_down()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
         """Kill it as `kill -9` or a power cut would; its files stay."""
         if self._child is not None:
             self._child.kill()
+            self._child = None
+
+    def shut_down(self) -> None:
+        """End it as a restart of its machine would, in order; its files stay."""
+        if self._child is not None:
+            self._child.stop()
             self._child = None
 
     def restart(self) -> None:

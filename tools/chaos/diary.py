@@ -10,6 +10,7 @@ from chaos.journal import NOTHING, Journal
 from chaos.orders import Orders
 
 PARTITIONS = ("0", "1")
+GROUP = "$default"
 
 
 class UnluckyError(Exception):
@@ -70,7 +71,7 @@ class Diary:
 
     def owners(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Record for which partitions a list shows a change from this worker to another owner."""
-        for row in rows:
+        for row in of_group(rows):
             partition = row["partition_id"]
             is_other = row["owner_id"] not in ("", None, self._me)
             if self._owned_by_others.get(partition) != is_other:
@@ -81,8 +82,8 @@ class Diary:
         self, proposals: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]
     ) -> None:
         """Record the claims that a call has won, with the etags they replace."""
-        before = {row["partition_id"]: row.get("etag") for row in proposals}
-        for row in rows:
+        before = {row["partition_id"]: row.get("etag") for row in of_group(proposals)}
+        for row in of_group(rows):
             partition, etag = row["partition_id"], row["etag"]
             if row["owner_id"]:
                 self._me = row["owner_id"]
@@ -138,6 +139,11 @@ class Diary:
     def _note(self, what: Any, checkpoint: Mapping[str, Any]) -> None:
         partition = checkpoint["partition_id"]
         self._journal.write(what, partition, self._counts[partition], checkpoint["sequence_number"])
+
+
+def of_group(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of the consumer group, without the wishes of a hand-over."""
+    return [row for row in rows if row["consumer_group"].lower() == GROUP]
 
 
 class Fate:

@@ -9,6 +9,7 @@ Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_p
 """
 
 import inspect
+import logging
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +22,14 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Scope
 
+log = logging.getLogger("eventhub_checkpoints")
+
 STORE = "_checkpoint_store"
 """Attribute of a client and of a partition context, sync and aio."""
+EXPIRY = "_partition_ownership_expiration_interval"
+"""Attribute of a client, sync and aio."""
+ASSUMED = 180.0
+"""Seconds: the client's own default."""
 UNKNOWN = object()
 
 try:
@@ -55,6 +62,15 @@ def scope_of(client: Any) -> Scope:
     )
 
 
+def expiry_of(client: Any) -> float:
+    """Return the seconds after which a client takes an ownership that was not renewed."""
+    seconds = getattr(client, EXPIRY, None)
+    if seconds is None:
+        log.warning("the client does not show when ownerships expire: %g s are assumed", ASSUMED)
+        return ASSUMED
+    return float(seconds)
+
+
 def is_client_closed() -> bool:
     """Return whether this thread runs a callback of a sync client that has been closed since.
 
@@ -81,7 +97,7 @@ def reason(error: Exception) -> str:
 
 
 def explanation(
-    error: Exception, scope: Scope, partition_id: str | None = None
+    error: Exception, scope: Scope, partition_id: str | None = None, right: str = "listen"
 ) -> CheckpointStoreError:
     """Return the error of this package that corresponds to an error of the client.
 
@@ -89,6 +105,7 @@ def explanation(
         error: an `EventHubError`.
         scope: the hub and the consumer group in which it is read.
         partition_id: the partition that was to be read; None for a management request.
+        right: what the key or the credential must have the right to do.
     """
     namespace, hub, group = scope
     condition, message = str(getattr(error, "error", None)), reason(error)
@@ -96,7 +113,7 @@ def explanation(
         return ConfigurationError(
             f"{namespace} refuses access to event hub {hub!r}: wrong key, expired signature, or "
             "missing right. Check the connection string or the credential, and its right to "
-            f"listen ({message})"
+            f"{right} ({message})"
         )
     if NO_CONNECTION in condition:
         return HubUnavailableError(

@@ -10,7 +10,7 @@ from eventhub_checkpoints.amqp.messages import Message, decode_message
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub.conditions import RefusedError, invalid, too_large
 from eventhub_checkpoints.localhub.events import now, read_events
-from eventhub_checkpoints.localhub.management import CBS, answer, refuse_token
+from eventhub_checkpoints.localhub.management import CBS, answer, answer_token
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.performatives import Composite
@@ -169,10 +169,10 @@ class RequestLink(InLink):
         request = decode_message(payload)
         address = None if request.properties is None else request.properties.reply_to
         link = self.session.reply_link(self._node, address)
-        if self._node == CBS and self.session.connection.faults.refusing_tokens:
-            link.reply(refuse_token(request))
+        if self._node == CBS:
+            link.reply(answer_token(request, self.session.connection.authorize))
         else:
-            link.reply(answer(self._node, request, self.session.hubs))
+            link.reply(answer(request, self.session.hubs))
 
 
 class PublishLink(InLink):
@@ -190,9 +190,19 @@ class PublishLink(InLink):
         self._hub.publishers.discard(self)
 
     def take(self, payload: bytes, message_format: int) -> None:
-        """Store the events of a delivery."""
+        """Store the events of a delivery.
+
+        Raises:
+            RefusedError: a fault refuses it, and nothing is stored.
+        """
+        connection = self.session.connection
+        if connection.faults.rejections:
+            raise RefusedError(connection.faults.rejections.popleft())
         events = read_events(payload, message_format)
         if self._log is None:
             self._hub.append(events)
         else:
             self._log.append(events, now())
+        if connection.faults.lost_answers:
+            connection.faults.lost_answers -= 1
+            connection.abort()

@@ -11,7 +11,12 @@ from eventhub_checkpoints.amqp import performatives as amqp
 from eventhub_checkpoints.amqp.performatives import encode_frame
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub import links
-from eventhub_checkpoints.localhub.conditions import RefusedError, not_found
+from eventhub_checkpoints.localhub.conditions import (
+    RefusedError,
+    not_found,
+    token_expired,
+    unauthorized,
+)
 from eventhub_checkpoints.localhub.delivery import EventLink
 from eventhub_checkpoints.localhub.management import CBS, MANAGEMENT
 from eventhub_checkpoints.localhub.readers import admit, read_filters
@@ -50,7 +55,7 @@ class Session:
         self.links: dict[int, links.Link] = {}
         self.next_delivery_id = 0
         self.window = begin.incoming_window
-        self._next_incoming_id = begin.next_outgoing_id
+        self._next_incoming_id = self._announced = begin.next_outgoing_id
         self._next_outgoing_id = 0
         self._waiting: deque[bytes] = deque()
         self.send(
@@ -82,6 +87,7 @@ class Session:
         credit: int | None = None,
     ) -> None:
         """Send the session's windows; with a handle, also that link's credit."""
+        self._announced = self._next_incoming_id
         self.send(
             amqp.Flow(
                 next_incoming_id=self._next_incoming_id,
@@ -200,6 +206,9 @@ class Session:
         # A sender may not know yet that its link is gone.
         if link is not None:
             link.on_transfer(transfer, payload)
+        # A delivery may take many frames, so the window can be used up before any link's credit.
+        if (self._next_incoming_id - self._announced) & 0xFFFF_FFFF >= WINDOW // 2:
+            self.send_flow()
 
     def _on_flow(self, flow: amqp.Flow) -> None:
         known = flow.next_incoming_id or 0
@@ -225,6 +234,7 @@ class Session:
         try:
             if refusals := self.connection.faults.refusals:
                 raise RefusedError(refusals.popleft())
+            self._check_authorized(request)
             if request.role is amqp.SENDER:
                 self._attach_sender(request)
             else:
@@ -232,6 +242,19 @@ class Session:
         except RefusedError as refusal:
             self.connection.note_refused(request, refusal.error)
             self._refuse(request, refusal.error)
+
+    def _check_authorized(self, request: amqp.Attach) -> None:
+        source = request.source.address if isinstance(request.source, amqp.Source) else None
+        address = _target(request) if request.role is amqp.SENDER else source
+        is_token_link = [node.lower() for node in _segments(address)[-1:]] == [CBS]
+        if not (is_token_link or self.connection.is_authorized):
+            raise RefusedError(unauthorized(address))
+
+    def detach_unauthorized(self) -> None:
+        """Detach the links that need a token, because it has expired."""
+        for link in list(self.links.values()):
+            if isinstance(link, EventLink | links.PublishLink):
+                link.detach(token_expired(link.name))
 
     def _attach_sender(self, request: amqp.Attach) -> None:
         address = _target(request)

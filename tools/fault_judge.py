@@ -9,7 +9,7 @@ Rule 3: once a checkpoint is confirmed, no read that bypasses the store finds a 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -83,25 +83,78 @@ class Judge:
             JudgeError: it is broken.
         """
         highest = {one.partition_id: one.number for one in sorted(self.writes, key=by_number)}
-        for seen in self.readings:
+        confirmed: dict[str, int] = {}
+        confirmations = sorted(
+            (one.ended, one.partition_id, one.number)
+            for one in self.writes
+            if one.ended is not None
+        )
+        confirmations.reverse()
+        for seen in sorted(self.readings, key=by_beginning):
+            while confirmations and confirmations[-1][0] < seen.began:
+                _, partition_id, number = confirmations.pop()
+                confirmed[partition_id] = max(number, confirmed.get(partition_id, -1))
             if seen.number > highest.get(seen.partition_id, -1):
                 raise JudgeError(f"{seen}, which nobody has written")
-            floor = self._confirmed(seen.partition_id, seen.began)
+            floor = confirmed.get(seen.partition_id, -1)
             if seen.number < floor:
                 raise JudgeError(f"{seen}, after {floor} was confirmed")
 
-    def _confirmed(self, partition_id: str, until: float) -> int:
-        numbers = [
-            one.number
-            for one in self.writes
-            if one.partition_id == partition_id and one.ended is not None and one.ended < until
-        ]
-        return max(numbers, default=-1)
+    def so_far(self) -> "Judge":
+        """Return a copy, to be asked about this moment later."""
+        return Judge([*self.claims], [*self.writes], [*self.readings])
+
+    def forgotten_checkpoints(self, stored: Mapping[str, int], since: int = 0) -> int:
+        """Return how many confirmed checkpoints are above what is stored, from write `since` on.
+
+        The numbers of all writers come from one count.
+        """
+        confirmed = [one for one in self.writes[since:] if one.ended is not None]
+        return sum(one.number > stored.get(one.partition_id, -1) for one in confirmed)
+
+    def forgotten_claims(self, stored: Mapping[str, str], since: int = 0) -> int:
+        """Return how many won claims are not what is stored led to, from claim `since` on.
+
+        Counted are partitions that only their owner claims, so that its claims are in order. A
+        claim is forgotten if it was won after the stored etag had been passed.
+        """
+        chains: dict[str, list[tuple[int, Claim]]] = {}
+        for at, one in enumerate(self.claims):
+            if one.partition_id == one.owner_id:
+                chains.setdefault(one.partition_id, []).append((at, one))
+        return sum(
+            at >= since and one.given is not None
+            for key, chain in chains.items()
+            for at, one in not_led_to(stored.get(key), chain)
+        )
+
+    def won_twice(self) -> int:
+        """Return how many times an etag was won with although it had been already."""
+        won = Counter((one.partition_id, one.etag) for one in self.claims if one.given is not None)
+        return sum(count - 1 for count in won.values())
+
+
+def not_led_to(etag: str | None, chain: Sequence[tuple[int, Claim]]) -> Sequence[tuple[int, Claim]]:
+    """Return the claims that one owner made after an etag, which is stored, had been passed."""
+    if etag is None:
+        return chain
+    begin = len(chain)  # an etag that no claim knows is that of a last one without an answer
+    for at, (_, one) in enumerate(chain):
+        if etag == one.etag:
+            begin = at
+        elif etag == one.given:
+            begin = at + 1
+    return chain[begin:]
 
 
 def by_number(write: Write) -> int:
     """Return the sort key of a checkpoint: its sequence number."""
     return write.number
+
+
+def by_beginning(reading: Reading) -> float:
+    """Return the sort key of a reading: when it began."""
+    return reading.began
 
 
 def twice(keys: Iterable[tuple[str, str | None]], what: str) -> None:

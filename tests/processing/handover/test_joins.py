@@ -1,0 +1,54 @@
+"""A second consumer joins a group under load: what is processed twice, with the real clients."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore as OfficialStore
+
+from eventhub_checkpoints import MemoryCheckpointStore, aio
+from eventhub_checkpoints.blob import BlobCheckpointStore
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
+from handover_table import WAYS
+from handover_table.runs import Setting, joined
+from prompt_client import prompt_client
+
+__all__ = ["prompt_client"]
+
+pytestmark = pytest.mark.slow
+
+
+def shared(variant: str) -> Callable[[str], Any]:
+    """Makes stores over the same rows."""
+    rows = MemoryRows()
+    kind: Any = aio.MemoryCheckpointStore if variant == "aio" else MemoryCheckpointStore
+    return lambda name: kind(rows)
+
+
+def setting(way: str, variant: str, **settings: Any) -> Setting:
+    few = {"partitions": 2, "rate": 200, "interval": 0.4, "seconds": 0.0}
+    return Setting(way, variant, **few | settings)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_event_is_processed_twice_when_a_consumer_joins(way: str, variant: str) -> None:
+    result = joined(setting(way, variant), shared(variant), hands_over=(True, True))
+    assert (result.twice, result.lost) == (0, 0)
+    assert result.published > 0
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("official", ["first", "second"])
+def test_a_group_with_an_official_store_is_balanced_and_loses_nothing(
+    official: str, blob_container: Any
+) -> None:
+    container = blob_container.connection_string, blob_container.name
+
+    def make_store(name: str) -> Any:
+        kind = OfficialStore if name == official else BlobCheckpointStore
+        return kind.from_connection_string(*container)
+
+    # The owner that does not answer is taken from after this time.
+    short = setting("each", "sync", expires_after=3.0)
+    result = joined(short, make_store, hands_over=(official != "first", official != "second"))
+    assert result.lost == 0
