@@ -162,6 +162,8 @@ class Round:
         self.hub.recreate(self.name)
         self.store.delete_scope(*self._scope)
         self._journal.write("recreated")
+        for partition in PARTITIONS:
+            self.publishing.publish(partition, 1)
 
     def _end(self, member: Member, worker: Worker) -> None:
         self.seen["kills" if member.end == "kill" else "stops"] += 1
