@@ -6,7 +6,6 @@ cluster of `backends` with a `fail_over` is made to choose another primary.
 """
 
 import asyncio
-import importlib
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -18,20 +17,19 @@ from urllib.parse import urlsplit
 from backends import Backend, OwnServer
 from backends.blob import Blob
 from backends.cassandra import Cassandra
+from backends.cassandra_trio import CassandraTrio
+from backends.cluster import Cluster
 from backends.mysql import Mysql
 from backends.postgres import Postgres
+from backends.postgres_pair import PostgresPair
 from backends.redis import LocalRedis
+from backends.redis_sentinel import RedisSentinel
 from backends.sqlite import Sqlite
 from fault_proxy import FaultProxy
 from tcp_servers import Passage
 
 COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
 SLOW_SECONDS = 0.1
-
-
-def cluster(module: str, name: str) -> Callable[[], Backend]:
-    """Return a function that makes a cluster of `backends`, which imports its module."""
-    return lambda: getattr(importlib.import_module(f"backends.{module}"), name)()
 
 
 STORES: dict[str, Callable[[], Backend]] = {
@@ -41,9 +39,9 @@ STORES: dict[str, Callable[[], Backend]] = {
     "mysql": partial(Mysql.own, durable=True),
     "redis": partial(LocalRedis, *COMMITS),
     "cassandra": partial(Cassandra, own=True, durable=True),
-    "postgres-pair": cluster("postgres_pair", "PostgresPair"),
-    "redis-sentinel": cluster("redis_sentinel", "RedisSentinel"),
-    "cassandra-trio": cluster("cassandra_trio", "CassandraTrio"),
+    "postgres-pair": PostgresPair,
+    "redis-sentinel": RedisSentinel,
+    "cassandra-trio": CassandraTrio,
 }
 """Servers of our own, with what they have confirmed on the disk. Rows in memory die with their
 process, so kills say nothing about them."""
@@ -216,8 +214,8 @@ class Clustered(Storage):
     faults = ("fail-over",)
 
     def begin(self, fault: str) -> None:
-        fail_over: Callable[[], None] = getattr(self.backend, "fail_over")  # noqa: B009
-        fail_over()
+        assert isinstance(self.backend, Cluster)
+        self.backend.fail_over()
 
     def end(self) -> None:
         pass
