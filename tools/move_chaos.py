@@ -10,7 +10,7 @@ as soon as that is prepared. In some rounds a worker of the source is killed bes
 seed, partitions are taken from their workers, or the workers are stopped gracefully and the move
 waits for them.
 
-The workers, their journal and the rules about it are those of `processing_chaos`.
+The workers, their journal and the rules about it are those of `chaos`.
 """
 
 import random
@@ -25,19 +25,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from backends import Backend, Place
+from chaos.diary import PARTITIONS
+from chaos.journal import NOTHING, Journal, Line, Reading
+from chaos.judge import Judge, lost
+from chaos.orders import Orders, Way, chosen_orders
+from chaos.process import Worker
+from chaos.publishing import Publishing
+from chaos.settings import CLIENT
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.operations.move import Move, Pass
 from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
 from eventhub_checkpoints.records import Scope
 from killed_calls import KilledError, Killer
-from processing_chaos.diary import PARTITIONS
-from processing_chaos.journal import NOTHING, Journal, Line, Reading
-from processing_chaos.judge import Judge, lost
-from processing_chaos.orders import Orders, Way, chosen_orders
-from processing_chaos.process import Worker
-from processing_chaos.publishing import Publishing
-from processing_chaos.settings import CLIENT
 
 EXPIRES_AFTER: float = CLIENT["partition_ownership_expiration_interval"]
 SETTLE = EXPIRES_AFTER
@@ -129,14 +129,15 @@ class MoveRound:
         return self._outcome()
 
     def _start(self, place: Place) -> Worker:
-        places = {
-            "connection": self.hub.connection_string(HUB),
-            "url": place.url,
-            "journal": str(self.folder / "journal"),
-        }
-        orders = chosen_orders(self.chance, f"worker-{len(self._orders)}", **places)
-        way = self.chance.choice(WAYS)
-        orders = replace(orders, way=way, failures=0.0, slowness=min(orders.slowness, 0.1))
+        orders = chosen_orders(self.chance, f"worker-{len(self._orders)}", WAYS)
+        orders = replace(
+            orders,
+            connection=self.hub.connection_string(HUB),
+            url=place.url,
+            journal=str(self.folder / "journal"),
+            failures=0.0,
+            slowness=min(orders.slowness, 0.1),
+        )
         self._orders[orders.name] = orders
         return Worker(orders, self.folder)
 

@@ -10,11 +10,11 @@ import pytest
 import move_chaos
 from backends import Backend
 from campaigns import rounds, seed
+from chaos.journal import Line
+from chaos.orders import Orders
 from eventhub_checkpoints.operations.move import Move
 from eventhub_checkpoints.operations.positions import CLOSED_NUMBER
 from move_chaos import OpenLines, run_moves, twice_done
-from processing_chaos.journal import Line
-from processing_chaos.orders import Orders
 
 pytestmark = pytest.mark.slow
 

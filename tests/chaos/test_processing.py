@@ -1,23 +1,27 @@
-"""Workers that are killed: a short run of `python -m processing_chaos`, and proof it can fail."""
+"""Workers, and everything that goes wrong: a run of `python -m chaos`, and proof it can fail."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from campaigns import rounds, seed
+from campaigns import IS_CAMPAIGN, rounds, seed
+from chaos import __main__ as command
+from chaos.claimed import SLACK, Replay, largest
+from chaos.journal import Journal, Line, Reading
+from chaos.judge import GRACE, Judge, lost
+from chaos.orders import Orders, orders_of
+from chaos.plan import Plan, drawn, shrunk
+from chaos.rounds import Outcome
+from chaos.storage import SINGLE, Server, Storage
 from eventhub_checkpoints.localhub import LocalHub
-from processing_chaos import __main__ as command
-from processing_chaos.claimed import SLACK, Replay, largest
-from processing_chaos.journal import Journal, Line, Reading
-from processing_chaos.judge import Judge, lost
-from processing_chaos.orders import Orders, orders_of
-from processing_chaos.rounds import Outcome
-from processing_chaos.storage import Storage
 
 pytestmark = pytest.mark.slow
+
+SEED = 623
+"""Of two short rounds with kills, stops, a frozen worker, a locked file and a hub created again."""
 
 POOL = Orders(
     name="a",
@@ -42,15 +46,17 @@ BOUNDED = replace(POOL, max_unsaved=3)
 TIMED = replace(POOL, events=None, seconds=1.0)
 
 
-def test_no_worker_that_is_killed_loses_an_event_or_has_more_read_again_than_it_may(
-    tell: Callable[[str, str], None],
+@pytest.mark.parametrize("store", SINGLE if IS_CAMPAIGN else ["sqlite"])
+def test_whatever_goes_wrong_no_event_is_lost_and_no_more_read_again_than_may_be(
+    store: str, tell: Callable[[str, str], None]
 ) -> None:
-    seen, replays, wrong = command.run_rounds(seed(176), rounds(2, 100), url=None, longest_outage=2)
-    assert wrong == seen["lost events"] == 0
-    assert seen["events"] > 0
-    assert seen["kills"] > 0
-    for kind, one in largest(replays).items():
-        tell("chaos", f"{kind}: {one.counted} of at most {one.bound} read again")
+    total = command.run_rounds(store, seed(SEED), rounds(2, 100))
+    assert total.failed == []
+    assert total.seen["events"] > 0
+    assert total.seen["kills"] > 0
+    assert len(total.replays) > 0
+    for kind, one in largest(total.replays).items():
+        tell("chaos", f"{store}, {kind}: {one.counted} of at most {one.bound} read again")
 
 
 class Story:
@@ -65,13 +71,17 @@ class Story:
         return [problem.split(": ", 1)[1] for problem in self._judge.problems]
 
     @property
+    def counts(self) -> Mapping[str, int]:
+        return self._judge.counts
+
+    @property
     def replays(self) -> Sequence[Replay]:
         return self._judge.replays
 
-    def tell(self, who: str, what: str, *numbers: int) -> "Story":
+    def tell(self, who: str, what: str, *numbers: int, **etags: str) -> "Story":
         """Say the same of each number."""
         for number in numbers or (0,):
-            self._judge.read([Line(self._at, who, what, "0", 1, number)])
+            self._judge.read([Line(self._at, who, what, "0", 1, number, **etags)])
         return self
 
     def wait(self, seconds: float) -> "Story":
@@ -185,6 +195,47 @@ def test_after_a_graceful_end_only_what_has_failed_is_read_again() -> None:
     assert told.problems == []
 
 
+def test_two_claims_that_win_with_the_same_etag_are_told() -> None:
+    told = story(POOL).tell("a", "won", etag="x", before="none")
+    assert told.tell("b", "won", etag="y", before="x").problems == []
+    told.tell("a", "won", etag="z", before="x")
+    assert told.problems == ["b and a have both won with the etag x"]
+
+
+def test_a_stored_owner_that_was_replaced_is_told() -> None:
+    told = story(POOL).tell("a", "won", etag="x", before="none")
+    told.tell("b", "won", etag="y", before="x").tell("parent", "stored", etag="y")
+    assert told.problems == []
+    told.tell("parent", "stored", etag="x")
+    assert told.problems == ["the etag x is stored, which a claim of b has replaced"]
+
+
+def test_an_owner_that_goes_on_although_it_knows_of_another_one_is_told() -> None:
+    told = story(POOL).tell("a", "begun", 0).tell("a", "other").wait(GRACE)
+    assert told.tell("a", "begun", 1).problems == []
+    told.wait(1).tell("a", "begun", 2)
+    assert told.problems == ["began 2, 16.0 s after it read of another owner"]
+
+
+def test_what_a_frozen_worker_did_before_is_within_its_bound_until_it_had_time_to_save() -> None:
+    told = story(POOL).process(*range(9)).tell("a", "frozen").wait(SLACK + 0.1)
+    told.tell("a", "thawed").begin("b", -1)
+    assert told.problems == []
+
+
+def test_what_an_official_worker_has_written_back_is_counted_and_breaks_no_rule() -> None:
+    told = story(replace(POOL, way="official")).process(0, 1)
+    told.tell("a", "saving", 1).tell("a", "saved", 1).tell("a", "kill").begin("b", 0)
+    assert told.problems == []
+    assert told.counts == {"back by official": 1}
+
+
+def test_a_hub_that_is_created_again_begins_at_its_first_event() -> None:
+    told = story(POOL).process(0, 1).tell("a", "saving", 1).tell("a", "saved", 1)
+    told.tell("a", "kill").tell("parent", "recreated").begin("b", -1)
+    assert told.problems == []
+
+
 def test_events_that_nobody_has_done_are_lost() -> None:
     assert lost({"0": {0, 2}, "1": set()}, {"0": 2, "1": -1}) == [("0", 1)]
 
@@ -195,9 +246,9 @@ def test_a_journal_is_read_while_it_grows_and_an_unfinished_line_later(tmp_path:
     journal.write("begun", "0", 1, 7)
     with path.open("ab") as file:
         file.write(b"1.5 a done 0 ")
-    assert [line[1:] for line in reading.more()] == [("a", "begun", "0", 1, 7)]
+    assert [line[1:] for line in reading.more()] == [("a", "begun", "0", 1, 7, "-", "-")]
     with path.open("ab") as file:
-        file.write(b"1 7\n")
+        file.write(b"1 7 - -\n")
     assert reading.more() == [Line(1.5, "a", "done", "0", 1, 7)]
 
 
@@ -205,20 +256,43 @@ def test_orders_reach_another_process() -> None:
     assert orders_of(BOUNDED.to_json()) == BOUNDED
 
 
+def test_a_plan_is_drawn_from_its_seed_and_can_leave_out_each_of_its_names() -> None:
+    faults = Server.faults
+    assert drawn(3, "redis", faults) == drawn(3, "redis", faults) != drawn(4, "redis", faults)
+    for number in range(50):
+        plan = drawn(number, "blob", faults)
+        for name in plan.names:
+            rest = plan.without([name]).names
+            assert set(plan.names) - set(rest) >= {name}
+        assert plan.without(plan.names).lives == []
+
+
+def test_a_failing_plan_is_shrunk_to_the_names_that_matter() -> None:
+    plan = next(
+        one for one in (drawn(n, "redis", Server.faults) for n in range(99)) if len(one.names) > 5
+    )
+    needed = {plan.names[0], plan.names[-1]}
+    left_out = shrunk(plan, lambda names: needed.isdisjoint(names))
+    assert set(plan.names) - set(left_out) == needed
+    assert command.repetition("redis", plan, ["fault-0"]).endswith("--rounds 1 --without fault-0")
+
+
 @pytest.mark.parametrize(("problems", "status"), [([], 0), (["1 events are lost"], 1)])
-def test_the_command_prints_its_seed_and_a_row_for_each_kind(
+def test_the_command_prints_its_seed_a_line_for_each_round_and_a_row_for_each_way(
     problems: list[str],
     status: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def run_round(hub: LocalHub, storage: Storage, seed: int, longest: float) -> Outcome:
-        return Outcome(Counter(rounds=1, events=seed), [Replay("aio pool", 9, seed, 9)], problems)
+    def run_round(hub: LocalHub, storage: Storage, plan: Plan) -> Outcome:
+        counts = Counter(events=plan.seed, lost=len(problems))
+        return Outcome(counts, [Replay("aio pool", 9, plan.seed, 9)], problems)
 
     monkeypatch.setattr(command, "run_round", run_round)
-    assert command.main(["--seed", "7", "--rounds", "2"]) == status
+    assert command.main(["--seed", "7", "--rounds", "2", "--no-shrink"]) == status
     printed = capsys.readouterr().out
-    assert "processing_chaos: seed 7, 2 rounds" in printed
-    assert "2 rounds, 15 events" in printed
-    assert "aio pool                       2       8        9      9" in printed
-    assert ("seed 8 failed:\n  1 events are lost" in printed) == bool(problems)
+    assert "chaos: seed 7, 2 rounds of sqlite" in printed
+    assert ("sqlite 8 ok" in printed) == (not problems)
+    assert ("sqlite 8 failed" in printed) == bool(problems)
+    assert ("  1 events are lost" in printed) == bool(problems)
+    assert "aio pool  2       8        9      9" in printed

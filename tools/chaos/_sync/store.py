@@ -6,8 +6,8 @@ from typing import Any
 
 from azure.eventhub import CheckpointStore
 
+from chaos.diary import Diary, Fate
 from eventhub_checkpoints._shared._sync.compat import sleep
-from processing_chaos.diary import Diary, Fate
 
 
 class WatchedStore(CheckpointStore):
@@ -19,14 +19,19 @@ class WatchedStore(CheckpointStore):
         self._store, self._diary, self._fate = store, diary, fate
 
     def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
-        rows: Iterable[dict[str, Any]] = self._store.list_ownership(*names, **kwargs)
+        rows = list(self._store.list_ownership(*names, **kwargs))
+        self._diary.owners(rows)
         return rows
 
     def claim_ownership(
         self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
     ) -> Iterable[dict[str, Any]]:
-        rows: Iterable[dict[str, Any]] = self._store.claim_ownership(ownership_list, **kwargs)
-        return rows
+        proposals = [dict(proposal) for proposal in ownership_list]
+        # The official store edits the rows that it is called with.
+        copies = [dict(proposal) for proposal in proposals]
+        won = list(self._store.claim_ownership(copies, **kwargs))
+        self._diary.won(proposals, won)
+        return won
 
     def list_checkpoints(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
         self._diary.listing()
@@ -39,7 +44,7 @@ class WatchedStore(CheckpointStore):
         error: BaseException | None = None
         try:
             sleep(self._fate.write_seconds())
-            self._store.update_checkpoint(checkpoint, **kwargs)
+            self._store.update_checkpoint(dict(checkpoint), **kwargs)
             sleep(self._fate.write_seconds())
         except BaseException as raised:
             error = raised

@@ -5,14 +5,14 @@ import signal
 import sys
 from pathlib import Path
 
+import chaos
 import eventhub_checkpoints
-import processing_chaos
+from chaos.journal import Journal
+from chaos.orders import Orders
 from eventhub_checkpoints.cli.children import Child
-from processing_chaos.journal import Journal
-from processing_chaos.orders import Orders
 
 END_SECONDS = 30.0
-PATHS = [str(Path(one.__path__[0]).parent) for one in (eventhub_checkpoints, processing_chaos)]
+PATHS = [str(Path(one.__path__[0]).parent) for one in (eventhub_checkpoints, chaos)]
 """Gives workers the import path of the parent."""
 
 
@@ -28,11 +28,21 @@ class Worker:
         self.has_begun = False
         self._journal = Journal(Path(orders.journal), orders.name)
         self._child = Child(
-            [sys.executable, "-m", "processing_chaos.worker", orders.to_json()],
+            [sys.executable, "-m", "chaos.worker", orders.to_json()],
             log=folder / f"{orders.name}.log",
             env={"PYTHONPATH": os.pathsep.join(PATHS)},
             name=orders.name,
         )
+
+    def freeze(self) -> None:
+        """Suspend it (SIGSTOP), as a paused machine would."""
+        os.killpg(self._child.pid, signal.SIGSTOP)
+        self._journal.write("frozen")
+
+    def thaw(self) -> None:
+        """Let it go on where it was."""
+        self._journal.write("thawed")
+        os.killpg(self._child.pid, signal.SIGCONT)
 
     def kill(self) -> str:
         """Kill it; return a description of the problem, if there is one."""

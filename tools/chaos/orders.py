@@ -2,14 +2,17 @@
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from eventhub_checkpoints import Policy, every, trailing
 
-Way = Literal["pool", "handler", "processor", "coalesced"]
+Way = Literal["pool", "handler", "processor", "coalesced", "each", "official"]
 Variant = Literal["sync", "aio"]
-WAYS: tuple[Way, ...] = get_args(Way)
+WAYS: tuple[Way, ...] = tuple(way for way in get_args(Way) if way != "official")
+"""Ways of saving on any store; `official` needs Blob Storage."""
+HOUR = 3600.0
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
@@ -21,7 +24,9 @@ class Orders:
         name: of the worker, without blanks.
         way: `pool`: events are tracked, and finished out of order by threads or tasks; `handler`:
             tracked, and finished sequentially; `processor`: an `EventProcessor`; `coalesced`: a
-            checkpoint for every event.
+            checkpoint for every event through a `CoalescingCheckpointStore`; `each`: one that is
+            written before the next event; `official`: the same with the store of the official
+            package.
         variant: of the client and the store: sync or aio.
         seed: of its delays and failures.
         connection: of the hub.
@@ -37,6 +42,7 @@ class Orders:
         slowness: seconds that an event may take.
         write_slowness: additional seconds that a write may take.
         failures: share of events that fail, each time.
+        clock: seconds by which the worker's clock is ahead.
     """
 
     name: str
@@ -56,6 +62,7 @@ class Orders:
     slowness: float
     write_slowness: float
     failures: float
+    clock: float = 0.0
 
     @property
     def policy(self) -> Policy:
@@ -85,15 +92,19 @@ class Orders:
         return json.dumps(asdict(self))
 
 
-def chosen_orders(chance: random.Random, name: str, **places: str) -> Orders:
-    """Return random orders.
+def chosen_orders(
+    chance: random.Random, name: str, ways: Sequence[Way] = WAYS, clocks: Sequence[float] = (0.0,)
+) -> Orders:
+    """Return random orders, without the places `connection`, `url` and `journal`.
 
     Args:
         chance: source of randomness.
         name: of the worker.
-        places: `connection`, `url` and `journal`.
+        ways: of saving, to choose from.
+        clocks: seconds by which the worker's clock may be ahead, to choose from.
     """
-    way = chance.choice(WAYS)
+    way = chance.choice(ways)
+    has_policy = way not in ("each", "official")
     has_bound = way in ("pool", "handler") and chance.random() < 0.5
     counted = chance.random()
     return Orders(
@@ -102,8 +113,8 @@ def chosen_orders(chance: random.Random, name: str, **places: str) -> Orders:
         variant=chance.choice(VARIANTS),
         seed=chance.randrange(2**32),
         saves_trailing=chance.random() < 0.35,
-        events=chance.randint(1, 40) if counted < 0.75 else None,
-        seconds=round(chance.uniform(0.05, 0.6), 3) if counted > 0.45 else None,
+        events=(chance.randint(1, 40) if counted < 0.75 else None) if has_policy else 1,
+        seconds=round(chance.uniform(0.05, 0.6), 3) if counted > 0.45 and has_policy else None,
         max_pending=chance.choice((2, 10, 60)),
         max_unsaved=chance.choice((1, 5, 40, 100)) if has_bound else None,
         batch=chance.randint(1, 30),
@@ -112,7 +123,10 @@ def chosen_orders(chance: random.Random, name: str, **places: str) -> Orders:
         slowness=chance.choice((0.0, 0.005, 0.02, 0.05)) * (10 if way == "pool" else 1),
         write_slowness=chance.choice((0.0, 0.0, 0.02, 0.1)),
         failures=chance.choice((0.0, 0.0, 0.002, 0.01)),
-        **places,
+        clock=chance.choice(clocks),
+        connection="",
+        url="",
+        journal="",
     )
 
 

@@ -8,9 +8,16 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.core.exceptions import AzureError
 from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, PartitionContext
+from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 
+from chaos._async.store import WatchedStore
+from chaos.diary import Claim, Diary, Fate, UnluckyError
+from chaos.orders import Orders
+from chaos.settings import CLIENT, DRAIN_SECONDS, STORE, WRITE_SECONDS
 from eventhub_checkpoints.aio import (
     Checkpointer,
     CheckpointManager,
@@ -19,10 +26,8 @@ from eventhub_checkpoints.aio import (
     PartitionProcessor,
     open_store,
 )
-from processing_chaos._async.store import WatchedStore
-from processing_chaos.diary import Claim, Diary, Fate, UnluckyError
-from processing_chaos.orders import Orders
-from processing_chaos.settings import CLIENT, DRAIN_SECONDS, WRITE_SECONDS
+from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.errors import CheckpointStoreError
 
 CLAIM_HERE: ContextVar[Claim] = ContextVar("claim")
 """A handler may still be running when its partition was lost and claimed again."""
@@ -44,9 +49,19 @@ class Worker:
             "handler": self.tracked,
             "processor": self.processor,
             "coalesced": self.coalesced,
+            "each": self.each,
+            "official": self.each,
         }
-        async with open_store(self.orders.url) as store:
+        async with self.opened() as store:
             await ways[self.orders.way](WatchedStore(store, self.diary, self.fate))
+
+    def opened(self) -> Any:
+        """Return the store, to be entered."""
+        if self.orders.way != "official":
+            return open_store(self.orders.url, **STORE)
+        url, _, container = self.orders.url.rpartition("/")
+        key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
+        return BlobCheckpointStore(url, container, credential=key)
 
     async def process(self, event: EventData) -> None:
         """Take as long as the event takes.
@@ -109,6 +124,13 @@ class Worker:
             await receive_until_told(orders, store, on_event, on_initialize, on_close)
 
     async def coalesced(self, store: WatchedStore) -> None:
+        """Process with a checkpoint for every event, some of which are written."""
+        policy = self.orders.policy
+        coalescing = CoalescingCheckpointStore(store, policy, write_timeout=WRITE_SECONDS)
+        async with coalescing:
+            await self.each(coalescing)
+
+    async def each(self, store: CheckpointStore) -> None:
         """Process with a checkpoint for every event."""
         diary = self.diary
 
@@ -117,7 +139,9 @@ class Worker:
             claim.begun(event)
             await self.process(event)
             claim.done(event)
-            await context.update_checkpoint(event)
+            # An application goes on; the next checkpoint is higher.
+            with suppress(AzureError, CheckpointStoreError):
+                await context.update_checkpoint(event)
 
         async def on_initialize(context: PartitionContext) -> None:
             CLAIM_HERE.set(diary.open(context.partition_id, announces=True))
@@ -127,11 +151,7 @@ class Worker:
             claim.closing(reason)
             diary.forget(claim)
 
-        coalescing = CoalescingCheckpointStore(
-            store, self.orders.policy, write_timeout=WRITE_SECONDS
-        )
-        async with coalescing:
-            await receive_until_told(self.orders, coalescing, on_event, on_initialize, on_close)
+        await receive_until_told(self.orders, store, on_event, on_initialize, on_close)
 
     async def processor(self, store: WatchedStore) -> None:
         """Process with an event processor, which handles SIGTERM itself."""

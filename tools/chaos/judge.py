@@ -6,17 +6,25 @@ The lines are in the order of the actions, so these rules need no clock:
 2. The position found saved is never below one found or confirmed before.
 3. With `max_unsaved` = M a session has started no event more than M after the position found.
 4. After a graceful end, all that was finished in order is saved, and all that was started is done.
+5. Of all claims with one etag one wins, and no stored row has an etag that was replaced.
 
-Without `max_unsaved`, `claimed.py` has the bound for what is read again.
+Two rules have a clock. Without `max_unsaved`, `claimed.py` has the bound for what is read again.
+And a worker that has read that a partition has another owner begins no event of it `GRACE` seconds
+later. What a frozen worker has in its hands when it goes on counts as read again.
+
+An official worker writes and first claims without a condition: what it has written back is counted,
+and breaks no rule. When the hub is created again, everything begins again.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from processing_chaos.claimed import Claimed, Replay, replay_of, unfinished
-from processing_chaos.journal import NOTHING, Line
-from processing_chaos.orders import Orders
+from chaos.claimed import PATIENCE, Claimed, Replay, replay_of, unfinished
+from chaos.journal import NOTHING, Line
+from chaos.orders import Orders
 
+GRACE = 15.0
+"""Seconds within which a worker on a busy machine stops what it has lost; usually less than one."""
 Key = tuple[str, str, int]
 """Worker, partition, number of the session."""
 
@@ -29,6 +37,7 @@ class Judge:
 
     Attributes:
         problems: descriptions of broken rules.
+        counts: broken rules by their names, and what official workers have written back.
         done: the events that were processed, by partition.
         replays: of every session that another one has followed.
         steals: sessions of a partition whose last owner was alive and had not closed it.
@@ -37,8 +46,15 @@ class Judge:
     def __init__(self, orders: Mapping[str, Orders]) -> None:
         self._orders = orders
         self.problems: list[str] = []
+        self.counts: Counter[str] = Counter()
         self.replays: list[Replay] = []
         self.steals = 0
+        self._dead: dict[str, float] = {}
+        self._frozen: dict[str, tuple[float, float]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing of the hub's events and of the rows: at the start, and for a new hub."""
         self.done: dict[str, set[int]] = defaultdict(set)
         self._prefix: dict[str, int] = defaultdict(lambda: NOTHING)
         self._known: dict[str, int] = defaultdict(lambda: NOTHING)
@@ -46,25 +62,37 @@ class Judge:
         self._listed_at: dict[str, float] = {}
         self._claims: dict[Key, Claimed] = {}
         self._open: dict[str, dict[Key, Claimed]] = defaultdict(dict)
-        self._dead: dict[str, float] = {}
+        self._set_back: set[str] = set()
+        self._replaced: dict[tuple[str, str], str] = {}
+        self._others: dict[tuple[str, str], float] = {}
 
     def read(self, lines: Iterable[Line]) -> None:
         """Check the next lines."""
         for line in lines:
-            getattr(self, f"_{line.what}")(line)
+            getattr(self, f"_on_{line.what}")(line)
 
-    def _problem(self, line: Line, what: str) -> None:
+    def _problem(self, line: Line, rule: str, what: str) -> None:
         told = f"{line.who}, partition {line.partition}, claim {line.claim}: {what}"
+        self.counts[rule] += 1
         self.problems.append(f"at {line.at:.3f} {told}")
 
-    def _listing(self, line: Line) -> None:
+    def _is_official(self, who: str) -> bool:
+        return who in self._orders and self._orders[who].way == "official"
+
+    def _on_listing(self, line: Line) -> None:
         self._listings[line.who] = dict(self._known)
         self._listed_at[line.who] = line.at
 
-    def _listed(self, line: Line) -> None:
+    def _on_listed(self, line: Line) -> None:
         before = self._listings[line.who].get(line.partition, NOTHING)
         if line.number < before:
-            self._problem(line, f"found {line.number} saved, where {before} was before")
+            if any(self._is_official(who) for who in self._orders):
+                self.counts["back by official"] += 1
+                self._set_back.add(line.partition)
+                self._known[line.partition] = line.number
+            else:
+                found = f"found {line.number} saved, where {before} was before"
+                self._problem(line, "back", found)
         self._check_passed(line, "was found saved")
         self._known[line.partition] = max(self._known[line.partition], line.number)
 
@@ -74,10 +102,11 @@ class Judge:
             number += 1
         self._prefix[line.partition] = number
         if line.number > number:
-            self._problem(line, f"{line.number} {how}, and {number + 1} is not done")
+            self._problem(line, "passed", f"{line.number} {how}, and {number + 1} is not done")
 
-    def _claimed(self, line: Line) -> None:
+    def _on_claimed(self, line: Line) -> None:
         before = self._open.pop(line.partition, {})
+        self._others.pop((line.who, line.partition), None)
         for key, claim in before.items():
             self._judge(line, key, claim)
             is_living = key[0] not in self._dead and claim.closing_at is None
@@ -90,59 +119,94 @@ class Judge:
     def _of(self, line: Line) -> Claimed:
         return self._claims[line.who, line.partition, line.claim]
 
-    def _begun(self, line: Line) -> None:
+    def _on_begun(self, line: Line) -> None:
         claim = self._of(line)
         if not claim.begun and line.number != claim.start + 1:
-            self._problem(line, f"began at {line.number}, where {claim.start} was saved")
+            began = f"began at {line.number}, where {claim.start} was saved"
+            self._problem(line, "left out", began)
+        since = self._others.get((line.who, line.partition))
+        _, thawed = self._frozen.get(line.who, (0.0, 0.0))
+        if since is not None and line.at > max(since, thawed) + GRACE:
+            began = f"began {line.number}, {line.at - since:.1f} s after it read of another owner"
+            self._problem(line, "two owners", began)
         claim.repeats |= line.number in claim.begun
         if claim.closing_at is None:
             claim.begun.setdefault(line.number, line.at)
 
-    def _done(self, line: Line) -> None:
+    def _on_other(self, line: Line) -> None:
+        self._others.setdefault((line.who, line.partition), line.at)
+
+    def _on_own(self, line: Line) -> None:
+        self._others.pop((line.who, line.partition), None)
+
+    def _on_won(self, line: Line) -> None:
+        first = self._replaced.setdefault((line.partition, line.before), line.who)
+        is_unconditional = line.before == "none" and (
+            self._is_official(line.who) or self._is_official(first)
+        )
+        if first != line.who and not is_unconditional:
+            both = f"{first} and {line.who} have both won with the etag {line.before}"
+            self._problem(line, "two owners", both)
+
+    def _on_stored(self, line: Line) -> None:
+        if winner := self._replaced.get((line.partition, line.etag)):
+            stored = f"the etag {line.etag} is stored, which a claim of {winner} has replaced"
+            self._problem(line, "two owners", stored)
+
+    def _on_frozen(self, line: Line) -> None:
+        self._frozen[line.who] = line.at, float("inf")
+
+    def _on_thawed(self, line: Line) -> None:
+        self._frozen[line.who] = self._frozen[line.who][0], line.at
+
+    def _on_recreated(self, line: Line) -> None:
+        self._begin()
+
+    def _on_done(self, line: Line) -> None:
         claim = self._of(line)
         claim.done[line.number] = line.at
         claim.raised.discard(line.number)
         self.done[line.partition].add(line.number)
 
-    def _failed(self, line: Line) -> None:
+    def _on_failed(self, line: Line) -> None:
         self._of(line).failed.add(line.number)
 
-    def _raised(self, line: Line) -> None:
+    def _on_raised(self, line: Line) -> None:
         self._of(line).raised.add(line.number)
 
-    def _closing(self, line: Line) -> None:
+    def _on_closing(self, line: Line) -> None:
         claim = self._of(line)
         claim.closing_at, claim.is_graceful = line.at, bool(line.number)
 
-    def _closed(self, line: Line) -> None:
+    def _on_closed(self, line: Line) -> None:
         claim = self._of(line)
         claim.closed_at = line.at
         claim.left = set(claim.begun) - claim.done.keys() - claim.failed
 
-    def _saving(self, line: Line) -> None:
+    def _on_saving(self, line: Line) -> None:
         self._check_passed(line, "is being saved")
         claim = self._of(line)
         claim.tried_at = line.at
         if claim.troubled_since is None:
             claim.troubled_since = line.at
 
-    def _saved(self, line: Line) -> None:
+    def _on_saved(self, line: Line) -> None:
         self._known[line.partition] = max(self._known[line.partition], line.number)
-        self._refused(line)
+        self._on_refused(line)
 
-    def _refused(self, line: Line) -> None:
+    def _on_refused(self, line: Line) -> None:
         claim = self._of(line)
         if claim.troubled_since is not None:
             claim.last_write = claim.troubled_since, line.at
         claim.troubled_since, claim.has_failed_writes = None, False
 
-    def _unsaved(self, line: Line) -> None:
+    def _on_unsaved(self, line: Line) -> None:
         self._of(line).has_failed_writes = True
 
-    def _kill(self, line: Line) -> None:
+    def _on_kill(self, line: Line) -> None:
         self._dead[line.who] = line.at
 
-    def _ended(self, line: Line) -> None:
+    def _on_ended(self, line: Line) -> None:
         self._dead.setdefault(line.who, line.at)
         for (who, _, _), claim in self._claims.items():
             if who == line.who and line.number == 0 and claim.closed_at is None:
@@ -154,15 +218,20 @@ class Judge:
         # The old owner may continue for a while after the new one has read where to begin.
         position, read_at = line.number, self._listed_at[line.who]
         ends = [read_at, self._dead.get(key[0], read_at), claim.closing_at or read_at]
+        frozen, thawed = self._frozen.get(key[0], (read_at, read_at))
+        # A worker that has just been woken is still about to save what it did before.
+        ends += [frozen] if read_at < thawed + PATIENCE else []
         replay = replay_of(claim, position, read_at, min(ends))
         self.replays.append(replay)
+        if line.partition in self._set_back:
+            return
         if replay.counted > replay.bound:
             most = f"{replay.counted} events are read again, expected at most {replay.bound}"
-            self._problem(line, f"{most}; {told}")
+            self._problem(line, "replay", f"{most}; {told}")
         is_over = claim.closed_at is not None and claim.closed_at <= read_at
         if claim.is_graceful and is_over and not claim.has_failed_writes:
             for what in unfinished(claim, position):
-                self._problem(line, f"after a graceful end {what}; {told}")
+                self._problem(line, "graceful", f"after a graceful end {what}; {told}")
 
 
 def lost(done: Mapping[str, set[int]], published: Mapping[str, int]) -> list[tuple[str, int]]:

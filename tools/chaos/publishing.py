@@ -5,8 +5,8 @@ import threading
 from collections.abc import Mapping
 from typing import Self
 
+from chaos.diary import PARTITIONS
 from eventhub_checkpoints.localhub import LocalHub
-from processing_chaos.diary import PARTITIONS
 
 
 class Publishing(threading.Thread):

@@ -11,9 +11,9 @@ done or not; the bound is `max_unsaved`.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from chaos.orders import Orders
+from chaos.settings import WRITE_SECONDS
 from eventhub_checkpoints._shared.deadline import LONGEST_PAUSE
-from processing_chaos.orders import Orders
-from processing_chaos.settings import WRITE_SECONDS
 
 SLACK = 0.6
 PATIENCE = WRITE_SECONDS + LONGEST_PAUSE + 2 * SLACK

@@ -12,3 +12,9 @@ CLIENT: Mapping[str, Any] = {
 DRAIN_SECONDS = 10.0
 WRITE_SECONDS = 2.0
 THREADS = 8
+STORE: Mapping[str, Any] = {
+    "operation_timeout": 3.0,
+    "write_timeout": WRITE_SECONDS,
+    "keep_unconfirmed": 1.0,
+}
+"""Below the expiry, and short enough for a round to see what happens after a time-out."""

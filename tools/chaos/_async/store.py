@@ -5,8 +5,8 @@ from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
+from chaos.diary import Diary, Fate
 from eventhub_checkpoints._shared._async.compat import sleep
-from processing_chaos.diary import Diary, Fate
 
 
 class WatchedStore(CheckpointStore):
@@ -18,14 +18,19 @@ class WatchedStore(CheckpointStore):
         self._store, self._diary, self._fate = store, diary, fate
 
     async def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
-        rows: Iterable[dict[str, Any]] = await self._store.list_ownership(*names, **kwargs)
+        rows = list(await self._store.list_ownership(*names, **kwargs))
+        self._diary.owners(rows)
         return rows
 
     async def claim_ownership(
         self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
     ) -> Iterable[dict[str, Any]]:
-        rows: Iterable[dict[str, Any]] = await self._store.claim_ownership(ownership_list, **kwargs)
-        return rows
+        proposals = [dict(proposal) for proposal in ownership_list]
+        # The official store edits the rows that it is called with.
+        copies = [dict(proposal) for proposal in proposals]
+        won = list(await self._store.claim_ownership(copies, **kwargs))
+        self._diary.won(proposals, won)
+        return won
 
     async def list_checkpoints(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
         self._diary.listing()
@@ -38,7 +43,7 @@ class WatchedStore(CheckpointStore):
         error: BaseException | None = None
         try:
             await sleep(self._fate.write_seconds())
-            await self._store.update_checkpoint(checkpoint, **kwargs)
+            await self._store.update_checkpoint(dict(checkpoint), **kwargs)
             await sleep(self._fate.write_seconds())
         except BaseException as raised:
             error = raised

@@ -10,6 +10,8 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.core.exceptions import AzureError
 from azure.eventhub import (
     CheckpointStore,
     CloseReason,
@@ -17,7 +19,12 @@ from azure.eventhub import (
     EventHubConsumerClient,
     PartitionContext,
 )
+from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore
 
+from chaos._sync.store import WatchedStore
+from chaos.diary import Diary, Fate, UnluckyError
+from chaos.orders import Orders
+from chaos.settings import CLIENT, DRAIN_SECONDS, STORE, THREADS, WRITE_SECONDS
 from eventhub_checkpoints import (
     Checkpointer,
     CheckpointManager,
@@ -26,10 +33,8 @@ from eventhub_checkpoints import (
     PartitionProcessor,
     open_store,
 )
-from processing_chaos._sync.store import WatchedStore
-from processing_chaos.diary import Diary, Fate, UnluckyError
-from processing_chaos.orders import Orders
-from processing_chaos.settings import CLIENT, DRAIN_SECONDS, THREADS, WRITE_SECONDS
+from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.errors import CheckpointStoreError
 
 
 class Worker:
@@ -40,15 +45,25 @@ class Worker:
 
     def run(self) -> None:
         """Process until SIGTERM."""
-        with open_store(self.orders.url) as store, ThreadPoolExecutor(THREADS) as pool:
+        with self.opened() as store, ThreadPoolExecutor(THREADS) as pool:
             watched = WatchedStore(store, self.diary, self.fate)
             ways: dict[str, Callable[[WatchedStore, Executor], None]] = {
                 "pool": self.tracked,
                 "handler": self.tracked,
                 "processor": self.processor,
                 "coalesced": self.coalesced,
+                "each": self.each,
+                "official": self.each,
             }
             ways[self.orders.way](watched, pool)
+
+    def opened(self) -> Any:
+        """Return the store, to be entered."""
+        if self.orders.way != "official":
+            return open_store(self.orders.url, **STORE)
+        url, _, container = self.orders.url.rpartition("/")
+        key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
+        return BlobCheckpointStore(url, container, credential=key)
 
     def process(self, event: EventData) -> None:
         """Take as long as the event takes.
@@ -108,6 +123,12 @@ class Worker:
             receive_until_told(self.orders, store, on_event, on_initialize, on_close)
 
     def coalesced(self, store: WatchedStore, pool: Executor) -> None:
+        """Process with a checkpoint for every event, some of which are written."""
+        policy = self.orders.policy
+        with CoalescingCheckpointStore(store, policy, write_timeout=WRITE_SECONDS) as coalescing:
+            self.each(coalescing, pool)
+
+    def each(self, store: CheckpointStore, pool: Executor) -> None:
         """Process with a checkpoint for every event."""
         diary = self.diary
 
@@ -116,7 +137,9 @@ class Worker:
             claim.begun(event)
             self.process(event)
             claim.done(event)
-            context.update_checkpoint(event)
+            # An application goes on; the next checkpoint is higher.
+            with suppress(AzureError, CheckpointStoreError):
+                context.update_checkpoint(event)
 
         def on_initialize(context: PartitionContext) -> None:
             diary.open(context.partition_id, announces=True)
@@ -126,9 +149,7 @@ class Worker:
             claim.closing(reason)
             diary.forget(claim)
 
-        policy = self.orders.policy
-        with CoalescingCheckpointStore(store, policy, write_timeout=WRITE_SECONDS) as coalescing:
-            receive_until_told(self.orders, coalescing, on_event, on_initialize, on_close)
+        receive_until_told(self.orders, store, on_event, on_initialize, on_close)
 
     def processor(self, store: WatchedStore, pool: Executor) -> None:
         """Process with an event processor, which handles SIGTERM itself."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 Deed = Literal["listing", "listed", "claimed", "begun", "done", "failed", "raised", "closing"]
-What = Deed | Literal["closed", "saving", "saved", "refused", "unsaved", "kill", "ended"]
+Seen = Literal["won", "other", "own", "stored", "frozen", "thawed", "recreated"]
+What = Deed | Seen | Literal["closed", "saving", "saved", "refused", "unsaved", "kill", "ended"]
 NOTHING = -1
 """Position of a partition without a saved position."""
 
@@ -21,11 +22,15 @@ class Line(NamedTuple):
         what: `listed` is recorded for every partition, with the position; `begun` after the
             library was notified, `done` before it is; `saving` before the store is called, and
             one of the three after it afterwards; `closing` has 1 as the number if the client
-            stops. The parent records `kill` before it kills a worker, and `ended` with the exit
-            status.
+            stops. `won` is a claim that the store has returned, `other` and `own` is the owner in
+            a list. The parent records `kill` before it kills a worker, `ended` with the exit
+            status, `frozen` and `thawed`, `stored` for a row of an ownership, and `recreated` when
+            the hub's numbers begin again.
         partition: its id, or `-`.
         claim: number of the worker's session of the partition.
         number: a sequence number.
+        etag: of an ownership.
+        before: etag that a claim had as its condition.
     """
 
     at: float
@@ -34,6 +39,8 @@ class Line(NamedTuple):
     partition: str
     claim: int
     number: int
+    etag: str = "-"
+    before: str = "-"
 
 
 class Journal:
@@ -43,9 +50,19 @@ class Journal:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._who = who
 
-    def write(self, what: What, partition: str = "-", claim: int = 0, number: int = 0) -> None:
+    def write(
+        self,
+        what: What,
+        partition: str = "-",
+        claim: int = 0,
+        number: int = 0,
+        *,
+        etag: str = "-",
+        before: str = "-",
+    ) -> None:
         """Append a line; it survives the process once this has returned."""
-        line = f"{time.monotonic():.6f} {self._who} {what} {partition} {claim} {number}\n"
+        at = f"{time.monotonic():.6f}"
+        line = f"{at} {self._who} {what} {partition} {claim} {number} {etag} {before}\n"
         os.write(self._file, line.encode())
 
 
@@ -76,5 +93,5 @@ class Reading:
 
 def line_of(text: str) -> Line:
     """Return the line of its written form."""
-    at, who, what, partition, claim, number = text.split()
-    return Line(float(at), who, what, partition, int(claim), int(number))
+    at, who, what, partition, claim, number, etag, before = text.split()
+    return Line(float(at), who, what, partition, int(claim), int(number), etag, before)

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from processing_chaos.journal import NOTHING, Journal
-from processing_chaos.orders import Orders
+from chaos.journal import NOTHING, Journal
+from chaos.orders import Orders
 
 PARTITIONS = ("0", "1")
+GROUP = "$default"
 
 
 class UnluckyError(Exception):
@@ -65,6 +66,33 @@ class Diary:
         self._claims: dict[str, Claim] = {}
         self._counts: Counter[str] = Counter()
         self._listed: Mapping[str, int] = {}
+        self._me = ""
+        self._owned_by_others: dict[str, bool] = {}
+
+    def owners(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Record for which partitions a list shows a change from this worker to another owner."""
+        for row in of_group(rows):
+            partition = row["partition_id"]
+            is_other = row["owner_id"] not in ("", None, self._me)
+            if self._owned_by_others.get(partition) != is_other:
+                self._owned_by_others[partition] = is_other
+                self._journal.write("other" if is_other else "own", partition)
+
+    def won(
+        self, proposals: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Record the claims that a call has won, with the etags they replace."""
+        before = {row["partition_id"]: row.get("etag") for row in of_group(proposals)}
+        for row in of_group(rows):
+            partition, etag = row["partition_id"], row["etag"]
+            if row["owner_id"]:
+                self._me = row["owner_id"]
+            if etag != before[partition]:
+                replaced = before[partition] or "none"
+                self._journal.write("won", partition, etag=etag, before=replaced)
+                if row["owner_id"] and self._owned_by_others.get(partition) is not False:
+                    self._owned_by_others[partition] = False
+                    self._journal.write("own", partition)
 
     def listing(self) -> None:
         """Record that positions are read from now on."""
@@ -111,6 +139,11 @@ class Diary:
     def _note(self, what: Any, checkpoint: Mapping[str, Any]) -> None:
         partition = checkpoint["partition_id"]
         self._journal.write(what, partition, self._counts[partition], checkpoint["sequence_number"])
+
+
+def of_group(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of the consumer group, without the wishes of a hand-over."""
+    return [row for row in rows if row["consumer_group"].lower() == GROUP]
 
 
 class Fate:

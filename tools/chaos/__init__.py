@@ -1,0 +1,1 @@
+"""Workers that process while everything goes wrong, and what became of the events and positions."""

@@ -1,0 +1,163 @@
+"""Plan of a round: which workers live when, what goes wrong, and how they end; drawn from a seed.
+
+Every worker and every fault has a name, such as `worker-2` and `fault-0`. A plan without some of
+them leaves the others as they are, which makes a failing round smaller.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from chaos.orders import HOUR, WAYS, Orders, chosen_orders
+
+End = Literal["kill", "stop"]
+HUB_FAULTS = ("connections lost", "connections refused", "hub busy", "hub slow")
+FREEZE = "freeze"
+RECREATE = "recreate"
+OWN_CLOCK = "sqlite"
+"""The store whose clock is that of the workers' machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong while workers process.
+
+    Attributes:
+        name: for `--without`.
+        kind: one of the storage's, one of `HUB_FAULTS`, or `FREEZE`, which suspends a worker.
+        seconds: how long it lasts.
+    """
+
+    name: str
+    kind: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Worker and its end.
+
+    Attributes:
+        orders: of the worker, without places.
+        waits: whether the round waits until the worker is seen at work.
+        end: how it ends.
+        pause: seconds after its end until the next worker's.
+    """
+
+    orders: Orders
+    waits: bool
+    end: End
+    pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """Some workers at the same time, from their start to their end.
+
+    Attributes:
+        members: in the order in which they start; they end in the reverse order.
+        faults: one after another.
+        seconds: that they process after the last fault.
+        recreated: the fault that the hub is created again when they have ended.
+    """
+
+    members: Sequence[Member]
+    faults: Sequence[Fault]
+    seconds: float
+    recreated: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Plan of a round.
+
+    Attributes:
+        seed: from which it was drawn.
+        lives: one after another.
+        last: orders of the worker that processes the rest.
+    """
+
+    seed: int
+    lives: Sequence[Life]
+    last: Orders
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all faults, and of all workers that end before the last one."""
+        faults = [fault.name for life in self.lives for fault in life.faults]
+        faults += [life.recreated.name for life in self.lives if life.recreated]
+        return faults + [one.orders.name for life in self.lives for one in life.members]
+
+    def without(self, names: Sequence[str]) -> "Plan":
+        """Return the plan without these faults and workers."""
+        lives = [
+            replace(
+                life,
+                members=[one for one in life.members if one.orders.name not in names],
+                faults=[one for one in life.faults if one.name not in names],
+                recreated=None
+                if life.recreated and life.recreated.name in names
+                else life.recreated,
+            )
+            for life in self.lives
+        ]
+        return replace(self, lives=[life for life in lives if life.members or life.recreated])
+
+
+def drawn(seed: int, store: str, faults: Sequence[str]) -> Plan:
+    """Draw the plan of a seed.
+
+    Args:
+        seed: of the round.
+        store: its name.
+        faults: kinds that its storage can have.
+    """
+    chance = random.Random(seed)
+    names = iter(range(100))
+    lives: list[Life] = []
+    workers = 0
+
+    def member() -> Member:
+        nonlocal workers
+        orders = orders_of_a_worker(chance, f"worker-{workers}", store)
+        workers += 1
+        waits, end = chance.random() < 0.85, chance.random()
+        return Member(
+            orders, waits, "kill" if end < 0.65 else "stop", chance.choice((0.0, 0.0, 2.5))
+        )
+
+    for _ in range(chance.randint(2, 4)):
+        members = [member() for _ in range(chance.choice((1, 1, 2)))]
+        drawn_faults = []
+        for _ in range(chance.choice((0, 1, 1, 2))):
+            kind = chance.choice((*faults, chance.choice(HUB_FAULTS), FREEZE))
+            seconds = chance.uniform(2.0, 4.0) if kind == FREEZE else chance.uniform(0.1, 2.5)
+            drawn_faults.append(Fault(f"fault-{next(names)}", kind, seconds))
+        recreated = Fault(f"fault-{next(names)}", RECREATE, 0) if chance.random() < 0.1 else None
+        lives.append(Life(members, drawn_faults, chance.uniform(0, 1.5), recreated))
+    last = orders_of_a_worker(chance, "last", store)
+    return Plan(seed, lives, replace(last, failures=0.0, slowness=0.0, write_slowness=0.0))
+
+
+def orders_of_a_worker(chance: random.Random, name: str, store: str) -> Orders:
+    """Return random orders that suit a store."""
+    if store == "blob" and chance.random() < 0.25:
+        # The official stores compare the server's times with the worker's clock.
+        return chosen_orders(chance, name, ("official",))
+    clocks = (0.0,) if store == OWN_CLOCK else (0.0,) * 8 + (-HOUR, HOUR)
+    return chosen_orders(chance, name, WAYS, clocks)
+
+
+def shrunk(plan: Plan, fails: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Return names without which a plan still fails: faults first, then workers.
+
+    Args:
+        plan: it has failed.
+        fails: whether it fails without these names.
+    """
+    left_out: list[str] = []
+    for name in plan.names:
+        if fails([*left_out, name]):
+            left_out.append(name)
+    return left_out

@@ -1,0 +1,255 @@
+"""One round: a hub's events, workers that come and go, and one that processes the rest."""
+
+import itertools
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from chaos.claimed import Replay
+from chaos.diary import PARTITIONS
+from chaos.journal import NOTHING, Journal, Line, Reading
+from chaos.judge import Judge, lost
+from chaos.orders import Orders
+from chaos.plan import FREEZE, HUB_FAULTS, Fault, Life, Member, Plan
+from chaos.process import Worker
+from chaos.publishing import Publishing
+from chaos.storage import Storage
+from eventhub_checkpoints import open_store
+from eventhub_checkpoints.localhub import LocalHub
+
+FIRST_EVENT_SECONDS = 15.0
+REST_SECONDS = 90.0
+POLL_SECONDS = 0.05
+BUSY = "com.microsoft:server-busy"
+HUB_NUMBERS = itertools.count()
+"""A round that is run again has another hub, and so no checkpoints."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a round.
+
+    Attributes:
+        seen: what occurred, by kind; `lost` are events that nobody has done.
+        replays: of its sessions.
+        problems: descriptions of broken rules.
+    """
+
+    seen: Counter[str]
+    replays: Sequence[Replay] = ()
+    problems: Sequence[str] = ()
+
+
+@dataclass
+class Round:
+    """Running round.
+
+    Attributes:
+        plan: what happens.
+        storage: where positions are saved.
+        store: a store on it.
+        publishing: publisher of events.
+        hub: hub of the events.
+        name: of the hub.
+        folder: for the journal and the logs.
+        seen: what occurred, by kind.
+        problems: descriptions of problems other than those that the judge finds.
+    """
+
+    plan: Plan
+    storage: Storage
+    store: Any
+    publishing: Publishing
+    hub: LocalHub
+    name: str
+    folder: Path
+    seen: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        path = self.folder / "journal"
+        self._journal = Journal(path, "parent")
+        self._reading = Reading(path)
+        self._orders: dict[str, Orders] = {}
+        self._judge = Judge(self._orders)
+        self._scope = f"{self.hub.host}:{self.hub.port}", self.name, "$Default"
+
+    def run(self) -> Outcome:
+        """Let workers come and go, and one process the rest."""
+        for life in self.plan.lives:
+            self._live(life)
+            if life.recreated:
+                self._recreate()
+        self.publishing.stop()
+        self._finish()
+        return self._outcome()
+
+    def _start(self, orders: Orders) -> Worker:
+        orders = replace(
+            orders,
+            connection=self.hub.connection_string(self.name),
+            url=self.storage.shown,
+            journal=str(self.folder / "journal"),
+        )
+        self._orders[orders.name] = orders
+        self.seen["clocks off"] += bool(orders.clock)
+        return Worker(orders, self.folder)
+
+    def _live(self, life: Life) -> None:
+        """Run some workers, which share and take from each other, until they end."""
+        workers: list[tuple[Member, Worker]] = []
+        for member in life.members:
+            workers.append((member, self._start(member.orders)))
+            if member.waits:
+                self._wait_for_begun(workers[-1][1])
+        for fault in life.faults:
+            self._have(fault, [worker for _, worker in workers])
+        time.sleep(life.seconds)
+        while workers:
+            member, worker = workers.pop()
+            self._end(member, worker)
+            # The other worker may take over, or may not get that far.
+            time.sleep(member.pause if workers else 0)
+        self._look()
+
+    def _have(self, fault: Fault, workers: Sequence[Worker]) -> None:
+        """Have a fault, for as long as it lasts."""
+        if fault.kind == FREEZE:
+            if workers:
+                self.seen["pauses"] += 1
+                workers[0].freeze()
+                time.sleep(fault.seconds)
+                workers[0].thaw()
+        elif fault.kind in HUB_FAULTS:
+            self.seen["hub faults"] += 1
+            self._have_at_the_hub(fault)
+        else:
+            self.seen["outages"] += 1
+            with self.storage.having(fault.kind):
+                time.sleep(fault.seconds)
+
+    def _have_at_the_hub(self, fault: Fault) -> None:
+        hub = self.hub
+        if fault.kind == "connections lost":
+            hub.drop_connections()
+        elif fault.kind == "connections refused":
+            hub.refuse_connections()
+            hub.drop_connections()
+            time.sleep(fault.seconds)
+            hub.refuse_connections(False)
+        elif fault.kind == "hub busy":
+            hub.refuse_links(2, BUSY)
+            hub.detach_receivers(self.name, condition=BUSY)
+            time.sleep(fault.seconds)
+            hub.refuse_links(0, BUSY)
+        else:
+            hub.delay(fault.seconds / 20)
+            time.sleep(fault.seconds)
+            hub.delay(0)
+
+    def _recreate(self) -> None:
+        """Create the hub again, and remove the positions, as its operator has to do."""
+        self._more()
+        self.seen["re-creations"] += 1
+        self.seen["events"] += sum(number + 1 for number in self.publishing.last().values())
+        self.hub.recreate(self.name)
+        self.store.delete_scope(*self._scope)
+        self._journal.write("recreated")
+        for partition in PARTITIONS:
+            self.publishing.publish(partition, 1)
+
+    def _end(self, member: Member, worker: Worker) -> None:
+        self.seen["kills" if member.end == "kill" else "stops"] += 1
+        problem = worker.kill() if member.end == "kill" else worker.end()
+        if problem:
+            self.problems.append(f"{worker.orders.name}, {worker.orders.kind}: {problem}")
+
+    def _wait_for_begun(self, worker: Worker) -> None:
+        """Wait for a worker's first event, for a limited time: there may be none left."""
+        name, end = worker.orders.name, time.monotonic() + FIRST_EVENT_SECONDS
+        while not worker.has_begun and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+            found = (line.who == name and line.what == "begun" for line in self._more())
+            worker.has_begun = any(found)
+
+    def _more(self) -> Any:
+        lines = self._reading.more()
+        self._judge.read(lines)
+        return lines
+
+    def _look(self) -> dict[str, int]:
+        """Record what is saved and who owns what now, and return the positions."""
+        for row in self.store.list_ownership(*self._scope):
+            self._journal.write("stored", row["partition_id"], etag=row["etag"])
+        self._journal.write("listing")
+        rows = self.store.list_checkpoints(*self._scope)
+        found = {row["partition_id"]: row["sequence_number"] for row in rows}
+        for partition in PARTITIONS:
+            self._journal.write("listed", partition, 0, found.get(partition, NOTHING))
+        return found
+
+    def _finish(self) -> None:
+        """Let an undisturbed worker process what is left, and check the end."""
+        last = self.publishing.last()
+        worker = self._start(self.plan.last)
+        end, left = time.monotonic() + REST_SECONDS, set(PARTITIONS)
+        while left and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+            for line in self._more():
+                if line.what == "done":
+                    end = time.monotonic() + REST_SECONDS
+                if is_at_the_end(line, worker, last):
+                    left.discard(line.partition)
+        if left:
+            left_over = f"the rest of {sorted(left)} is not done"
+            self.problems.append(f"{left_over}, and nothing was for {REST_SECONDS} s")
+        worker.has_begun = True
+        if problem := worker.end():
+            self.problems.append(f"{worker.orders.name}, {worker.orders.kind}: {problem}")
+        found = self._look()
+        for partition in PARTITIONS:
+            self._journal.write("claimed", partition, 0, found.get(partition, NOTHING))
+        if found != last:
+            self.problems.append(f"{found} is saved, and the hub ends at {last}")
+
+    def _outcome(self) -> Outcome:
+        self._more()
+        last = self.publishing.last()
+        missing = lost(self._judge.done, last)
+        self.seen += self._judge.counts
+        self.seen["events"] += sum(number + 1 for number in last.values())
+        self.seen["claims"] = len(self._judge.replays)
+        self.seen["steals"] = self._judge.steals
+        self.seen["lost"] = len(missing)
+        if missing:
+            self.problems.append(f"{len(missing)} events are lost, as {missing[:3]}")
+        return Outcome(self.seen, self._judge.replays, [*self.problems, *self._judge.problems])
+
+
+def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:
+    """Return whether a line shows that a worker has finished a partition."""
+    is_position = line.who == worker.orders.name and line.what in ("claimed", "done")
+    return is_position and line.number == last[line.partition]
+
+
+def run_round(hub: LocalHub, storage: Storage, plan: Plan) -> Outcome:
+    """Run the round of a plan; keep its files if something went wrong."""
+    name = f"hub-{plan.seed}-{next(HUB_NUMBERS)}"
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    with ExitStack() as opened:
+        hub.create(name, len(PARTITIONS))
+        opened.callback(hub.delete, name)
+        store = opened.enter_context(open_store(storage.url))
+        publishing = opened.enter_context(Publishing(hub, name, random.Random(plan.seed)))
+        outcome = Round(plan, storage, store, publishing, hub, name, folder).run()
+    if outcome.problems:
+        return replace(outcome, problems=[*outcome.problems, f"journal and logs are in {folder}"])
+    shutil.rmtree(folder)
+    return outcome
