@@ -103,3 +103,23 @@ def test_the_next_links_are_refused_on_request(hub, connect):
     hub.refuse_links(0, "amqp:unauthorized-access")
     assert isinstance(peer.attach_reader(handle=3), Attach)
     assert len(hub.receivers("orders")) == 2
+
+
+def test_the_next_deliveries_are_refused_on_request_and_not_stored(hub):
+    with EventHubProducerClient(**hub.client_arguments("orders"), retry_total=0) as client:
+        hub.reject_sends(1, "com.microsoft:server-busy", "come back later")
+        with pytest.raises(EventHubError, match="come back later"):
+            client.send_event(EventData("refused"), partition_id="0")
+        client.send_event(EventData("stored"), partition_id="0")
+        hub.reject_sends(5, "com.microsoft:server-busy")
+        hub.reject_sends(0, "com.microsoft:server-busy")
+        client.send_event(EventData("stored"), partition_id="0")
+    assert hub.partition_properties("orders", "0").last_sequence_number == 1
+
+
+def test_a_delivery_without_an_answer_is_stored_and_sent_again(hub):
+    arguments = hub.client_arguments("orders")
+    with EventHubProducerClient(**arguments, retry_backoff_factor=0.01) as client:
+        hub.lose_answers(2)
+        client.send_event(EventData("x"), partition_id="0")
+    assert hub.partition_properties("orders", "0").last_sequence_number == 2

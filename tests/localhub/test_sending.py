@@ -27,6 +27,7 @@ from eventhub_checkpoints.amqp.performatives import (
     Transfer,
 )
 from eventhub_checkpoints.amqp.types import Symbol
+from eventhub_checkpoints.localhub.session import WINDOW
 
 
 @pytest.fixture
@@ -142,6 +143,17 @@ def test_a_delivery_of_several_frames_is_one_event(hub, connect):
     outcome = peer.expect(Disposition)
     assert (outcome.first, outcome.settled, outcome.state) == (7, True, Accepted())
     assert counts(hub) == [1, 0]
+
+
+def test_a_sender_learns_the_window_though_it_has_credit(connect):
+    peer = connect()
+    attach_sender(peer)
+    half = WINDOW // 2
+    frame = Transfer(delivery_id=0, delivery_tag=b"t", more=True)
+    for _ in range(half):
+        peer.send(frame, payload=b"x")
+    flow = peer.expect(Flow)
+    assert (flow.next_incoming_id, flow.incoming_window, flow.handle) == (half, WINDOW, None)
 
 
 def test_an_aborted_delivery_leaves_nothing(hub, connect):

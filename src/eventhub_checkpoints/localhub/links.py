@@ -190,9 +190,19 @@ class PublishLink(InLink):
         self._hub.publishers.discard(self)
 
     def take(self, payload: bytes, message_format: int) -> None:
-        """Store the events of a delivery."""
+        """Store the events of a delivery.
+
+        Raises:
+            RefusedError: a fault refuses it, and nothing is stored.
+        """
+        connection = self.session.connection
+        if connection.faults.rejections:
+            raise RefusedError(connection.faults.rejections.popleft())
         events = read_events(payload, message_format)
         if self._log is None:
             self._hub.append(events)
         else:
             self._log.append(events, now())
+        if connection.faults.lost_answers:
+            connection.faults.lost_answers -= 1
+            connection.abort()

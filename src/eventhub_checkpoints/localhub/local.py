@@ -451,6 +451,26 @@ class LocalHub:
         error = Error(condition=condition, description=description)
         self._set_fault("refusals", deque([error] * count))
 
+    def reject_sends(
+        self, count: int, condition: str, description: str = "The delivery was refused on request."
+    ) -> None:
+        """Refuse the next `count` deliveries of producers, and store nothing of them; 0 ends it.
+
+        Args:
+            count: how many.
+            condition: for instance "com.microsoft:server-busy", as the service throttles.
+            description: the description that the client shows.
+        """
+        arguments.check_count("count", count, least=0)
+        arguments.check_text("condition", condition)
+        error = Error(condition=condition, description=description)
+        self._set_fault("rejections", deque([error] * count))
+
+    def lose_answers(self, count: int) -> None:
+        """Store the next `count` deliveries of producers, and disconnect instead of answering."""
+        arguments.check_count("count", count, least=0)
+        self._set_fault("lost_answers", count)
+
     def _set_fault(self, name: str, value: object) -> None:
         self._call(lambda server: setattr(server.faults, name, value))
 

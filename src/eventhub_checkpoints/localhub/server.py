@@ -59,6 +59,8 @@ class Faults:
         refusing_tokens: whether every token is refused, as the service refuses a wrong key.
         delay: seconds by which everything is sent later.
         refusals: errors for the next links, one each.
+        rejections: errors for the next deliveries of producers, one each.
+        lost_answers: of how many further deliveries of producers the answer is lost.
         journal: recently refused links, by a fault or by the rules.
     """
 
@@ -66,6 +68,8 @@ class Faults:
     refusing_tokens: bool = False
     delay: float = 0.0
     refusals: deque[Error] = field(default_factory=deque)
+    rejections: deque[Error] = field(default_factory=deque)
+    lost_answers: int = 0
     journal: deque[RefusedLink] = field(default_factory=lambda: deque(maxlen=JOURNAL_SIZE))
 
 

@@ -50,7 +50,7 @@ class Session:
         self.links: dict[int, links.Link] = {}
         self.next_delivery_id = 0
         self.window = begin.incoming_window
-        self._next_incoming_id = begin.next_outgoing_id
+        self._next_incoming_id = self._announced = begin.next_outgoing_id
         self._next_outgoing_id = 0
         self._waiting: deque[bytes] = deque()
         self.send(
@@ -82,6 +82,7 @@ class Session:
         credit: int | None = None,
     ) -> None:
         """Send the session's windows; with a handle, also that link's credit."""
+        self._announced = self._next_incoming_id
         self.send(
             amqp.Flow(
                 next_incoming_id=self._next_incoming_id,
@@ -200,6 +201,9 @@ class Session:
         # A sender may not know yet that its link is gone.
         if link is not None:
             link.on_transfer(transfer, payload)
+        # A delivery may take many frames, so the window can be used up before any link's credit.
+        if (self._next_incoming_id - self._announced) & 0xFFFF_FFFF >= WINDOW // 2:
+            self.send_flow()
 
     def _on_flow(self, flow: amqp.Flow) -> None:
         known = flow.next_incoming_id or 0
