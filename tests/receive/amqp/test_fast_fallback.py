@@ -101,9 +101,7 @@ def test_the_public_path_uses_no_private_part(address, monkeypatch, caplog):
 def test_every_private_name_is_used_and_has_a_reason():
     from inspect import getsource
 
-    from eventhub_checkpoints.receive.amqp.private_parts import OfficialLink
-
-    source = getsource(OfficialLink)
+    source = getsource(private_parts)
     for owner, name, reason in PRIVATE_NAMES:
         assert f".{name}" in source, f"{owner}.{name}"
         assert reason

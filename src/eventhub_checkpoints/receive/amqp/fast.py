@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.exceptions import ConnectError, EventHubError
@@ -19,6 +19,7 @@ from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries
 from eventhub_checkpoints.receive.amqp.private_parts import (
     READ_SIZE,
     FastPathError,
+    OfficialConnection,
     OfficialLink,
     UnreadableFrameError,
 )
@@ -132,26 +133,41 @@ class LinkSource:
     consumer_group: str
     partition_id: str
 
+    def opening(self, start: int) -> "Opening[OfficialLink]":
+        """Begin to open a link that starts at a sequence number.
 
-class Opening:
+        Raises:
+            FastPathError: the client has changed.
+        """
+        link = OfficialLink(self.client, self.consumer_group, self.partition_id, start)
+        return Opening(link, self.partition_id)
+
+
+L = TypeVar("L", bound=OfficialConnection)
+
+
+class Opening(Generic[L]):
     """Link being opened in a background thread.
 
     The client's handshake waits for ever for a server that accepts a connection and sends
     nothing, and it waits without an error where its token's link is refused.
 
+    Args:
+        link: not yet opened.
+        name: of the thread.
+
     Attributes:
         deadline: when the attempt times out, by `time.monotonic`.
     """
 
-    def __init__(self, source: LinkSource, start: int) -> None:
-        self._link = OfficialLink(source.client, source.consumer_group, source.partition_id, start)
+    def __init__(self, link: L, name: str) -> None:
+        self._link = link
         self.deadline = time.monotonic() + OPEN_TIMEOUT
         self._is_wanted = True
         self._opened: Future[None] = Future()
-        name = f"open-{source.partition_id}"
-        threading.Thread(target=self._open, name=name, daemon=True).start()
+        threading.Thread(target=self._open, name=f"open-{name}", daemon=True).start()
 
-    def result(self, timeout: float) -> OfficialLink | None:
+    def result(self, timeout: float) -> L | None:
         """Return the opened link; None if it takes longer than `timeout` (s).
 
         Raises:
@@ -320,7 +336,7 @@ class FastStream(Stream):
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: Opening | None = Opening(source, start)
+        self._opening: Opening[OfficialLink] | None = source.opening(start)
 
     @property
     def trouble(self) -> str:
@@ -399,7 +415,7 @@ class FastStream(Stream):
             time.sleep(max(0.0, min(self._not_before, deadline) - now))
             return None
         if self._opening is None:
-            self._opening = Opening(self._source, self._next)
+            self._opening = self._source.opening(self._next)
         try:
             until = min(deadline, self._opening.deadline)
             link = self._opening.result(max(0.0, until - now))

@@ -11,7 +11,7 @@ import re
 import selectors
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -100,19 +100,109 @@ PRIVATE_NAMES = tuple(
 )
 
 
-def checked(owner: str, part: Internal) -> Internal:
+def checked(
+    owner: str, part: Internal, private_names: Iterable[PrivateName] = PRIVATE_NAMES
+) -> Internal:
     """Return the same object after checking that it has all the names used of it.
 
     Raises:
         FastPathError: names are missing; the message lists all of them.
     """
-    names = [private.name for private in PRIVATE_NAMES if private.owner == owner]
+    names = [private.name for private in private_names if private.owner == owner]
     if missing := [f"{type(part).__name__}.{name}" for name in names if not hasattr(part, name)]:
         raise FastPathError(f"azure-eventhub {VERSION} has no {', '.join(missing)}")
     return part
 
 
-class OfficialLink:
+class OfficialConnection:
+    """Connection of a receiver or a sender of the client, whose frames this package handles.
+
+    Args:
+        owner: the client's object that opens and closes it, a consumer or a producer.
+        is_consumer: which of the two.
+    """
+
+    _transport: Internal
+    _connection: Internal
+    _handler: Internal
+
+    def __init__(self, owner: Internal, *, is_consumer: bool) -> None:
+        self._owner, self._is_consumer = owner, is_consumer
+        self._owner._keep_alive = 0
+        self._selector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+
+    def open(self, is_wanted: Callable[[], bool]) -> bool:
+        """Connect and attach, while `is_wanted`; return whether it is open.
+
+        Raises:
+            FastPathError: the client has changed.
+            Exception: the error that ended the attempt; see `ended_by`.
+        """
+        raise NotImplementedError
+
+    def work(self) -> None:
+        """Renew the token and send a heartbeat if due, then handle at most one frame.
+
+        Raises:
+            Exception: the error that ended the link or connection; see `ended_by`.
+        """
+        if self._handler.client_ready():
+            self._connection.listen(wait=False)
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether something can be read at once."""
+        return self.can_read(0)
+
+    def can_read(self, timeout: float) -> bool:
+        """Return whether something can be read within `timeout` (s)."""
+        sock = self._transport.sock
+        pending = getattr(getattr(sock, "sock", sock), "pending", None)
+        return bool(pending and pending()) or bool(self._selector.select(timeout))
+
+    def send(self, frame: bytes) -> None:
+        """Send an encoded frame."""
+        self._transport.write(frame)
+
+    def ended_by(self, error: Exception) -> Exception:
+        """Return the public error that the client makes of an internal one; the link is closed."""
+        transport = self._current_transport()
+        if isinstance(error, AttributeError | TypeError):
+            error = changed(error)
+        if isinstance(error, FastPathError):
+            self._close(transport)
+            return error
+        try:
+            public: Exception = self._owner._handle_exception(error, is_consumer=self._is_consumer)
+        except Exception as raised:
+            public = raised
+        self._close(transport)
+        return public
+
+    def interrupt(self) -> None:
+        """Make `open` fail in another thread that may be waiting for bytes; never raises."""
+        with suppress(Exception):
+            self._current_transport().sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Detach and disconnect; never raises."""
+        self._close(self._current_transport())
+
+    def _current_transport(self) -> Internal:
+        """Return the transport, also of an object that was never fully opened."""
+        handler = getattr(self._owner, "_handler", None)
+        return getattr(getattr(handler, "_connection", None), "_transport", None)
+
+    def _close(self, transport: Internal) -> None:
+        with suppress(Exception):
+            self._owner.close()
+        if transport is not None:
+            with suppress(Exception):
+                transport.close()
+        self._selector.close()
+
+
+class OfficialLink(OfficialConnection):
     """Receiver of the client whose frames are read by this package.
 
     Args:
@@ -144,9 +234,7 @@ class OfficialLink:
             )
         except TypeError as error:
             raise changed(error) from error
-        self._consumer = checked("consumer", consumer)
-        self._consumer._keep_alive = 0
-        self._selector = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+        super().__init__(checked("consumer", consumer), is_consumer=True)
 
     def open(self, is_wanted: Callable[[], bool]) -> bool:
         """Connect and attach, while `is_wanted`; no credit is granted yet.
@@ -157,10 +245,10 @@ class OfficialLink:
             FastPathError: the client has changed.
             Exception: the error that ended the attempt; see `ended_by`.
         """
-        while not self._consumer._open():
+        while not self._owner._open():
             if not is_wanted():
                 return False
-        self._handler = checked("handler", self._consumer._handler)
+        self._handler = checked("handler", self._owner._handler)
         self._session = checked("session", self._handler._session)
         self._link = checked("link", self._handler._link)
         self._connection = checked("connection", self._handler._connection)
@@ -177,15 +265,6 @@ class OfficialLink:
         """Replace the function by which the client reads frames; return bytes read already."""
         self._transport.read = read
         return bytes(self._transport._read_buffer.read())
-
-    def work(self) -> None:
-        """Renew the token and send a heartbeat if due, then handle at most one frame.
-
-        Raises:
-            Exception: the error that ended the link or connection; see `ended_by`.
-        """
-        if self._handler.client_ready():
-            self._connection.listen(wait=False)
 
     def read_some(self) -> bytes:
         """Read some of the available bytes.
@@ -205,13 +284,6 @@ class OfficialLink:
         if not data:
             raise ConnectionError("the server has closed the connection")
         return data
-
-    @property
-    def has_more(self) -> bool:
-        """Return whether something can be read at once."""
-        sock = self._transport.sock
-        pending = getattr(getattr(sock, "sock", sock), "pending", None)
-        return bool(pending and pending()) or bool(self._selector.select(0))
 
     def count(self, transfers: int, deliveries: int) -> None:
         """Update the counters of session and link for frames that did not pass through them."""
@@ -233,44 +305,3 @@ class OfficialLink:
         """Grant credit for this many deliveries, counted from now."""
         self._session.incoming_window = self._session.target_incoming_window
         self._link.flow(link_credit=credit)
-
-    def send(self, frame: bytes) -> None:
-        """Send an encoded frame."""
-        self._transport.write(frame)
-
-    def ended_by(self, error: Exception) -> Exception:
-        """Return the public error that the client makes of an internal one; the link is closed."""
-        transport = self._current_transport()
-        if isinstance(error, AttributeError | TypeError):
-            error = changed(error)
-        if isinstance(error, FastPathError):
-            self._close(transport)
-            return error
-        try:
-            public: Exception = self._consumer._handle_exception(error, is_consumer=True)
-        except Exception as raised:
-            public = raised
-        self._close(transport)
-        return public
-
-    def interrupt(self) -> None:
-        """Make `open` fail in another thread that may be waiting for bytes; never raises."""
-        with suppress(Exception):
-            self._current_transport().sock.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Detach and disconnect; never raises."""
-        self._close(self._current_transport())
-
-    def _current_transport(self) -> Internal:
-        """Return the transport, also of a receiver that was never fully opened."""
-        handler = getattr(self._consumer, "_handler", None)
-        return getattr(getattr(handler, "_connection", None), "_transport", None)
-
-    def _close(self, transport: Internal) -> None:
-        with suppress(Exception):
-            self._consumer.close()
-        if transport is not None:
-            with suppress(Exception):
-                transport.close()
-        self._selector.close()
