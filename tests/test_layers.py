@@ -28,7 +28,7 @@ ROOMS = (
     "processing",
     "dead_letters",
 )
-FOLDERS = (*ROOMS, "localhub", "receive", "spark", "conformance", "operations", "ui", "cli")
+FOLDERS = (*ROOMS, "localhub", "receive", "send", "spark", "conformance", "operations", "ui", "cli")
 """A module belongs to the first of these that its name begins with."""
 
 BELOW_SHELLS = {"ground", "_shared"}
@@ -47,9 +47,10 @@ ARROWS: dict[str, set[str]] = {
     "receive": {*BELOW_SHELLS, "amqp", "receive.columns", "receive.amqp.decoder"},
     # What puts receiving and a store together, for readers without Spark.
     "receive.arrow": {*BELOW_SHELLS, "stores", "receive", "registry"},
+    "send": {*BELOW_SHELLS, "amqp", "receive", "receive.columns"},
     "public": {*BELOW_SPARK, "processing", "dead_letters"},
     "registry": {*BELOW_SHELLS, "stores", "public"},
-    "spark": BELOW_SPARK,
+    "spark": {*BELOW_SPARK, "send"},
     "conformance": BELOW_SPARK,
     "operations": {*BELOW_SPARK, "dead_letters"},
     "ui": {*BELOW_SHELLS, "public", "receive", "operations"},
@@ -78,7 +79,7 @@ BACKENDS = {
 BACKEND_MODULE = re.compile(r"stores\.(?:legacy\.)?(blob|sql|redis|cassandra)(?:\.\w+)*")
 WITHOUT_IO = re.compile(r"(?:_shared|stores|processing)(?:\.\w+)*")
 """Outside of `_async` and `_sync`, what these decide needs no client and no driver."""
-ARROW_MODULES = {"receive.batches"}
+ARROW_MODULES = {"receive.batches", "send.arrow"}
 METRICS_MODULES = {"cli.serve.metrics"}
 KEDA_MODULES = {"cli.serve.external_scaler"}
 MAY_IMPORT: dict[str, set[str]] = {
@@ -96,6 +97,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "top": CLIENT,
     "receive": CLIENT,
     "receive.arrow": {*CLIENT, "pyarrow"},
+    "send": CLIENT,
     "spark": {*CLIENT, "pyspark", "pyarrow"},
     "conformance": {*CLIENT, "pytest"},
     "operations": CLIENT,

@@ -27,6 +27,7 @@ EXTRAS = {
     "arrow": "arrow",
     "aio.arrow": "arrow",
     "receive": "arrow",
+    "send": "arrow",
     "spark": "spark",
     "blob_iothub_react": "blob",
     "cassandra_iothub_react": "cassandra",

@@ -14,7 +14,8 @@ The map of the package:
 - `dead_letters`: events that could not be processed, in a file or another hub; `sql` has them in
   a table.
 - `arrow`: a hub as Arrow batches, for pandas, Polars and DuckDB; `aio` has it, too.
-- `spark`, `receive`: where a PySpark job starts, and how it reads the hub.
+- `spark`, `receive`: where a PySpark job starts, and how it reads the hub. `send`: how it writes
+  to one.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
 - `operations`: lag, states and positions of consumer groups.
 - `cli`: the command `eventhub-checkpoints`. `ui`: the page of `ehcp ui`.

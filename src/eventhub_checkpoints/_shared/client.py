@@ -81,7 +81,7 @@ def reason(error: Exception) -> str:
 
 
 def explanation(
-    error: Exception, scope: Scope, partition_id: str | None = None
+    error: Exception, scope: Scope, partition_id: str | None = None, right: str = "listen"
 ) -> CheckpointStoreError:
     """Return the error of this package that corresponds to an error of the client.
 
@@ -89,6 +89,7 @@ def explanation(
         error: an `EventHubError`.
         scope: the hub and the consumer group in which it is read.
         partition_id: the partition that was to be read; None for a management request.
+        right: what the key or the credential must have the right to do.
     """
     namespace, hub, group = scope
     condition, message = str(getattr(error, "error", None)), reason(error)
@@ -96,7 +97,7 @@ def explanation(
         return ConfigurationError(
             f"{namespace} refuses access to event hub {hub!r}: wrong key, expired signature, or "
             "missing right. Check the connection string or the credential, and its right to "
-            f"listen ({message})"
+            f"{right} ({message})"
         )
     if NO_CONNECTION in condition:
         return HubUnavailableError(

@@ -152,13 +152,9 @@ class OfficialConnection:
     @property
     def has_more(self) -> bool:
         """Return whether something can be read at once."""
-        return self.can_read(0)
-
-    def can_read(self, timeout: float) -> bool:
-        """Return whether something can be read within `timeout` (s)."""
         sock = self._transport.sock
         pending = getattr(getattr(sock, "sock", sock), "pending", None)
-        return bool(pending and pending()) or bool(self._selector.select(timeout))
+        return bool(pending and pending()) or bool(self._selector.select(0))
 
     def send(self, frame: bytes) -> None:
         """Send an encoded frame."""

@@ -1,0 +1,245 @@
+"""Fast path: encoded batches over the official client's connection, several unanswered at once."""
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from azure.eventhub import EventHubProducerClient
+from azure.eventhub.exceptions import EventHubError, OperationTimeoutError
+
+from eventhub_checkpoints._shared.client import NOT_FOUND, OUT_OF_RANGE, UNAUTHORIZED, reason
+from eventhub_checkpoints.receive.amqp.fast import Opening, Retries
+from eventhub_checkpoints.receive.amqp.private_parts import FastPathError
+from eventhub_checkpoints.send.amqp.outlet import Outlet
+from eventhub_checkpoints.send.amqp.private_parts import OfficialSender, PendingDelivery
+from eventhub_checkpoints.send.filling import Batch
+from eventhub_checkpoints.send.settings import SendSettings
+
+_LOGGER = logging.getLogger(__name__)
+
+SERVER_BUSY = "server-busy"
+PAUSE_WHEN_BUSY = 4.0
+"""Seconds for which a client has to send nothing when the service throttles it.
+
+Source: azure-eventhub 5.15.1, `_constants.py`, `CUSTOM_CONDITION_BACKOFF`.
+"""
+REFUSALS = (NOT_FOUND, OUT_OF_RANGE, UNAUTHORIZED, "message-size-exceeded", "not-allowed")
+"""Conditions under which the same batch would be refused again."""
+
+ANSWER_POLL = 0.2
+"""Seconds for which a turn waits at most for a connection."""
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """Batch on its way.
+
+    Attributes:
+        batch: its events.
+        deadline: when it has to be confirmed, by `time.monotonic`.
+        pending: the present attempt; None while it is not sent.
+        trouble: why the last attempt failed.
+    """
+
+    batch: Batch
+    deadline: float
+    payload: bytes = field(repr=False)
+    pending: PendingDelivery | None = None
+    trouble: str = ""
+
+
+class FastOutlet(Outlet):
+    """Sends encoded batches over one connection, from the caller's thread.
+
+    At most `most_in_flight` batches have no answer, and of a partition at most one: a batch that
+    must be sent again can overtake no later one of its partition. Batches without a partition have
+    no order, and several are on their way at once. Frames are read and the token is renewed while
+    the outlet is used; where it was not for minutes, the next call reconnects.
+
+    Args:
+        client: closed with the outlet.
+        settings: how to send.
+        retries: how often a broken connection is replaced without an answer in between.
+
+    Raises:
+        FastPathError: the client has changed.
+    """
+
+    def __init__(
+        self, client: EventHubProducerClient, settings: SendSettings, retries: Retries
+    ) -> None:
+        self.accepted = 0
+        self._client, self._settings, self._retries = client, settings, retries
+        self._flights: list[Flight] = []
+        self._busy_until = 0.0
+        self._link: OfficialSender | None = None
+        self._opening: Opening[OfficialSender] | None = Opening(OfficialSender(client), "sender")
+
+    @property
+    def limit(self) -> int:
+        deadline = time.monotonic() + self._settings.operation_timeout
+        while True:
+            if (link := self._opened(deadline)) is not None:
+                return link.limit
+            if time.monotonic() >= deadline:
+                raise OperationTimeoutError("the hub could not be reached in time")
+
+    def put(self, batch: Batch) -> None:
+        partition = batch.partition_id
+        while len(self._flights) >= self._settings.most_in_flight or (
+            partition is not None and any(f.batch.partition_id == partition for f in self._flights)
+        ):
+            self._turn(wait=True)
+        deadline = time.monotonic() + self._settings.operation_timeout
+        self._flights.append(Flight(batch, deadline, b"".join(batch.sections)))
+        self._turn(wait=False)
+
+    def flush(self) -> None:
+        while self._flights:
+            self._turn(wait=True)
+
+    def close(self) -> None:
+        link, opening = self._link, self._opening
+        self._link = self._opening = None
+        if link is not None:
+            link.close()
+        if opening is not None:
+            opening.abandon()
+        self._client.close()
+
+    def unconfirmed(self) -> list[Batch]:
+        return [flight.batch for flight in self._flights]
+
+    def _turn(self, *, wait: bool) -> None:
+        """Send what may be sent and handle answers; with `wait`, wait for one for a while."""
+        now = time.monotonic()
+        for flight in self._flights:
+            if now >= flight.deadline:
+                seconds = self._settings.operation_timeout
+                raise OperationTimeoutError(
+                    f"a batch of {len(flight.batch):,} events was not confirmed within "
+                    f"{seconds:g} s: {flight.trouble or 'no answer'}"
+                )
+        soonest = min((flight.deadline for flight in self._flights), default=now)
+        link = self._opened(min(soonest, now + ANSWER_POLL) if wait else now)
+        if link is None:
+            return
+        try:
+            self._send_waiting(link)
+            if wait and any(flight.pending for flight in self._flights):
+                link.work()  # returns after the client's socket time-out at the latest
+            elif wait:
+                time.sleep(max(0.0, min(self._busy_until - time.monotonic(), ANSWER_POLL)))
+            while link.has_more:
+                link.work()
+            link.check()
+        except Exception as error:
+            self._take_answers()
+            self._broken(link, error)
+        else:
+            self._take_answers()
+
+    def _send_waiting(self, link: OfficialSender) -> None:
+        for flight in self._flights:
+            if flight.pending is not None:
+                continue
+            if time.monotonic() < self._busy_until:
+                return
+            partition = flight.batch.partition_id
+            if partition is not None:
+                link.attach(partition, flight.deadline)
+            if not link.can_send(partition, len(flight.payload)):
+                continue
+            timeout = self._settings.operation_timeout
+            flight.pending = link.transfer(partition, flight.payload, timeout)
+
+    def _take_answers(self) -> None:
+        """Remove what is accepted; what is not will be sent again, or raises.
+
+        Raises:
+            EventHubError: a batch is refused for good.
+        """
+        for flight in list(self._flights):
+            pending = flight.pending
+            if pending is None or not pending.is_settled:
+                continue
+            answer = pending.answer or {}
+            if "accepted" in answer:
+                self._flights.remove(flight)
+                self.accepted += len(flight.batch)
+                self._retries.succeeded()
+                continue
+            flight.pending = None
+            condition, flight.trouble = read_refusal(answer)
+            if condition.endswith(REFUSALS):
+                error = EventHubError(flight.trouble)
+                error.error = condition
+                raise error
+            pause = PAUSE_WHEN_BUSY if condition.endswith(SERVER_BUSY) else 0.0
+            if answer and not pause:
+                pause = self._pause(EventHubError(flight.trouble))
+            self._busy_until = max(self._busy_until, time.monotonic() + pause)
+
+    def _pause(self, error: Exception) -> float:
+        """Return how long to wait before the next attempt; raises the error if it was the last."""
+        pause = self._retries.pause()
+        if pause is None:
+            raise error
+        return pause
+
+    def _broken(self, link: OfficialSender, error: Exception) -> None:
+        """Forget the connection; everything without an answer is sent again over the next one."""
+        self._link = None
+        for flight in self._flights:
+            flight.pending = None
+        self._failed(link.ended_by(error))
+
+    def _failed(self, error: Exception) -> None:
+        condition = str(getattr(error, "error", None))
+        if isinstance(error, FastPathError) or condition.endswith(REFUSALS):
+            raise error
+        for flight in self._flights:
+            flight.trouble = reason(error)
+        pause = PAUSE_WHEN_BUSY if condition.endswith(SERVER_BUSY) else self._pause(error)
+        _LOGGER.info("the hub is connected again after: %s", error)
+        self._busy_until = time.monotonic() + pause
+
+    def _opened(self, until: float) -> OfficialSender | None:
+        """Return the open connection; None if there is none at `until`, by `time.monotonic`."""
+        if self._link is not None:
+            return self._link
+        now = time.monotonic()
+        if self._opening is None and now < self._busy_until:
+            time.sleep(max(0.0, min(self._busy_until, until) - now))
+            return None
+        try:
+            if self._opening is None:
+                self._opening = Opening(OfficialSender(self._client), "sender")
+            self._link = self._opening.result(max(0.0, min(until, self._opening.deadline) - now))
+            if self._link is None:
+                return None
+        except Exception as error:
+            if self._opening is not None:
+                self._opening.abandon()
+            self._opening = None
+            self._failed(error)
+        self._opening = None
+        return self._link
+
+
+def read_refusal(answer: dict[Any, Any]) -> tuple[str, str]:
+    """Return condition and description of an outcome that is not `accepted`.
+
+    Source: azure-eventhub 5.15.1, `_pyamqp/client.py`, `_on_send_complete`.
+    """
+    if not answer:
+        return "", "the link ended before the hub answered"
+    [outcome, *_] = answer
+    try:
+        condition, description, *_ = answer[outcome][0]
+    except (TypeError, IndexError, KeyError, ValueError):
+        return "", f"the hub answered {outcome}"
+    words = [part.decode() if isinstance(part, bytes) else str(part or "") for part in
+             (condition, description)]  # fmt: skip
+    return words[0], words[1] or words[0]

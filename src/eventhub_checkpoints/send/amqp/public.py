@@ -1,0 +1,71 @@
+"""Public path: the official client's own batches, one after another."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from azure.eventhub import EventDataBatch, EventHubProducerClient
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+
+from eventhub_checkpoints.amqp.messages import decode_message, split_batch
+from eventhub_checkpoints.send.amqp.outlet import Outlet
+from eventhub_checkpoints.send.filling import Batch
+
+
+class PublicOutlet(Outlet):
+    """Sends each batch with the client's public API and waits for its answer.
+
+    Args:
+        client: closed with the outlet; its settings determine retries.
+    """
+
+    def __init__(self, client: EventHubProducerClient) -> None:
+        self.accepted = 0
+        self._client = client
+        self._limit: int | None = None
+
+    @property
+    def limit(self) -> int:
+        if self._limit is None:
+            self._limit = self._client.create_batch().max_size_in_bytes
+        return self._limit
+
+    def put(self, batch: Batch) -> None:
+        for part in self._parts(batch):
+            self._client.send_batch(part)
+            self.accepted += len(part)
+
+    def flush(self) -> None:
+        pass  # nothing waits: `put` returns with the answer
+
+    def close(self) -> None:
+        with suppress(Exception):
+            self._client.close()
+
+    def _parts(self, batch: Batch) -> Iterator[EventDataBatch]:
+        """Yield batches of the client, more than one if its encoding takes more room."""
+        part = self._client.create_batch(partition_id=batch.partition_id)
+        for message in map(public_message, split_batch(b"".join(batch.sections))):
+            try:
+                part.add(message)
+            except ValueError:
+                if not len(part):
+                    raise
+                yield part
+                part = self._client.create_batch(partition_id=batch.partition_id)
+                part.add(message)
+        yield part
+
+
+def public_message(encoded: bytes) -> AmqpAnnotatedMessage:
+    """Return the client's message of an encoded one."""
+    message = decode_message(encoded)
+    sections: dict[str, Any] = {
+        "data_body": message.data,
+        "annotations": message.message_annotations,
+        "application_properties": message.application_properties,
+    }
+    if message.properties is not None:
+        # The client refuses None for properties, and calls its class with these itself.
+        sections["properties"] = {"content_type": message.properties.content_type}
+    return AmqpAnnotatedMessage(**sections)

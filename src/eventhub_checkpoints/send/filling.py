@@ -1,0 +1,74 @@
+"""Batches of encoded events, filled to the hub's limit, and the order in which they are sent."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Events of one partition that are sent together.
+
+    Attributes:
+        partition_id: None where the service chooses the partition.
+        sections: each a data section with one message.
+        size: bytes of all sections.
+    """
+
+    partition_id: str | None
+    sections: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+    def __len__(self) -> int:
+        return len(self.sections)
+
+
+class BatchFiller:
+    """Batches that are being filled, one for each partition and one for the service's choice.
+
+    Args:
+        most: bytes at which a batch is complete.
+        limit: bytes of the largest message that the hub accepts.
+    """
+
+    def __init__(self, most: int, limit: int) -> None:
+        self._most, self._limit = min(most, limit), limit
+        self._open: dict[str | None, Batch] = {}
+
+    def add(self, partition_id: str | None, sections: Sequence[bytes]) -> Iterator[Batch]:
+        """Add events in order; yield each batch that is complete.
+
+        Raises:
+            ConfigurationError: an event is larger than the hub's limit.
+        """
+        ends = list(accumulate(map(len, sections)))
+        begin = done = 0
+        while begin < len(sections):
+            batch = self._open.get(partition_id) or Batch(partition_id)
+            end = bisect_right(ends, done + self._most - batch.size, begin)
+            if end == begin and not batch.sections:
+                # Larger than a batch should be: it is sent alone.
+                end = begin + 1
+                self._check(len(sections[begin]))
+            if end > begin:
+                batch.sections += sections[begin:end]
+                batch.size += ends[end - 1] - done
+                begin, done = end, ends[end - 1]
+                self._open[partition_id] = batch
+            if begin < len(sections):
+                yield self._open.pop(partition_id)
+
+    def rest(self) -> Iterator[Batch]:
+        """Yield the batches that are not complete."""
+        while self._open:
+            yield self._open.pop(next(iter(self._open)))
+
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise ConfigurationError(
+                f"an event of {size:,} bytes, with its properties, is larger than the "
+                f"{self._limit:,} bytes that the hub accepts"
+            )

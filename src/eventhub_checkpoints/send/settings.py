@@ -1,0 +1,46 @@
+"""Settings for sending events."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from eventhub_checkpoints._shared.settings import is_count, is_seconds, require
+
+SendPath = Literal["auto", "fast", "public"]
+
+BYTES_PER_BATCH = 1024 * 1024
+MOST_IN_FLIGHT = 8
+OPERATION_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SendSettings:
+    """Settings for sending events.
+
+    Attributes:
+        send_path: `fast` puts encoded batches on the client's connection, `public` uses the
+            client's own batches, `auto` uses `fast` where it works, else `public`.
+        bytes_per_batch: a batch is sent when the next event would exceed this size, or the
+            hub's limit where that is smaller. A larger event is sent alone, up to that limit.
+        most_in_flight: maximum number of batches without an answer. At most one of a partition
+            is, unless its events name neither partition nor key.
+        operation_timeout: seconds after which a batch that was not accepted is an error; they
+            include all repetitions, and the pauses for which the service asks.
+
+    Raises:
+        ConfigurationError: one of them is invalid.
+    """
+
+    send_path: SendPath = "auto"
+    bytes_per_batch: int = BYTES_PER_BATCH
+    most_in_flight: int = MOST_IN_FLIGHT
+    operation_timeout: float = OPERATION_TIMEOUT
+
+    def __post_init__(self) -> None:
+        for name in ("bytes_per_batch", "most_in_flight"):
+            value = getattr(self, name)
+            require(name, value, is_count(value), "a whole number, 1 or more")
+        timeout = self.operation_timeout
+        require("operation_timeout", timeout, is_seconds(timeout), "a number of seconds above 0")
+        paths = get_args(SendPath)
+        is_path = isinstance(self.send_path, str) and self.send_path in paths
+        require("send_path", self.send_path, is_path, f"one of {', '.join(paths)}")

@@ -1,0 +1,233 @@
+"""Rows go to a hub over the real client's connection, through faults."""
+
+import logging
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from eventhub_checkpoints import ConfigurationError, HubUnavailableError
+from eventhub_checkpoints.localhub import session
+from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.receive.amqp import private_parts
+from eventhub_checkpoints.send import SendSettings
+from eventhub_checkpoints.send.amqp import fast
+from eventhub_checkpoints.send.amqp import private_parts as sending_parts
+from eventhub_checkpoints.send.amqp import sender as hub_sender
+from eventhub_checkpoints.send.arrow import send_batches
+from eventhub_checkpoints.send.routing import partition_of
+
+PATHS = pytest.mark.parametrize("path", ["fast", "public"])
+SMALL = 2000
+"""Bytes of a batch, so that few events make many batches."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_logged(monkeypatch):
+    monkeypatch.setattr(hub_sender, "_WARNED", set())
+
+
+def bodies(stored, partition=None):
+    return [
+        row["body"].decode()
+        for where, rows in stored().items()
+        for row in rows
+        if partition in (None, where)
+    ]
+
+
+@PATHS
+def test_every_column_arrives(address, rows, stored, path):
+    batch = rows(
+        ["a", "b", "c"],
+        partitionKey=["key", None, None],
+        partitionId=[None, "2", None],
+        contentType=["text/plain", None, None],
+        properties=[[("n", "1"), ("none", None)], [], None],
+    )
+    assert send_batches(address, [batch], SendSettings(send_path=path)) == 3
+    found = {row["body"]: row for own in stored().values() for row in own}
+    assert found[b"a"]["partition"] == partition_of("key", ["0", "1", "2", "3"])
+    assert found[b"a"]["partitionKey"] == "key"
+    assert ("content-type", "text/plain") in found[b"a"]["systemProperties"]
+    assert dict(found[b"a"]["properties"])["n"] == "1"
+    assert (found[b"b"]["partition"], found[b"b"]["properties"]) == ("2", [])
+    assert found[b"c"]["partitionKey"] is None
+
+
+def test_no_rows_need_no_hub(rows):
+    text = "Endpoint=sb://nowhere.invalid/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=h"
+    assert send_batches(HubAddress.from_connection_string(text), []) == 0
+
+
+def test_one_connection_serves_all_partitions(hub, address, rows, monkeypatch):
+    opened = []
+    transfer = sending_parts.OfficialSender.transfer
+
+    def watched(self, *arguments):
+        opened.append(hub.connections())
+        return transfer(self, *arguments)
+
+    monkeypatch.setattr(sending_parts.OfficialSender, "transfer", watched)
+    send_batches(address, [rows(["x"] * 8, partitionId=list("01230123"))])
+    assert opened == [1] * 4
+
+
+def test_a_sender_keeps_to_the_window_of_the_hub(address, rows, stored, monkeypatch):
+    monkeypatch.setattr(session, "WINDOW", 40)
+    windows = []
+    transfer = sending_parts.OfficialSender.transfer
+
+    def watched(self, partition_id, payload, timeout):
+        windows.append(self._session.remote_incoming_window - self._uncounted)
+        frames = -(-len(payload) // self._room)
+        assert frames <= windows[-1] <= 40
+        return transfer(self, partition_id, payload, timeout)
+
+    monkeypatch.setattr(sending_parts.OfficialSender, "transfer", watched)
+    batches = [rows(["x" * 250_000] * 4, partitionId=list("0123"))] * 5
+    assert send_batches(address, batches) == 20
+    assert len(bodies(stored)) == 20
+    assert min(windows) < 40
+
+
+def test_a_partition_stays_in_order_though_deliveries_are_refused(
+    hub, address, rows, stored, monkeypatch
+):
+    monkeypatch.setattr(fast, "PAUSE_WHEN_BUSY", 0.001)
+    numbers = [str(number) for number in range(2000)]
+    ids = [str(number % 4) for number in range(2000)]
+    hub.reject_sends(25, "com.microsoft:server-busy")
+    settings = SendSettings(send_path="fast", bytes_per_batch=SMALL)
+    assert send_batches(address, [rows(numbers, partitionId=ids)], settings) == 2000
+    for partition in "0123":
+        expected = [n for n, own in zip(numbers, ids, strict=True) if own == partition]
+        assert bodies(stored, partition) == expected
+
+
+def test_batches_without_answers_are_sent_again_and_nothing_else(hub, address, rows, stored):
+    hub.lose_answers(3)
+    numbers = [str(number) for number in range(1000)]
+    settings = SendSettings(send_path="fast", bytes_per_batch=SMALL)
+    assert send_batches(address, [rows(numbers, partitionId=["1"] * 1000)], settings) == 1000
+    found = bodies(stored, "1")
+    assert list(dict.fromkeys(found)) == numbers
+    copies = Counter(found)
+    # One unanswered batch at a time: each lost answer copies one batch of at most 2,000 bytes.
+    assert 0 < sum(count - 1 for count in copies.values()) <= 3 * SMALL // 6
+
+
+def test_events_without_a_partition_survive_broken_connections(hub, address, rows, stored):
+    numbers = [str(number) for number in range(3000)]
+    hub.lose_answers(2)
+    settings = SendSettings(send_path="fast", bytes_per_batch=SMALL, most_in_flight=4)
+    assert send_batches(address, [rows(numbers)], settings) == 3000
+    assert set(bodies(stored)) == set(numbers)
+
+
+def test_a_throttled_sender_pauses_as_long_as_the_service_asks(
+    hub, address, rows, stored, monkeypatch
+):
+    paused = []
+    monkeypatch.setattr(fast, "PAUSE_WHEN_BUSY", 0.01)
+    transfer = sending_parts.OfficialSender.transfer
+    monotonic = fast.time.monotonic
+
+    def watched(self, *arguments):
+        paused.append(monotonic())
+        return transfer(self, *arguments)
+
+    monkeypatch.setattr(sending_parts.OfficialSender, "transfer", watched)
+    hub.reject_sends(3, "com.microsoft:server-busy")
+    assert send_batches(address, [rows(["x"])]) == 1
+    assert len(paused) == 4
+    assert all(later - earlier >= 0.01 for earlier, later in pairwise(paused))
+    assert len(bodies(stored)) == 1
+
+
+def test_a_hub_that_stays_busy_is_an_error_in_time(hub, address, rows, monkeypatch):
+    monkeypatch.setattr(fast, "PAUSE_WHEN_BUSY", 0.01)
+    hub.reject_sends(100_000, "com.microsoft:server-busy", "too much traffic")
+    settings = SendSettings(operation_timeout=0.5)
+    with pytest.raises(HubUnavailableError, match=r"not confirmed within 0\.5 s: too much traffic"):
+        send_batches(address, [rows(["x"])], settings)
+
+
+def test_an_error_says_how_much_was_sent(hub, address, rows, stored):
+    def batches():
+        yield rows(["x" * 900_000] * 20, partitionId=["0"] * 20)
+        yield rows(["x" * 1_100_000])
+
+    with pytest.raises(ConfigurationError, match=r"larger than the 1,048,576 bytes") as refused:
+        send_batches(address, batches())
+    assert "events were sent before and are in the hub" in str(refused.value)
+    assert len(bodies(stored)) >= 18
+
+
+@PATHS
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"eventhub_name": "missing"}, "has no event hub 'missing'"),
+        ({"partition": "9"}, "does not have a partition that a row names"),
+        ({"token": True}, "right to send"),
+    ],
+)
+def test_what_the_hub_refuses_is_one_sentence(hub, rows, path, change, sentence):
+    name = change.get("eventhub_name", "orders")
+    text = hub.connection_string("orders")
+    own = HubAddress.from_connection_string(text, eventhub_name=name, retry_total=0)
+    hub.refuse_tokens("token" in change)
+    batch = rows(["x"], partitionId=[change.get("partition", "0")])
+    with pytest.raises(ConfigurationError, match=sentence):
+        send_batches(own, [batch], SendSettings(send_path=path, operation_timeout=20))
+
+
+def test_a_closed_port_is_one_sentence(rows):
+    text = (
+        "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=k;"
+        "UseDevelopmentEmulator=true;EntityPath=orders"
+    )
+    address = HubAddress.from_connection_string(text, retry_total=0)
+    with pytest.raises(HubUnavailableError, match="cannot be reached"):
+        send_batches(address, [rows(["x"])])
+
+
+@pytest.mark.parametrize("name", sorted({each.name for each in sending_parts.PRIVATE_NAMES}))
+def test_every_private_name_is_used_and_has_a_reason(name):
+    from inspect import getsource
+
+    source = getsource(sending_parts) + getsource(private_parts)
+    assert f".{name}" in source
+
+
+def test_a_changed_client_is_used_by_its_public_api(address, rows, stored, monkeypatch, caplog):
+    changed = (private_parts.PrivateName("session", "renamed", "a test"),)
+    monkeypatch.setattr(sending_parts, "PRIVATE_NAMES", (*sending_parts.PRIVATE_NAMES, *changed))
+    for _ in range(2):
+        assert send_batches(address, [rows(["a", "b"])]) == 2
+    assert Counter(bodies(stored)) == {"a": 2, "b": 2}
+    [sentence] = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert "Session.renamed" in sentence
+    assert "public API" in sentence
+    with pytest.raises(ConfigurationError, match=r"Session\.renamed"):
+        send_batches(address, [rows(["a"])], SendSettings(send_path="fast"))
+
+
+def test_a_client_that_changes_while_sending_is_continued_by_its_public_api(
+    address, rows, stored, monkeypatch, caplog
+):
+    transfer, calls = sending_parts.OfficialSender.transfer, []
+
+    def breaking(self, *arguments):
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise AttributeError("'SenderLink' object has no attribute 'delivery_count'")
+        return transfer(self, *arguments)
+
+    monkeypatch.setattr(sending_parts.OfficialSender, "transfer", breaking)
+    numbers = [str(number) for number in range(1000)]
+    settings = SendSettings(bytes_per_batch=SMALL)
+    assert send_batches(address, [rows(numbers, partitionId=["0"] * 1000)], settings) == 1000
+    assert bodies(stored, "0") == numbers
+    assert "has changed" in caplog.text
