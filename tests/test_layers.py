@@ -122,6 +122,7 @@ LAZY = {
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "spark.source.options": "only a job that asks for Kafka needs its client",
+    "spark.source.data_source": "a job that only reads needs no sink",
     "localhub.local": "only who has the client asks for the client's arguments",
     "spark.query_follower": "a listener is made of PySpark, and positions do without it",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",

@@ -184,12 +184,6 @@ def test_an_unknown_option_fails_where_it_is_given(read):
         read(startingPositon="earliest")
 
 
-def test_writing_is_refused_in_one_sentence(read, hub):
-    target = read().write.format("eventhubs").mode("append")
-    with pytest.raises(AnalysisException, match=r"format\('eventhubs'\) only reads; send"):
-        target.option("connectionString", hub.connection_string("Orders")).save()
-
-
 def test_a_schema_of_ones_own_is_refused(spark, hub):
     source = spark.read.format("eventhubs").schema("body string")
     with pytest.raises(AnalysisException, match="leave out"):

@@ -1,6 +1,7 @@
 """Arrow batches as rows to send: the columns, and what is refused in them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -53,15 +54,23 @@ def send_batches(
 
 def send_all(sender: Sender, batches: Iterable[pa.RecordBatch]) -> None:
     """Send all rows and wait for the hub's confirmation; raises as `send_batches`."""
-    try:
+    with stating_progress(sender):
         for batch in batches:
             sender.send(read_rows(batch))
         sender.flush()
+
+
+@contextmanager
+def stating_progress(sender: Sender) -> Iterator[None]:
+    """Add to an error how many events were sent in this context before it."""
+    before = sender.accepted
+    try:
+        yield
     except CheckpointStoreError as error:
-        if not sender.accepted:
+        if not (sent := sender.accepted - before):
             raise
         raise type(error)(
-            f"{error}. {sender.accepted:,} events were sent before and are in the hub"
+            f"{error}. {sent:,} events were sent before and are in the hub"
         ) from error
 
 

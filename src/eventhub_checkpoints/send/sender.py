@@ -38,6 +38,11 @@ class Sender(ABC):
     def flush(self) -> None:
         """Wait until the hub has confirmed everything; raises as `send`."""
 
+    @property
+    @abstractmethod
+    def is_usable(self) -> bool:
+        """Return whether the connection, idle since a flush, still serves the next rows."""
+
     @abstractmethod
     def close(self) -> None:
         """Disconnect, without waiting for what is not confirmed."""

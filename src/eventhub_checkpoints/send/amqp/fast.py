@@ -108,6 +108,19 @@ class FastOutlet(Outlet):
             opening.abandon()
         self._client.close()
 
+    @property
+    def is_usable(self) -> bool:
+        if self._link is None:
+            return False
+        try:
+            while self._link.has_more:
+                self._link.work()
+            self._link.check()
+        except Exception:
+            # What ended an idle connection says nothing about the hub as it is now.
+            return False
+        return True
+
     def unconfirmed(self) -> list[Batch]:
         return [flight.batch for flight in self._flights]
 

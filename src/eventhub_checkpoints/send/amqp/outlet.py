@@ -39,6 +39,11 @@ class Outlet(ABC):
     def close(self) -> None:
         """Disconnect; never raises."""
 
+    @property
+    def is_usable(self) -> bool:
+        """Return whether the connection, idle since a flush, still serves the next batch."""
+        return True
+
     def unconfirmed(self) -> list[Batch]:
         """Return the batches that were put and not confirmed, in the order in which they were put.
 

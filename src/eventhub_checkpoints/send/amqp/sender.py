@@ -75,6 +75,10 @@ class HubSender(Sender):
             except FastPathError as error:
                 self._fall_back(error, outlet.unconfirmed())
 
+    @property
+    def is_usable(self) -> bool:
+        return self._outlet is None or self._outlet.is_usable
+
     def close(self) -> None:
         if self._outlet is not None:
             self._outlet.close()

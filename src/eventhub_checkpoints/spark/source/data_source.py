@@ -7,7 +7,7 @@ contains the hub and its exact ranges.
 
 import logging
 from collections.abc import Iterator, MutableMapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from eventhub_checkpoints.spark.sink.writer import BatchWriter, StreamWriter
+
 _LOGGER = logging.getLogger(__name__)
 
 
 class EventHubSource(DataSource):
-    """Data source for Event Hubs on Spark 4, short name `eventhubs`.
+    """Data source and sink for Event Hubs on Spark 4, short name `eventhubs`.
 
     Spark finds an installed package without registration; otherwise call
     `spark.dataSource.register(EventHubSource)`.
 
     Raises:
-        ConfigurationError: an option is unknown or unusable; raised by `load()` already.
+        ConfigurationError: an option is unknown or unusable; raised by `load()`, `save()` and
+            `start()` already.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._parsed = SourceOptions.parse(options)
 
     @classmethod
     def name(cls) -> str:
@@ -44,7 +46,12 @@ class EventHubSource(DataSource):
         return "eventhubs"
 
     def schema(self) -> str:
-        """Return the columns, as in the JVM connector."""
+        """Return the columns, as in the JVM connector.
+
+        Raises:
+            ConfigurationError: an option is unknown or unusable.
+        """
+        SourceOptions.parse(self.options)
         return ", ".join(f"{name} {kind}" for name, kind in column_types().items())
 
     def reader(self, schema: "StructType") -> "EventHubBatchReader":
@@ -54,9 +61,10 @@ class EventHubSource(DataSource):
             ConfigurationError: the user has specified a schema.
         """
         check_columns(schema)
-        if unused := sorted(self._parsed.names & set(LIMITS)):
+        options = SourceOptions.parse(self.options)
+        if unused := sorted(options.names & set(LIMITS)):
             _LOGGER.warning("%s: meant for streams, without effect on a batch", ", ".join(unused))
-        return EventHubBatchReader(self._parsed)
+        return EventHubBatchReader(options)
 
     def streamReader(  # noqa: N802
         self, schema: "StructType"
@@ -70,25 +78,40 @@ class EventHubSource(DataSource):
         """
         try:
             check_columns(schema)
-            if endings := sorted(self._parsed.names & set(ENDINGS)):
+            options = SourceOptions.parse(self.options)
+            if endings := sorted(options.names & set(ENDINGS)):
                 raise ConfigurationError(
                     f"{', '.join(endings)}: a stream has no end; read a batch, or leave it out and "
                     "use .trigger(availableNow=True)"
                 )
         except ConfigurationError as error:
             return RefusedStreamReader(error)
-        return EventHubStreamReader(self._parsed)
+        return EventHubStreamReader(options)
 
-    def writer(self, schema: "StructType", overwrite: bool) -> NoReturn:
-        """Refuse to write.
+    def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
+        """Return a writer of a batch.
 
         Raises:
-            ConfigurationError: always.
+            ConfigurationError: an option or a column cannot be used, or the mode is `overwrite`.
         """
-        raise ConfigurationError(
-            "format('eventhubs') only reads; send events with azure-eventhub's "
-            "EventHubProducerClient, or write through Spark's Kafka sink"
-        )
+        if overwrite:
+            raise ConfigurationError(
+                "the events of a hub cannot be overwritten; use mode('append')"
+            )
+        from eventhub_checkpoints.spark.sink import writer
+
+        return writer.BatchWriter(writer.Writing(self.options, schema))
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":  # noqa: N802
+        """Return a writer of a stream; in the output mode `complete` each batch sends all rows.
+
+        Raises:
+            ConfigurationError: an option or a column cannot be used.
+        """
+        del overwrite
+        from eventhub_checkpoints.spark.sink import writer
+
+        return writer.StreamWriter(writer.Writing(self.options, schema))
 
 
 def check_columns(schema: "StructType") -> None:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self, TypeVar, get_args
@@ -148,14 +148,14 @@ class SourceOptions:
         )
 
 
-def known_options(options: Options) -> dict[str, str]:
-    """Return the options by their names as in `NAMES`; names with `kafka.` in lower case.
+def known_options(options: Options, names: Sequence[str] = NAMES) -> dict[str, str]:
+    """Return the options by their names as in `names`; names with `kafka.` in lower case.
 
     Raises:
         ConfigurationError: a name is unknown, belongs to `writeStream`, or is set twice with
             different values. The message suggests the nearest name, and never shows a value.
     """
-    spelled = {name.lower(): name for name in NAMES}
+    spelled = {name.lower(): name for name in names}
     known: dict[str, str] = {}
     for option, value in options.items():
         bare = option.lower().removeprefix(PREFIX)
@@ -165,8 +165,8 @@ def known_options(options: Options) -> dict[str, str]:
             )
         if bare not in spelled and not bare.startswith(KAFKA):
             shown = quoted(option) if holds_secret(option) else option
-            meant = nearest(bare, NAMES)
-            hint = f"did you mean {meant}?" if meant else f"known are {', '.join(NAMES)}"
+            meant = nearest(bare, names)
+            hint = f"did you mean {meant}?" if meant else f"known are {', '.join(names)}"
             raise ConfigurationError(
                 f"the option {shown} is not known to format('eventhubs'); {hint}"
             )

@@ -1,0 +1,234 @@
+"""The sink for batches and micro-batches: checks on the driver, and what a task does."""
+
+import logging
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.send.amqp.sender import HubSender
+from eventhub_checkpoints.send.arrow import COLUMNS, check_schema, read_rows, stating_progress
+from eventhub_checkpoints.send.events import EventRows
+from eventhub_checkpoints.send.sender import Sender
+from eventhub_checkpoints.spark.sink.keys import ContentKeys, with_keys
+from eventhub_checkpoints.spark.sink.options import SinkOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+_LOGGER = logging.getLogger(__name__)
+
+WriterCommitMessage = datasource.WriterCommitMessage
+QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+"""Local properties of a streaming query's tasks. Source: Spark 4.0, `StreamExecution.scala`."""
+
+ROWS_AT_ONCE = 10_000
+"""Rows that are converted at once where Spark hands over rows and not Arrow batches."""
+
+
+@dataclass(frozen=True)
+class SentEvents(WriterCommitMessage):
+    """What a task has sent; the hub has confirmed it."""
+
+    count: int
+
+
+class Writing:
+    """Sends the rows of each task; pickled, and sent to the executors.
+
+    Args:
+        options: of the sink, by name.
+        schema: of the rows.
+
+    Raises:
+        ConfigurationError: an option or a column cannot be used.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = SinkOptions.parse(options)
+        self._names = check_columns(schema, self._options.keys.column)
+        self._types = to_arrow_schema(schema).types
+        self._job = uuid.uuid4().hex
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._options.address})"
+
+    def send(self, batches: Iterable[pa.RecordBatch]) -> SentEvents:
+        """Send the rows of a task and wait for the hub's confirmation; runs on an executor."""
+        keys = self._options.keys
+        contents = ContentKeys(self._scope()) if keys.by_content else None
+        with connected(self._options) as sender:
+            before = sender.accepted
+            with stating_progress(sender):
+                for batch in batches:
+                    sender.send(self._rows(batch.rename_columns(self._names), contents))
+                sender.flush()
+            return SentEvents(sender.accepted - before)
+
+    def send_rows(self, rows: "Iterator[Row]") -> SentEvents:
+        """Send rows that Spark hands over one by one."""
+        return self.send(self._batches(rows))
+
+    def _batches(self, rows: "Iterator[Row]") -> Iterator[pa.RecordBatch]:
+        while chunk := list(islice(rows, ROWS_AT_ONCE)):
+            columns = zip(*chunk, strict=True)
+            arrays = [
+                pa.array([as_arrow(value) for value in values], kind)
+                for values, kind in zip(columns, self._types, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, self._names)
+
+    def _rows(self, batch: pa.RecordBatch, contents: ContentKeys | None) -> EventRows:
+        column = self._options.keys.column
+        if not column:
+            rows = read_rows(batch)
+            return rows if contents is None else with_keys(rows, contents.of(rows))
+        at = self._names.index(column)
+        keys: list[str | None] = batch.column(at).to_pylist()
+        return with_keys(read_rows(batch.drop_columns([column])), keys)
+
+    def _scope(self) -> str:
+        """Return what equal rows must share to have equal keys: query, batch and partition."""
+        task = TaskContext.get()
+        assert task is not None
+        scope = self._options.keys.scope
+        query, batch = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
+        if query and batch:
+            scope = f"{scope or query}/{batch}"
+        return f"{scope or self._job}/{task.partitionId()}"
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writer of `df.write`."""
+
+    def __init__(self, writing: Writing) -> None:
+        self._writing = writing
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SentEvents:
+        """Send the rows of a task."""
+        return self._writing.send(iterator)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Log what other tasks have sent."""
+        log_sent(messages)
+
+
+TAKES_ARROW = hasattr(datasource, "DataSourceStreamArrowWriter")
+"""Since PySpark 4.1; before, Spark hands over rows."""
+STREAM_WRITER: Any = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
+
+
+class StreamWriter(STREAM_WRITER):  # type: ignore[misc]  # its class depends on PySpark
+    """Writer of `writeStream`."""
+
+    def __init__(self, writing: Writing) -> None:
+        self._writing = writing
+
+    def write(self, iterator: Iterator[Any]) -> SentEvents:
+        """Send the rows of a task."""
+        return self._writing.send(iterator) if TAKES_ARROW else self._writing.send_rows(iterator)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Log what other tasks have sent."""
+        del batchId
+        log_sent(messages)
+
+
+def log_sent(messages: Sequence[WriterCommitMessage | None]) -> None:
+    """Log what was sent by a job that failed: a hub cannot take it back."""
+    count = sum(each.count for each in messages if isinstance(each, SentEvents))
+    _LOGGER.warning(
+        "the job has failed after %s events of finished tasks were sent; they are in the hub, and "
+        "if the job is repeated they are sent again",
+        f"{count:,}",
+    )
+
+
+def check_columns(schema: StructType, key_column: str) -> list[str]:
+    """Return the names of the columns as events have them; Spark's are in any case.
+
+    Raises:
+        ConfigurationError: a column is missing, unknown, there twice, or of another type.
+    """
+    spelled = {name.lower(): name for name in (key_column, *COLUMNS)}
+    names = [spelled.get(field.name.lower(), field.name) for field in schema.fields]
+    fields = list(zip(names, to_arrow_schema(schema).types, strict=True))
+    check_schema(pa.schema([field for field in fields if field[0] != key_column]))
+    if not key_column:
+        return names
+    if key_column in COLUMNS:
+        raise ConfigurationError(
+            f"keyColumn is {key_column}, which is a column of events; copy it into another one"
+        )
+    if dict(fields).get(key_column) != pa.string():
+        raise ConfigurationError(
+            f"keyColumn is {quoted(key_column)}, which is not a column of strings; cast it"
+        )
+    return names
+
+
+def as_arrow(value: Any) -> Any:
+    """Return a value of a row as Arrow accepts it."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return list(value.items()) if isinstance(value, dict) else value
+
+
+REUSED_FOR = 300.0
+"""Seconds after which a connection is replaced, so that new partitions are found."""
+
+
+class Idle(NamedTuple):
+    """Connection of a worker process between two tasks.
+
+    Attributes:
+        options: of the sink that it belongs to.
+        sender: with everything confirmed.
+        opened: by `time.monotonic`.
+    """
+
+    options: SinkOptions
+    sender: Sender
+    opened: float
+
+
+_idle: list[Idle] = []
+"""At most one: a worker runs one task at a time, and those of one stream again and again."""
+
+
+@contextmanager
+def connected(options: SinkOptions) -> Iterator[Sender]:
+    """Lend a sender to a task: that of the worker's last task, or a new one.
+
+    A worker process runs the tasks of many micro-batches, so a stream does not connect for each.
+    """
+    idle = _idle.pop() if _idle else None
+    is_usable = (
+        idle is not None
+        and idle.options == options
+        and time.monotonic() - idle.opened < REUSED_FOR
+        and idle.sender.is_usable
+    )
+    if idle is not None and not is_usable:
+        idle.sender.close()
+    if idle is None or not is_usable:
+        sender = HubSender(options.address, options.sending)
+        idle = Idle(options, sender, time.monotonic())
+    try:
+        yield idle.sender
+    except BaseException:
+        idle.sender.close()
+        raise
+    _idle.append(idle)

@@ -1,0 +1,268 @@
+"""`df.write` and `writeStream` send rows to a hub."""
+
+import json
+from collections import Counter
+from contextlib import suppress
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.send import SendSettings
+from eventhub_checkpoints.send.events import EventRows, PropertyMaps
+from eventhub_checkpoints.spark.sink import deduplicate, writer
+from eventhub_checkpoints.spark.sink.keys import ContentKeys, with_keys
+from eventhub_checkpoints.spark.sink.options import EventKeys, SinkOptions
+from eventhub_checkpoints.spark.sink.writer import StreamWriter, Writing
+from waiting import eventually
+
+KEY = "a2V5LXRoYXQtbm8tcGxhbi1tYXktc2hvdw=="
+STRING = f"Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey={KEY};EntityPath=orders"
+
+
+@pytest.fixture(autouse=True)
+def no_connection_is_left():
+    yield
+    while writer._idle:
+        writer._idle.pop().sender.close()
+
+
+@pytest.fixture
+def out(hub):
+    """An empty hub with four partitions."""
+    with suppress(ValueError):
+        hub.create("out", 4)
+    hub.recreate("out", 4)
+    return hub.connection_string("out")
+
+
+@pytest.fixture
+def sent(spark, out):
+    """What is in the hub."""
+
+    def read():
+        return spark.read.format("eventhubs").option("connectionString", out).load()
+
+    return read
+
+
+def write(frame, out, **options):
+    chosen = frame.write.format("eventhubs").option("connectionString", out)
+    chosen.options(**options).mode("append").save()
+
+
+def test_a_frame_is_sent_with_all_columns_in_any_case(spark, out, sent):
+    kinds = "BODY string, partitionkey string, PartitionId string, properties map<string,string>"
+    rows = [("a", "k", None, {"n": "1"}), ("b", None, "3", None), ("c", None, None, {})]
+    write(spark.createDataFrame(rows, kinds), out)
+    found = {bytes(row.body): row for row in sent().collect()}
+    assert (found[b"a"].partitionKey, found[b"a"].properties) == ("k", {"n": "1"})
+    assert (found[b"b"].partition, found[b"b"].properties) == ("3", {})
+    assert set(found) == {b"a", b"b", b"c"}
+
+
+def test_a_stream_from_hub_to_hub_sends_each_event_once_with_a_key_of_its_own(
+    spark, hub, out, sent, tmp_path
+):
+    hub.publish("Orders", "3", ["the same"] * 10)
+    events = spark.readStream.format("eventhubs").option(
+        "connectionString", hub.connection_string("Orders")
+    )
+    rows = events.option("maxEventsPerTrigger", "40").load()
+    query = (
+        rows.select("body", F.col("partition").alias("partitionId"))
+        .writeStream.format("eventhubs")
+        .options(connectionString=out, eventKeys="content")
+        .option("checkpointLocation", str(tmp_path / "query"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    found = sent().orderBy("partition", "sequenceNumber").collect()
+    assert [bytes(row.body).decode() for row in found if row.partition == "2"] == [
+        f"2/{number}" for number in range(30)
+    ]
+    assert len(found) == 70
+    assert len({row.properties["event-key"] for row in found}) == 70
+    text = json.dumps([json.loads(progress.json) for progress in query.recentProgress])
+    assert "SharedAccessKey" not in text
+
+
+def test_copies_are_dropped_and_nothing_else(spark, out, sent):
+    rows = [("a", "1"), ("a", "1"), ("a", "2"), ("b", "3"), ("b", "4")]
+    frame = spark.createDataFrame(rows, "body string, id string")
+    write(frame, out, keyColumn="id")
+    write(spark.createDataFrame([("c",), ("c",)], "body string"), out)
+    kept = deduplicate(sent())
+    assert kept.columns == sent().columns
+    counts = Counter(bytes(row.body) for row in kept.collect())
+    assert counts == {b"a": 2, b"b": 2, b"c": 2}
+
+
+def test_a_stream_drops_copies_however_far_behind_a_partition_is(
+    spark, hub, out, start_query, tmp_path
+):
+    hub.recreate("Orders", 2)
+    for partition, moment in (("0", 2_000_000_000), ("1", 1_000_000_000)):
+        for key in ("x", "y"):
+            hub.publish(
+                "Orders", partition, [partition + key], properties={"event-key": partition + key},
+                enqueued_time=float(moment),
+            )  # fmt: skip
+        hub.publish(
+            "Orders", partition, ["copy"], properties={"event-key": partition + "x"},
+            enqueued_time=float(moment),
+        )  # fmt: skip
+    found = Counter()
+
+    def sink(batch, batch_id):
+        found.update(bytes(row.body) for row in batch.select("body").collect())
+
+    start_query(sink, shape=deduplicate, maxEventsPerTrigger=2).awaitTermination()
+    assert found == {b"0x": 1, b"0y": 1, b"1x": 1, b"1y": 1}
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "sentence"),
+    [
+        ("'x' as text", {}, "column 'text' cannot be sent"),
+        ("1 as body", {}, "the column body has the type int32; expected binary or string"),
+        ("'x' as body", {"startingPosition": "latest"}, "startingPosition is for reading"),
+        ("'x' as body", {"sendPaht": "fast"}, "did you mean sendPath"),
+        ("'x' as body", {"keyColumn": "id"}, "keyColumn is 'id', which is not a column of strings"),
+        ("'x' as body", {"path": "/tmp/x"}, "has no path"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_before_a_task_runs(spark, out, columns, options, sentence):
+    frame = spark.sql(f"select {columns}")
+    with pytest.raises(AnalysisException, match=sentence):
+        write(frame, out, **options)
+
+
+def test_a_row_that_cannot_be_sent_fails_the_job_with_one_sentence(spark, out, sent):
+    frame = spark.createDataFrame([("a",), (None,)], "body string").coalesce(1)
+    with pytest.raises(Exception, match="row 1 of a batch has no body"):
+        write(frame, out)
+    assert sent().count() == 0
+
+
+def test_overwriting_is_refused(spark, out):
+    frame = spark.sql("select 'x' as body")
+    chosen = frame.write.format("eventhubs").option("connectionString", out)
+    with pytest.raises(AnalysisException, match=r"cannot be overwritten; use mode\('append'\)"):
+        chosen.mode("overwrite").save()
+
+
+def parse(**options):
+    return SinkOptions.parse({"connectionString": STRING, **options})
+
+
+def test_options_have_the_names_and_forms_of_the_source():
+    options = SinkOptions.parse(
+        {
+            "eventhubs.CONNECTIONSTRING": STRING,
+            "operationTimeout": "PT2M",
+            "sendPath": "public",
+            "bytesPerBatch": "1000",
+            "batchesInFlight": "2",
+            "checkpointLocation": "anywhere",
+        }
+    )
+    assert options.sending == SendSettings("public", 1000, 2, 120.0)
+    assert options.keys == EventKeys()
+    assert parse(eventKeys="content", keyScope="daily").keys == EventKeys("", True, "daily")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"eventKeys": "rowNumber"}, "Spark does not tell a sink whether its rows have the same"),
+        ({"eventKeys": "content", "keyColumn": "id"}, "keyColumn or eventKeys, not both"),
+        ({"keyScope": "x"}, "keyScope needs eventKeys=content"),
+        ({"eventKeys": "hash"}, "eventKeys"),
+        ({"batchesInFlight": "0"}, "batchesInFlight is '0'"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, sentence):
+    with pytest.raises(ConfigurationError, match=sentence):
+        parse(**options)
+
+
+def test_no_secret_is_shown():
+    options = parse()
+    schema = t.StructType([t.StructField("body", t.StringType())])
+    writing = Writing({"connectionString": STRING}, schema)
+    assert KEY not in repr(options) + repr(writing)
+
+
+ROWS = EventRows(bodies=[b"a", b"b", b"a"])
+
+
+def test_equal_rows_of_a_task_have_keys_of_their_own_and_a_repeated_task_has_the_same():
+    keys = ContentKeys("query/1/0").of(ROWS)
+    assert len(set(keys)) == 3
+    turned = ContentKeys("query/1/0").of(EventRows(bodies=[b"b", b"a", b"a"]))
+    assert sorted(turned) == sorted(keys)
+    for other in ("query/2/0", "query/1/1", "another/1/0"):
+        assert not set(ContentKeys(other).of(ROWS)) & set(keys)
+    with_type = EventRows(bodies=[b"a", b"b", b"a"], content_types=["text/plain"] * 3)
+    assert not set(ContentKeys("query/1/0").of(with_type)) & set(keys)
+
+
+def test_a_key_is_added_to_the_properties():
+    maps = PropertyMaps(ends=[0, 1, 1], keys=["n"], values=["1"])
+    keyed = with_keys(EventRows(bodies=[b"a", b"b"], properties=maps), ["x", "y"]).properties
+    assert (list(keyed.ends), keyed.keys) == ([0, 2, 3], ["event-key", "n", "event-key"])
+    assert keyed.values == ["x", "1", "y"]
+
+
+def test_a_row_without_a_key_or_with_two_is_refused():
+    with pytest.raises(ConfigurationError, match="row 1 of a batch has no value in the key column"):
+        with_keys(EventRows(bodies=[b"a", b"b"]), ["x", None])
+    maps = PropertyMaps(ends=[0, 1], keys=[b"event-key"], values=["1"])
+    with pytest.raises(ConfigurationError, match="have a value event-key already"):
+        with_keys(EventRows(bodies=[b"a"], properties=maps), ["x"])
+
+
+def test_deduplicate_names_the_column_that_it_misses(spark):
+    with pytest.raises(ConfigurationError, match="deduplicate needs the column properties"):
+        deduplicate(spark.sql("select 'x' as body"))
+
+
+def test_rows_of_an_older_pyspark_are_sent_too(hub, out, sent, monkeypatch):
+    monkeypatch.setattr(writer, "TAKES_ARROW", False)
+    schema = body_and_properties()
+    rows = [(bytearray(b"a"), {"n": "1"}), (bytearray(b"b"), None)]
+    sink = StreamWriter(Writing({"connectionString": out}, schema))
+    assert sink.write(iter(rows)).count == 2
+    found = {bytes(row.body): row.properties for row in sent().collect()}
+    assert found == {b"a": {"n": "1"}, b"b": {}}
+
+
+def body_and_properties():
+    kinds = t.MapType(t.StringType(), t.StringType())
+    return t.StructType([t.StructField("body", t.BinaryType()), t.StructField("properties", kinds)])
+
+
+def test_a_worker_keeps_its_connection_for_the_next_task_and_drops_a_broken_one(hub, out):
+    options = SinkOptions.parse({"connectionString": out})
+    batch = pa.RecordBatch.from_pydict({"body": ["a"]})
+    schema = t.StructType([t.StructField("body", t.StringType())])
+    sink = Writing({"connectionString": out}, schema)
+    for _ in range(3):
+        assert sink.send([batch]).count == 1
+        [idle] = writer._idle
+        assert idle.sender.is_usable
+    hub.recreate("out", 4)  # which detaches its links
+    eventually(lambda: not idle.sender.is_usable)
+    assert sink.send([batch]).count == 1
+    assert writer._idle[0].sender is not idle.sender
+    with pytest.raises(ConfigurationError), writer.connected(options):
+        raise ConfigurationError("a task fails")
+    assert writer._idle == []
+    assert sink.send([batch]).count == 1
+    with writer.connected(SinkOptions.parse({"connectionString": out, "sendPath": "public"})):
+        assert writer._idle == []
