@@ -82,6 +82,7 @@ WITHOUT_IO = re.compile(r"(?:_shared|stores|processing)(?:\.\w+)*")
 ARROW_MODULES = {"receive.batches", "send.arrow"}
 METRICS_MODULES = {"cli.serve.metrics"}
 KEDA_MODULES = {"cli.serve.external_scaler"}
+TRACING_MODULES = {"_shared.telemetry"}
 MAY_IMPORT: dict[str, set[str]] = {
     "ground": set(),
     "amqp": set(),
@@ -109,9 +110,11 @@ DRIVERS = [
     *("azure.identity", "pyspark", "pyarrow", "confluent_kafka", "typer", "rich"),
     *("prometheus_client", "grpc", "google.protobuf"),
     *("jinja2", "starlette", "uvicorn", "django_htmx"),
+    "opentelemetry",
 ]
 
 LAZY = {
+    "_shared.tracing": "opentelemetry-api is no dependency; it is used where it is installed",
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
     "stores.sql.postgresql": "the driver that a URL names is known only then",
@@ -230,6 +233,8 @@ def may_import(arrow: Arrow, what: str) -> bool:
     if arrow.module in METRICS_MODULES and what == "prometheus_client":
         return True
     if arrow.module in KEDA_MODULES and what in ("google", "grpc"):
+        return True
+    if arrow.module in TRACING_MODULES and what == "opentelemetry":
         return True
     if arrow.module.startswith("receive.kafka") and what == "confluent_kafka":
         return True
@@ -368,6 +373,8 @@ def test_a_missing_driver_is_named_by_the_url_that_needs_it() -> None:
 )
 def test_importing_a_store_costs_no_other_backends_driver(store: str) -> None:
     own = BACKENDS.get(store.rpartition(".")[2], set())
+    if store.endswith("redis"):
+        own = {*own, "opentelemetry"}  # redis-py imports it where it is installed
     others = [name for name in DRIVERS if name not in own]
     code = f"import sys, {PACKAGE}{store}; print([n for n in {others!r} if n in sys.modules])"
     done = run_blocked(code, [])

@@ -16,6 +16,7 @@ import pytest
 
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
+from otlp_collector import Collector, attributes
 
 pytestmark = pytest.mark.slow
 
@@ -241,6 +242,33 @@ def counts_once(place: Place, sample: Path) -> None:
     assert "lamp: 16 events" in place.run(sample)
 
 
+def traces(place: Place, sample: Path) -> None:
+    """The producer's spans are links of the handler's, and the collector gets what is printed."""
+    place.store_url = "sqlite:///checkpoints.db"
+    with Collector() as collector, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
+        printed = place.run(sample)
+    created = {span.span_id: span.trace_id for span in collector.spans("EventHubs.message")}
+    assert len(created) == 3
+    processed = collector.spans("process orders")
+    links = [link for span in processed for link in span.links]
+    assert {link.span_id: link.trace_id for link in links} == created
+    assert all("messaging.eventhubs.message.enqueued_time" in attributes(link) for link in links)
+    ids = {span.span_id for span in processed}
+    assert {collector.spans(f"ship order {n + 1}")[0].parent_span_id for n in range(3)} <= ids
+    saved = collector.spans("checkpoint orders")[-1]
+    assert saved.parent_span_id in ids
+    assert attributes(saved)["eventhub_checkpoints.sequence_number"] == 2
+    for span_id in created:
+        assert re.search(rf"^process orders.*(\n  .*)*\n  -> .* {span_id.hex()}$", printed, re.M)
+    assert re.search(r"^process orders.*(\n  .*)*\n  checkpoint orders  CLIENT", printed, re.M)
+    assert {
+        "messaging.process.duration",
+        "messaging.client.consumed.messages",
+        "messaging.client.operation.duration",
+    } <= collector.metrics()
+
+
 EXPECTED: dict[str, Callable[[Place, Path], None]] = {
     "coalesced.py": coalesces,
     "consume_aio.py": consumes,
@@ -254,6 +282,7 @@ EXPECTED: dict[str, Callable[[Place, Path], None]] = {
     "spark_backfill.py": backfills,
     "spark_exactly_once.py": counts_once,
     "spark_to_consumer.py": hands_back_to_consumers,
+    "traced.py": traces,
     "worker_pool.py": finishes_in_any_order,
 }
 

@@ -7,12 +7,18 @@
     python tools/campaign.py raise --backend postgres --rounds 2
     python tools/campaign.py signal --backend redis --rounds 200000
     python tools/campaign.py move --source blob --target postgres --rounds 20
+    python tools/campaign.py machine --backend mysql --rounds 500
+    python tools/campaign.py machine --backend mysql --seconds 600
+    python tools/campaign.py failover --store postgres --rounds 20
 
 `forward`: round n of seed s is the round of seed s + n, so the seed in a failure repeats that round
 alone. `races`: 16 stores claim 64 partitions in each round; the seed decides in which order they
 start, and the winner depends on the machine. `cancel`, `raise` and `signal` interrupt calls
 (`tools/interruptions.py`): at every step for this many rounds, or this many calls. `move` moves a
-group between stores under load, and kills the move at every step (`tools/move_chaos.py`).
+group between stores under load, and kills the move at every step (`tools/move_chaos.py`). `machine`
+compares claims and checkpoints with the rules (`tools/store_machine.py`): in this many examples, or
+for this time. `failover` ends the primary of a cluster under load in each round
+(`tools/failover.py`).
 """
 
 import argparse
@@ -25,9 +31,11 @@ from collections.abc import Callable
 
 from backends import BACKENDS, ServerMissingError
 from claim_races import run_races
+from failover import CLUSTERS, run_failovers
 from forward_model import run_round
 from interruptions import InterruptedCallError, Lines, cancelled, raised_at, run_signals, run_steps
 from move_chaos import run_moves
+from store_machine import run_machine, run_machine_for
 
 
 def forward(seed: int, rounds: int, events: int) -> Counter[str]:
@@ -89,6 +97,29 @@ def moves(source: str, target: str, seed: int, rounds: int) -> Counter[str]:
         return run_moves(here, there, seed, rounds)
 
 
+def machine(backend: str, seed: int, rounds: int, seconds: float | None) -> Counter[str]:
+    """Compare the claims and checkpoints of several clients with the rules.
+
+    Raises:
+        AssertionError: a store differs; the message has the seed and the shortest calls that show
+            it.
+    """
+    with BACKENDS[backend]() as running, running.place() as place:
+        if seconds is not None:
+            return run_machine_for(place, seed, seconds)
+        return run_machine(place, seed, rounds)
+
+
+def failovers(store: str, seed: int, rounds: int) -> Counter[str]:
+    """End the primary of a cluster under load, and count what its successor has forgotten.
+
+    Raises:
+        AssertionError: a client did not go on, or a cluster that keeps what it confirms did not.
+    """
+    with CLUSTERS[store]() as cluster:
+        return run_failovers(cluster, seed, rounds)
+
+
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
     """Return name, seed and rounds of the chosen campaign, and a function that runs it."""
     parser = argparse.ArgumentParser(
@@ -105,16 +136,22 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "cancel": "aio calls are cancelled at every step",
         "raise": "sync calls are interrupted at every line, by two kinds of exceptions in turn",
         "signal": "sync calls are interrupted by a signal handler",
+        "machine": "claims and checkpoints are compared with the rules",
     }
     for name, what in on_backends.items():
         parser_of = campaigns.add_parser(name, parents=[common], help=what)
         parser_of.add_argument("--backend", choices=BACKENDS, required=True)
         if name in {"cancel", "raise"}:
             parser_of.set_defaults(rounds=1)
+        if name == "machine":
+            parser_of.add_argument("--seconds", type=float, help="run for this time instead")
     move = campaigns.add_parser("move", parents=[common], help="a group moves between stores")
     shared = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
     move.add_argument("--source", choices=shared, default="blob")
     move.add_argument("--target", choices=shared, default="postgres")
+    failover = campaigns.add_parser("failover", parents=[common], help="a cluster's primary ends")
+    failover.add_argument("--store", choices=CLUSTERS, required=True)
+    failover.set_defaults(rounds=20)
     chosen = parser.parse_args(arguments)
     runs: dict[str, Callable[[], Counter[str]]] = {
         "forward": lambda: forward(chosen.seed, chosen.rounds, chosen.events),
@@ -122,7 +159,9 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "cancel": lambda: steps("cancel", chosen.backend, chosen.seed, chosen.rounds),
         "raise": lambda: steps("raise", chosen.backend, chosen.seed, chosen.rounds),
         "signal": lambda: signals(chosen.backend, chosen.seed, chosen.rounds),
+        "machine": lambda: machine(chosen.backend, chosen.seed, chosen.rounds, chosen.seconds),
         "move": lambda: moves(chosen.source, chosen.target, chosen.seed, chosen.rounds),
+        "failover": lambda: failovers(chosen.store, chosen.seed, chosen.rounds),
     }
     return chosen.campaign, chosen.seed, chosen.rounds, runs[chosen.campaign]
 

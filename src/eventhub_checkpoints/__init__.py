@@ -9,8 +9,9 @@ The map of the package:
 - `base`: the base class of every store, and the four hooks that a new backend fills in.
 - `registry`: stores by URL, or by a mapping of settings.
 - `conformance`: the checks that certify a store.
-- `checkpointer`, `coalescing`, `processor`: what is processed, and when that is saved; `aio` has
-  the same names. `every`, `trailing`, `any_of`, `all_of` make the policies that they take.
+- `checkpointer`, `coalescing`, `processor`: what is processed, and when that is saved; `handover`:
+  partitions handed over instead of taken. `aio` has the same names. `every`, `trailing`, `any_of`,
+  `all_of` make the policies that they take.
 - `dead_letters`: events that could not be processed, in a file or another hub; `sql` has them in
   a table.
 - `arrow`: a hub as Arrow batches, for pandas, Polars and DuckDB; `aio` has it, too.
@@ -42,6 +43,7 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
+from eventhub_checkpoints.handover import HandoverStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.processing.policy import Policy, all_of, any_of, every, trailing
 from eventhub_checkpoints.processing.statistics import PartitionStats
@@ -61,6 +63,7 @@ __all__ = [
     "ConfigurationError",
     "DataLossError",
     "EventProcessor",
+    "HandoverStore",
     "HubUnavailableError",
     "InvalidCheckpointError",
     "InvalidRecordError",

@@ -26,6 +26,8 @@ RELEASED = ""
 
 RESERVED_NAMESPACE = "eventhub-checkpoints"
 """Namespace of rows that this package writes for itself; no hub has it, as it is no host name."""
+WISHES = "~wishes"
+"""Ends the name under which a group's wishes are stored; `~` is in no name of a consumer group."""
 
 
 class Scope(NamedTuple):
@@ -75,7 +77,13 @@ class Scope(NamedTuple):
     @property
     def is_reserved(self) -> bool:
         """Return whether its rows are this package's own, and not those of a consumer group."""
-        return self.fully_qualified_namespace.lower() == RESERVED_NAMESPACE
+        is_reserved = self.fully_qualified_namespace.lower() == RESERVED_NAMESPACE
+        return is_reserved or self.consumer_group.lower().endswith(WISHES)
+
+    @property
+    def wishes(self) -> "Scope":
+        """Return the scope of the group's wishes: which consumer asks which for a partition."""
+        return self._replace(consumer_group=f"{self.consumer_group}{WISHES}")
 
     def __repr__(self) -> str:
         # A name may contain a connection string by mistake.

@@ -163,7 +163,7 @@ def test_a_place_that_vanishes_is_named_or_filled_again(
             place.create()
         trial.go_on()
         trial.stop()
-        assert set(trial.stored()) == {*map(str, range(8))}
+        assert set(trial.stored()) >= {*map(str, range(8))}
         tell("faults", f"{'vanished':<28} {name:<9} both: {said}; goes on")
 
 

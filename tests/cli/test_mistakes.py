@@ -40,6 +40,11 @@ ONE_POSITION = POSITIONS % (
     '"checkpoints": [{"partition_id": "0", "sequence_number": 15, "offset": "640"}]}'
 )
 
+SAMPLE = (
+    '[{"scope": ["ns", "orders", "busy"], "time": 5, "foreign": [], '
+    '"partitions": [{"begin": "0"}]}]'
+)
+
 STORES_HUBS_AND_GROUPS = [
     Mistake("lag --store ''", "the store URL is empty"),
     Mistake("lag --store checkpoints.db", "did you mean sqlite:///checkpoints.db?"),
@@ -70,6 +75,8 @@ PROFILES = [
     Mistake(
         "lag --profile prod", "the key 'hubb'; expected hub", content="[profiles.prod]\nhubb=1"
     ),
+    Mistake("lag --profile prod", "is not TOML: Exceeds", content=f"timeout = {'9' * 5000}"),
+    Mistake("lag --profile prod", "is not TOML: maximum", content=f"a = {'[' * 5000}"),
     Mistake("lag --profile prod", "is 'a'; expected", content="[profiles.prod]\ntimeout='a'"),
     Mistake("lag --profile prod", "expected a string", content="[profiles.prod]\ngroup=1"),
 ]
@@ -136,6 +143,8 @@ ACTIVE = [
 VERDICTS = [
     Mistake("check --store sqlite:///FILE", "there is no such file", UNKNOWN),
     Mistake("check --state-file FILE", "is not a state file of ehcp check", UNKNOWN, "{"),
+    Mistake("check --state-file FILE", "is not a state file of ehcp", UNKNOWN, "[" * 100_000),
+    Mistake("check --state-file FILE", "state file of ehcp check (TypeError)", UNKNOWN, SAMPLE),
     Mistake("check --profile prod", "cannot be read", UNKNOWN),
     Mistake("doctor --execute", "carries out the fixes of --fix: pass both", UNKNOWN),
 ]

@@ -162,3 +162,47 @@ def test_the_letter_of_a_redriven_event_has_its_own_origin_and_counts() -> None:
     letter = DeadLetter.of(CONTEXT, event, ValueError("again"))
     assert (letter.redrives, letter.error_message) == (1, "again")
     assert letter.properties == LETTER.properties
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("partition_id", 0),
+        ("sequence_number", 1.5),
+        ("sequence_number", float("inf")),
+        ("redrives", True),
+        ("offset", 966),
+        ("partition_key", ["customer-7"]),
+        ("error_type", None),
+        ("time", "2026-11-23T10:01:00"),
+        ("time", 5),
+        ("enqueued_time", "2026-11-23T10:00:00"),
+        ("body_encoding", "idna"),
+        ("body", 5),
+        ("properties", {"a": []}),
+        ("properties", {"a": {"float": 10**400}}),
+        ("properties", {"a": {"bytes": "?"}}),
+        ("properties", {"a": 2**64}),
+        ("amqp_properties", {"__class__": "x"}),
+    ],
+)
+def test_what_is_not_a_letter_is_refused_when_it_is_read(name: str, value: Any) -> None:
+    row = {**json.loads(LETTER.to_json()), name: value}
+    with pytest.raises((ValueError, TypeError, LookupError, AttributeError)):
+        DeadLetter.from_dict(row)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("redriven", ["0"]), ("to", None), ("time", "2026-11-23T10:01:00"), ("time", None)],
+)
+def test_what_is_not_a_mark_is_refused_when_it_is_read(name: str, value: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        Mark.from_dict({**mark(1).as_dict(), name: value})
+
+
+@pytest.mark.parametrize("redrives", ["often", b"\xff", 1.5, None])
+def test_an_event_that_has_another_programs_count_of_redrives_is_recorded(redrives: Any) -> None:
+    event = EventData(b"body")
+    event.properties = {"dead-letter-redrives": redrives}
+    assert DeadLetter.of(CONTEXT, event, ValueError()).redrives == 0

@@ -92,3 +92,9 @@ def test_the_lines_of_a_file_are_json(tmp_path: Path) -> None:
     append_line(tmp_path / "letters.jsonl", LETTER.as_dict())
     row = json.loads((tmp_path / "letters.jsonl").read_text())
     assert row["error_message"] == "no price"
+
+
+def test_a_line_that_is_nested_too_deeply_spoils_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "letters.jsonl"
+    file.write_text(f"{LETTER.to_json()}\n{'[' * 100_000}\n")
+    assert read_lines(file) == ([LETTER], [2])

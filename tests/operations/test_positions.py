@@ -88,3 +88,23 @@ def test_a_malformed_line_of_csv_is_named() -> None:
         read_groups(text + "ns,orders,,1,5,\n", "file")
     with pytest.raises(ConfigurationError, match="each partition once"):
         read_groups(text + text.splitlines()[1], "file")
+
+
+@pytest.mark.parametrize("text", ["orders\rx,0,5\n", f"orders,0,{'5' * 200_000}\n"])
+def test_csv_that_python_cannot_read_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^file, line 1: "):
+        read_kafka(text, "file", SCOPE)
+    with pytest.raises(ConfigurationError, match=r"^file, line [12]: "):
+        read_groups(to_csv([]) + text, "file")
+
+
+def test_a_number_that_is_too_long_to_convert_is_refused() -> None:
+    for row in (f"orders,0,{'5' * 5000}", f"orders,{'5' * 5000},0"):
+        with pytest.raises(ConfigurationError, match=r"file, line 1 is "):
+            read_kafka(row, "file", SCOPE)
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, f'{{"format": {"9" * 5000}}}'])
+def test_json_that_python_cannot_read_is_refused(value: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^file is not JSON"):
+        read_groups(f'{{"a": {value}', "file")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 from eventhub_checkpoints.operations.lag import GroupLag, partition_lag
-from eventhub_checkpoints.operations.scale import HOLD, demand
+from eventhub_checkpoints.operations.scale import HOLD, demand, number_in
 from eventhub_checkpoints.receive import PartitionProperties
 from eventhub_checkpoints.records import Scope
 from keda_formula import Partition, metric, replicas
@@ -88,3 +88,14 @@ def test_an_unknown_lag_is_an_error_and_not_zero() -> None:
 def test_a_target_or_activation_out_of_range_is_refused(target, activation) -> None:
     with pytest.raises(ConfigurationError, match="expected at least 1 and 0"):
         demand([lags(1)], target, activation)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "\u0664", "9" * 19, "9" * 5000])
+def test_a_number_of_an_autoscaler_that_is_not_one_is_refused(text) -> None:
+    with pytest.raises(ConfigurationError, match=r"the name is .* expected a whole number, 1 or m"):
+        number_in({"the name": text}, "the name", 64, 1)
+
+
+def test_a_number_of_an_autoscaler_is_read() -> None:
+    assert number_in({"name": "9223372036854775807"}, "name", 64) == 2**63 - 1
+    assert number_in({}, "name", 64) == 64

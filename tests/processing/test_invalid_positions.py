@@ -84,6 +84,7 @@ def test_the_error_says_what_to_do_and_survives_pickling() -> None:
         ((None, "-1"), None),
         ((None, "@latest"), None),
         ((96, "opaque:5000"), None),
+        ((None, "9" * 5000), None),
         ((None, None), None),
     ],
 )

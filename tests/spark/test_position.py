@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.spark import EventPosition
 from eventhub_checkpoints.spark.position_formats import (
     compact,
     connector_fields,
     connector_positions,
     kafka_offsets,
+    kafka_positions,
     parse_position,
     parse_positions,
 )
@@ -191,3 +193,22 @@ def test_an_entry_that_the_connector_would_ignore_is_an_error(key, complaint):
     position = compact(connector_fields(EventPosition.from_start_of_stream()))
     with pytest.raises(ConfigurationError, match=complaint):
         parse_positions(f'{{"{key}":{position}}}', "hub", "startingPositions")
+
+
+@pytest.mark.parametrize("parse", [parse_positions, kafka_positions])
+def test_positions_that_are_nested_too_deeply_are_refused(parse):
+    with pytest.raises(ConfigurationError, match="option is not JSON: it is nested too deeply"):
+        parse('{"a":' * 100_000, "Orders", "option")
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"], ids=["first", "last"]
+)
+def test_a_time_that_utc_does_not_have_is_refused(moment):
+    with pytest.raises(ConfigurationError, match="out of range in UTC"):
+        EventPosition.from_enqueued_time(datetime.fromisoformat(moment))
+
+
+def test_a_partition_id_has_no_more_digits_than_an_int64():
+    assert is_partition_id("9" * 19)
+    assert not is_partition_id("9" * 20)

@@ -51,6 +51,11 @@ def test_no_offset_gives_no_checkpoint(none):
     assert parse_progress(progress_of(none)["sources"][0], "hub") == {}
 
 
+def test_an_offset_that_is_nested_too_deeply_is_refused():
+    with pytest.raises(ConfigurationError, match="not an offset of an event hub"):
+        parse_progress('{"hub":' * 100_000, "hub")
+
+
 def test_next_0_is_no_event_and_gives_no_checkpoint():
     assert parse_progress('{"hub":{"0":0,"1":1}}', "hub") == {"1": 0}
 

@@ -44,7 +44,16 @@ def test_another_hub_is_told_before_its_numbers_are_used():
 
 
 def test_the_checkpoint_of_another_source_is_told():
-    for odd in ({"orders": {"0": 5}}, {"0": "5"}, {"logOffset": True}):
+    for odd in (
+        {"orders": {"0": 5}},
+        {"0": "5"},
+        {"logOffset": True},
+        {"logOffset": 5},
+        {"0": -1},
+        {"0": 2**63},
+        {"0": 5, "_from": {"0": "5"}},
+        {"0": 5, "_lost": [5]},
+    ):
         with pytest.raises(ConfigurationError, match="written by another source"):
             StreamOffset.from_json(odd, "orders")
 

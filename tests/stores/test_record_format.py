@@ -72,6 +72,9 @@ def test_a_row_without_offset_and_number_has_no_position(fields: Fields) -> None
         ("5", "7", ("5", 7)),
         ("5", 7.5, ("5", None)),
         ("5", True, ("5", None)),
+        (5, 7, ("", 7)),
+        (5.5, 7, ("", 7)),
+        (b"5", 7, ("", 7)),
     ],
 )
 def test_a_position_in_columns_is_read_whatever_their_types(

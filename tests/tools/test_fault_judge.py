@@ -67,3 +67,38 @@ def test_a_reading_that_began_before_the_confirmation_may_show_what_was_before()
 def test_a_checkpoint_that_cannot_be_is_caught(reading: Reading, found: str) -> None:
     with pytest.raises(JudgeError, match=found):
         Judge(writes=WRITES, readings=[reading]).checkpoints()
+
+
+CHAIN = [
+    Claim("a", "a", None, "e1"),
+    Claim("a", "a", "e1", "e2"),
+    Claim("a", "a", "e2", None),  # without an answer; stored as u
+    Claim("a", "a", "u", "e3"),
+]
+
+
+@pytest.mark.parametrize(
+    ("stored", "forgotten"), [("e3", 0), ("later", 0), ("u", 1), ("e2", 1), ("e1", 2), (None, 3)]
+)
+def test_claims_after_the_stored_one_are_forgotten(stored: str | None, forgotten: int) -> None:
+    rows = {} if stored is None else {"a": stored}
+    assert Judge(CHAIN).forgotten_claims(rows) == forgotten
+
+
+def test_what_was_forgotten_before_is_counted_once() -> None:
+    again = [*CHAIN, Claim("a", "a", "e1", "f2"), Claim("a", "a", "f2", "f3")]
+    assert Judge(again).forgotten_claims({"a": "e1"}, since=len(CHAIN)) == 2
+    assert Judge(again).forgotten_claims({"a": "f2"}, since=len(CHAIN)) == 1
+    assert Judge(again).forgotten_claims({"a": "f3"}, since=len(CHAIN)) == 0
+
+
+def test_partitions_of_several_owners_are_judged_by_their_winners() -> None:
+    assert Judge([FIRST, RENEWAL]).forgotten_claims({}) == 0
+    assert Judge([FIRST, RENEWAL]).won_twice() == 0
+    assert Judge([FIRST, RENEWAL, Claim("0", "b", "e1", "e3")]).won_twice() == 1
+
+
+def test_confirmed_checkpoints_above_the_stored_one_are_forgotten() -> None:
+    assert Judge(writes=WRITES).forgotten_checkpoints({"0": 5, "1": 9}) == 0
+    assert Judge(writes=WRITES).forgotten_checkpoints({"0": 4}) == 2
+    assert Judge(writes=WRITES).forgotten_checkpoints({"0": 4}, since=2) == 1

@@ -167,15 +167,19 @@ class OwnServer(Backend):
 
     def stop(self) -> None:
         self.resume()
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+        self.shut_down()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
         """Kill it as `kill -9` or a power cut would; its files stay."""
         if self._child is not None:
             self._child.kill()
+            self._child = None
+
+    def shut_down(self) -> None:
+        """End it as a restart of its machine would, in order; its files stay."""
+        if self._child is not None:
+            self._child.stop()
             self._child = None
 
     def restart(self) -> None:

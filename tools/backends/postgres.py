@@ -66,6 +66,9 @@ class Postgres(OwnServer):
     Args:
         durable: flush to disk as in production, so that it can be killed.
         access: lines of pg_hba.conf before the one that trusts everybody on this machine.
+
+    Attributes:
+        source: running server whose data a new folder is copied from, to be its standby.
     """
 
     name = "postgres"
@@ -76,6 +79,7 @@ class Postgres(OwnServer):
     def __init__(self, *, durable: bool = False, access: Sequence[str] = ()) -> None:
         self._durable = durable
         self._access = access
+        self.source: Postgres | None = None
         self._port = 0
         self._url = os.environ.get("POSTGRES_URL", "")
         self._container: Container | None = None
@@ -131,7 +135,10 @@ class Postgres(OwnServer):
         if account is not None:
             shutil.chown(self.folder, account, pwd.getpwnam(account).pw_gid)
         data = self.folder / "data"
-        if not data.exists():
+        if not data.exists() and self.source is not None:
+            words = f"-R -c fast -h 127.0.0.1 -p {self.source._port} -U {self.user}".split()
+            run([found / "pg_basebackup", "-D", data, *words, "--no-sync"], self.folder, account)
+        elif not data.exists():
             words = f"-U {self.user} -A trust -E UTF8 --locale=C --no-sync".split()
             run([found / "initdb", "-D", data, *words], self.folder, account)
             access = data / "pg_hba.conf"
@@ -161,13 +168,15 @@ class Postgres(OwnServer):
             return True
         return False
 
-    def stop(self) -> None:
-        self.resume()
+    def shut_down(self) -> None:
         if self._child is not None and self._child.poll() is None:
             # SIGTERM would wait for every client to disconnect.
             os.kill(self._child.pid, signal.SIGINT)
             with suppress(Exception):
                 self._child.wait(5)
+        super().shut_down()
+
+    def stop(self) -> None:
         if self._container is not None:
             self._container.stop()
             self._container, self._url = None, ""
@@ -214,9 +223,9 @@ def unprivileged() -> str | None:
 
 def run(command: Sequence[str | Path], folder: Path, account: str | None) -> None:
     """Run a program of the server to its end."""
-    with Child(command, log=folder / "initdb.log", cwd=folder, user=account) as child:
+    with Child(command, log=folder / "setup.log", cwd=folder, user=account) as child:
         if child.wait(START_SECONDS) != 0:
-            raise RuntimeError(f"initdb failed:\n{child.tail()}")
+            raise RuntimeError(f"{child.name} failed:\n{child.tail()}")
 
 
 def children_of(pid: int) -> list[int]:

@@ -1,6 +1,7 @@
 """Code that stores, processing and receive have in common; nothing here is public.
 
 - `settings`: what a store can be configured with, validation, and "did you mean".
+- `foreign_json`: JSON of others, every failure of which is a `ValueError`.
 - `secrets`: quoting values in messages without their secrets.
 - `configuration_tables`: tables and durations of a configuration. `texts`: values as people read
   them.
@@ -9,6 +10,8 @@
 - `start_position`: where a stream starts.
 - `client`: the official client: its private attributes, its errors, and guards against the wrong
   kind, sync or async. `drivers`: the check that what an extra installs is there.
+- `tracing`: spans and metrics of OpenTelemetry, which `telemetry` creates where its API is
+  installed.
 - `signals`: SIGTERM and Ctrl-C as a request to stop.
 - `_async`, `_sync`: what differs between the two: `compat` (waiting, locks, parallel calls),
   `background` (tasks and threads), `client_check`.

@@ -9,6 +9,7 @@ Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_p
 """
 
 import inspect
+import logging
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +22,14 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Scope
 
+log = logging.getLogger("eventhub_checkpoints")
+
 STORE = "_checkpoint_store"
 """Attribute of a client and of a partition context, sync and aio."""
+EXPIRY = "_partition_ownership_expiration_interval"
+"""Attribute of a client, sync and aio."""
+ASSUMED = 180.0
+"""Seconds: the client's own default."""
 UNKNOWN = object()
 
 try:
@@ -53,6 +60,15 @@ def scope_of(client: Any) -> Scope:
         client.eventhub_name,
         getattr(client, "_consumer_group", "of the client"),
     )
+
+
+def expiry_of(client: Any) -> float:
+    """Return the seconds after which a client takes an ownership that was not renewed."""
+    seconds = getattr(client, EXPIRY, None)
+    if seconds is None:
+        log.warning("the client does not show when ownerships expire: %g s are assumed", ASSUMED)
+        return ASSUMED
+    return float(seconds)
 
 
 def is_client_closed() -> bool:

@@ -2,6 +2,7 @@
 
 from eventhub_checkpoints.aio.checkpointer import Checkpointer
 from eventhub_checkpoints.aio.coalescing import CoalescingCheckpointStore
+from eventhub_checkpoints.aio.handover import HandoverStore
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore
 from eventhub_checkpoints.aio.processor import (
     CheckpointManager,
@@ -15,6 +16,7 @@ __all__ = [
     "Checkpointer",
     "CoalescingCheckpointStore",
     "EventProcessor",
+    "HandoverStore",
     "MemoryCheckpointStore",
     "PartitionProcessor",
     "open_store",

@@ -3,13 +3,15 @@
 import json
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from rich.progress import track
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.texts import duration, some
 from eventhub_checkpoints.cli.output import (
     Json,
@@ -365,19 +367,19 @@ def read_samples(path: Path, scope: Scope) -> list[GroupLag]:
         ConfigurationError: it is not a state file, or that of another group.
     """
     try:
-        stored = json.loads(path.read_text("utf-8"))
+        stored = parse_json(path.read_text("utf-8"))
         samples = [
             GroupLag(
-                Scope(*each["scope"]),
-                each["time"],
-                [PartitionLag(**partition) for partition in each["partitions"]],
-                each["foreign"],
+                Scope.checked(*each["scope"]),
+                float(each["time"]),
+                [partition_lag_of(partition) for partition in each["partitions"]],
+                [str(partition_id) for partition_id in each["foreign"]],
             )
             for each in stored
         ]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ConfigurationError(
             f"{shown_path(path)} is not a state file of ehcp check ({type(error).__name__}); "
             "delete it, or name another one"
@@ -387,6 +389,20 @@ def read_samples(path: Path, scope: Scope) -> list[GroupLag]:
             f"{shown_path(path)} is the state file of {samples[0].scope}; use another one"
         )
     return samples
+
+
+def partition_lag_of(row: Mapping[str, Any]) -> PartitionLag:
+    """Return the lag of a partition in a state file.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    for name, kind in get_type_hints(PartitionLag).items():
+        kinds = get_args(kind) or (kind,)
+        number = (int,) if float in kinds else ()
+        if isinstance(row.get(name), bool) or not isinstance(row.get(name), (*kinds, *number)):
+            raise TypeError(f"{name} is a {type(row.get(name)).__name__}")
+    return PartitionLag(**row)
 
 
 def write_samples(path: Path, samples: list[GroupLag]) -> None:

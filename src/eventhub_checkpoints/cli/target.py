@@ -319,8 +319,9 @@ def read_profile(name: str) -> dict[str, Any]:
             f"profile {quoted(name)}: {file} cannot be read ({error.strerror}); create it, or name "
             f"another file in {CONFIGURATION}"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        # The message of tomllib has a line and a column, and quotes no value.
+    except (ValueError, RecursionError) as error:
+        # Besides TOMLDecodeError: not UTF-8, a number of too many digits, nested too deeply. The
+        # message has a line and a column, and quotes no value.
         raise ConfigurationError(f"profile {quoted(name)}: {file} is not TOML: {error}") from None
     if not isinstance(profiles, dict) or not isinstance(profiles.get(name), dict):
         known = ", ".join(nearest_first(name, map(str, profiles))) or "none"

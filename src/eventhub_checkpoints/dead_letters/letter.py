@@ -7,19 +7,20 @@ a hub. All of this is pure.
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpMessageBodyType
 
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.foreign_json import parse_json
+from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints._shared.settings import name_of
-from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.records import Scope, checked_sequence_number, whole_number
 
 PREFIX = "dead-letter-"
 """Begins the application properties that a dead letter adds to its event."""
@@ -32,6 +33,7 @@ AMQP_PROPERTIES = (
 )
 """Source: AMQP 1.0, 3.2.4, and `azure.eventhub.amqp.AmqpMessageProperties`."""
 INT_BITS, LONG_BITS = 31, 63
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class DeadLetter:
             name_of(type(error)),
             message,
             datetime.now(UTC),
-            int(added_properties(event).get("redrives", 0)),
+            whole_number(added_properties(event).get("redrives")) or 0,
         )
 
     @property
@@ -143,20 +145,23 @@ class DeadLetter:
         Raises:
             ValueError, TypeError, LookupError, AttributeError: it is something else.
         """
+        amqp_properties = row["amqp_properties"]
+        if unknown := amqp_properties.keys() - AMQP_PROPERTIES:
+            raise ValueError(f"{quoted(unknown)} are not AMQP properties")
         return cls(
             Scope.from_dict(row),
-            row["partition_id"],
-            int(row["sequence_number"]),
-            row["offset"],
-            time_of(row["enqueued_time"]),
-            row["partition_key"],
+            string(row["partition_id"]),
+            checked_sequence_number(row["sequence_number"]),
+            optional(string, row["offset"]),
+            optional(time_of, row["enqueued_time"]),
+            optional(string, row["partition_key"]),
             decoded_body(row["body"], row["body_encoding"]),
             {name: from_plain(value) for name, value in row["properties"].items()},
-            {name: from_plain(value) for name, value in row["amqp_properties"].items()},
-            row["error_type"],
-            row["error_message"],
-            datetime.fromisoformat(row["time"]),
-            int(row["redrives"]),
+            {name: from_plain(value) for name, value in amqp_properties.items()},
+            string(row["error_type"]),
+            string(row["error_message"]),
+            time_of(row["time"]),
+            checked_sequence_number(row["redrives"]),
         )
 
     @classmethod
@@ -166,7 +171,7 @@ class DeadLetter:
         Raises:
             ValueError, TypeError, LookupError, AttributeError: it is something else.
         """
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(parse_json(text))
 
     def to_event(self) -> EventData:
         """Return the event with its origin, for a producer; the partition key is not part of it."""
@@ -243,10 +248,10 @@ class Mark:
         Raises:
             ValueError, TypeError, LookupError: it is something else.
         """
-        time = datetime.fromisoformat(row["time"])
+        time = time_of(row["time"])
         if "discarded" in row:
-            return cls(row["discarded"], time, None)
-        return cls(row["redriven"], time, str(row["to"]))
+            return cls(string(row["discarded"]), time, None)
+        return cls(string(row["redriven"]), time, string(row["to"]))
 
     def to_event(self) -> EventData:
         """Return the mark as an event of a hub of dead letters."""
@@ -363,8 +368,16 @@ def encoded_body(body: bytes) -> tuple[str, str]:
 
 
 def decoded_body(body: str, encoding: str) -> bytes:
-    """Return the body that `encoded_body` has encoded."""
-    return b64decode(body, validate=True) if encoding == "base64" else body.encode(encoding)
+    """Return the body that `encoded_body` has encoded.
+
+    Raises:
+        ValueError, AttributeError: it is something else.
+    """
+    if encoding == "base64":
+        return b64decode(body, validate=True)
+    if encoding == "utf-8":
+        return body.encode()
+    raise ValueError(f"a body is not encoded as {quoted(encoding)}")
 
 
 def received(value: Any) -> Any:
@@ -403,11 +416,41 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return the property that `to_plain` has converted."""
-    if not isinstance(value, dict):
-        return value
-    [(kind, text)] = value.items()
-    return {"bytes": b64decode, "uuid": UUID, "float": float}[kind](text)  # type: ignore[operator]
+    """Return the property that `to_plain` has converted.
+
+    Raises:
+        ValueError, TypeError, LookupError: it is something else, or AMQP has no such number.
+    """
+    if isinstance(value, dict):
+        [(kind, text)] = value.items()
+        kinds: Mapping[str, Callable[[str], Any]] = {"bytes": from_base64, "uuid": UUID}
+        return {**kinds, "float": float}[kind](string(text))
+    if isinstance(value, int) and not -(2**LONG_BITS) <= value < 2 ** (LONG_BITS + 1):
+        raise ValueError("a property is a number that AMQP does not have")
+    if value is not None and not isinstance(value, int | float | str):
+        raise TypeError(f"a property is a {type(value).__name__}")
+    return value
+
+
+def from_base64(text: str) -> bytes:
+    """Return bytes that `to_plain` has encoded."""
+    return b64decode(text, validate=True)
+
+
+def string(value: Any) -> str:
+    """Return a value that is a string.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string, not a {type(value).__name__}")
+    return value
+
+
+def optional(read: Callable[[Any], T], value: Any) -> T | None:
+    """Return a value as `read` returns it; None for none."""
+    return None if value is None else read(value)
 
 
 def text_of(value: str | bytes | None) -> str | None:
@@ -420,6 +463,13 @@ def iso(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
 
 
-def time_of(text: str | None) -> datetime | None:
-    """Return the time that `iso` has formatted."""
-    return None if text is None else datetime.fromisoformat(text)
+def time_of(text: str) -> datetime:
+    """Return the time that `iso` has formatted.
+
+    Raises:
+        ValueError, TypeError: it is not a time with a zone.
+    """
+    time = datetime.fromisoformat(text)
+    if time.utcoffset() is None:  # it cannot be compared with those that have one
+        raise ValueError(f"{quoted(text)} has no time zone")
+    return time

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints.dead_letters.letter import DeadLetter, Mark
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 
@@ -70,7 +71,7 @@ def read_lines(path: Path) -> tuple[list[DeadLetter | Mark], list[int]]:
                 if not line.strip():
                     continue
                 try:
-                    entries.append(read_entry(json.loads(line)))
+                    entries.append(read_entry(parse_json(line)))
                 except MALFORMED:
                     others.append(number)
     except FileNotFoundError:

@@ -5,7 +5,7 @@ thread; `python -m eventhub_checkpoints.localhub --hub orders=8` runs it as a se
 
 - `local`: `LocalHub`. `arguments`: validation of what a program passes. `tls`: certificates.
 - `server`, `connection`: sockets, and faults on request. `session`, `links`, `delivery`: AMQP
-  peers. `management`: the nodes `$management` and `$cbs`.
+  peers. `management`: the nodes `$management` and `$cbs`. `tokens`: which of them are accepted.
 - `hubs`, `events`: what is stored. `readers`: epochs and start positions. `conditions`: refusals.
 """
 

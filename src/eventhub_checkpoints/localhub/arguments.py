@@ -36,6 +36,18 @@ def check_hub(name: object, partitions: object) -> None:
         raise ValueError(f"{name}={quoted(partitions)}: expected 1 to {MAX_PARTITIONS} partitions")
 
 
+def read_keys(keys: object) -> frozenset[str] | None:
+    """Return the keys to accept; None: every token."""
+    if keys is None:
+        return None
+    # A string would be a set of characters.
+    if isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
+        accepted = frozenset(keys)
+        if all(isinstance(key, str) and key for key in accepted):
+            return accepted
+    raise ValueError("accept_keys is not a set of keys: expected non-empty strings, or None")
+
+
 def check_text(what: str, value: object) -> None:
     """Refuse anything but a non-empty string."""
     if not isinstance(value, str) or not value:

@@ -130,6 +130,28 @@ def idle(seconds: float) -> Error:
     )
 
 
+def unauthorized(address: object) -> Error:
+    """Return the error for a link on a connection without a valid token."""
+    return Error(
+        condition="amqp:unauthorized-access",
+        description=(
+            "Unauthorized access. 'Listen' or 'Send' claim(s) are required to perform this "
+            f"operation. Resource: '{address}'."
+        ),
+    )
+
+
+def token_expired(link: str) -> Error:
+    """Return the error for a link whose connection's token has expired."""
+    return Error(
+        condition="amqp:link:detach-forced",
+        description=(
+            f"The link '{link}' is force detached. Code: RenewToken. Details: Unauthorized "
+            "access. 'Listen' or 'Send' claim(s) are required to perform this operation."
+        ),
+    )
+
+
 def invalid(text: str) -> Error:
     """Return the error for bytes or a sequence of frames that AMQP does not allow."""
     return Error(condition="amqp:decode-error", description=text)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
@@ -10,6 +12,7 @@ from eventhub_checkpoints.amqp import performatives as amqp
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub.conditions import idle, invalid
 from eventhub_checkpoints.localhub.session import Session
+from eventhub_checkpoints.localhub.tokens import INVALID_SIGNATURE, TokenError, expiry_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +98,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._heard = self._loop.time()
         self._timers: list[asyncio.TimerHandle] = []
+        self._authorized_until = -math.inf
+        self._expiry: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport, unless connections are to be refused, or the server has stopped."""
@@ -108,6 +113,8 @@ class Connection(asyncio.Protocol):
         """Release everything that the client held."""
         for timer in self._timers:
             timer.cancel()
+        if self._expiry is not None:
+            self._expiry.cancel()
         for session in self._sessions.values():
             session.close()
         self._sessions.clear()
@@ -227,6 +234,33 @@ class Connection(asyncio.Protocol):
     def _check_idle(self) -> None:
         if self._loop.time() - self._heard > self.server.idle_timeout:
             self.close(idle(self.server.idle_timeout))
+
+    @property
+    def is_authorized(self) -> bool:
+        """Return whether links may be attached."""
+        return self.server.keys is None or time.time() < self._authorized_until
+
+    def authorize(self, token: object) -> None:
+        """Accept a token until it expires; links are detached then, unless there is another.
+
+        Raises:
+            TokenError: the token is not accepted.
+        """
+        if self.faults.refusing_tokens:
+            raise TokenError(INVALID_SIGNATURE)
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        if self.server.keys is None:
+            self._authorized_until = math.inf
+            return
+        now = time.time()
+        self._authorized_until = expiry_of(token, self.server.keys, now)
+        self._expiry = self._loop.call_later(self._authorized_until - now, self._token_expired)
+
+    def _token_expired(self) -> None:
+        for session in list(self._sessions.values()):
+            session.detach_unauthorized()
 
     def write(self, data: bytes) -> None:
         """Send bytes."""

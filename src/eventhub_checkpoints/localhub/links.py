@@ -10,7 +10,7 @@ from eventhub_checkpoints.amqp.messages import Message, decode_message
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub.conditions import RefusedError, invalid, too_large
 from eventhub_checkpoints.localhub.events import now, read_events
-from eventhub_checkpoints.localhub.management import CBS, answer, refuse_token
+from eventhub_checkpoints.localhub.management import CBS, answer, answer_token
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.amqp.performatives import Composite
@@ -169,10 +169,10 @@ class RequestLink(InLink):
         request = decode_message(payload)
         address = None if request.properties is None else request.properties.reply_to
         link = self.session.reply_link(self._node, address)
-        if self._node == CBS and self.session.connection.faults.refusing_tokens:
-            link.reply(refuse_token(request))
+        if self._node == CBS:
+            link.reply(answer_token(request, self.session.connection.authorize))
         else:
-            link.reply(answer(self._node, request, self.session.hubs))
+            link.reply(answer(request, self.session.hubs))
 
 
 class PublishLink(InLink):

@@ -72,7 +72,8 @@ class Receiver:
 class LocalHub:
     """Local Event Hubs namespace for experiments and tests; never for production.
 
-    It keeps events in memory and admits every client, whatever its key. Use it as a context
+    It keeps events in memory and admits every client, whatever its key, unless `accept_keys` names
+    the keys. Use it as a context
     manager, or call `start` and `stop`. Every other method may be called from any thread.
 
     A hub or partition that does not exist raises `LookupError`, an invalid argument `ValueError`,
@@ -86,6 +87,7 @@ class LocalHub:
         tls: listen with a certificate of an authority created for this run, see `ca_file`.
         namespace: the namespace that `client_arguments` passes to clients.
         idle_timeout: seconds of silence after which a client is disconnected.
+        accept_keys: see the method `accept_keys`.
 
     Raises:
         ValueError: an argument is invalid, for instance a hub's name.
@@ -101,6 +103,7 @@ class LocalHub:
         tls: bool = False,
         namespace: str = NAMESPACE,
         idle_timeout: float = IDLE_TIMEOUT,
+        accept_keys: Iterable[str] | None = None,
     ) -> None:
         arguments.check_settings(host, port, namespace, idle_timeout)
         self.namespace = namespace
@@ -110,6 +113,7 @@ class LocalHub:
         self._loop: BackgroundLoop | None = None
         self._port = 0
         self._server = Server(Hubs(hubs, consumer_groups), idle_timeout)
+        self._server.keys = arguments.read_keys(accept_keys)
 
     def start(self) -> Self:
         """Start listening; a second run has the port and the events of the first.
@@ -409,6 +413,19 @@ class LocalHub:
     def refuse_tokens(self, refuse: bool = True) -> None:
         """Refuse every token, as the service refuses a wrong key, until called with False."""
         self._set_fault("refusing_tokens", refuse)
+
+    def accept_keys(self, keys: Iterable[str] | None) -> None:
+        """Accept only tokens that are signed with one of these keys and have not expired.
+
+        As with the service, a connection keeps its token until it expires, also if its key is
+        removed; then its links are detached, unless the client has renewed it. An Entra token is
+        accepted until it expires.
+
+        Args:
+            keys: of shared access policies, whatever their names; None: every token is accepted.
+        """
+        accepted = arguments.read_keys(keys)
+        self._call(lambda server: setattr(server, "keys", accepted))
 
     def delay(self, seconds: float) -> None:
         """Delay everything that is sent from now on; 0 ends the delay.

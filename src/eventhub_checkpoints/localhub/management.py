@@ -12,8 +12,11 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.amqp.messages import NO_VALUE, Message, Properties
 from eventhub_checkpoints.amqp.types import Array, Int, Timestamp
 from eventhub_checkpoints.localhub.conditions import RefusedError
+from eventhub_checkpoints.localhub.tokens import TokenError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eventhub_checkpoints.localhub.hubs import Hub, Hubs, PartitionLog
 
 MANAGEMENT, CBS = "$management", "$cbs"
@@ -24,16 +27,28 @@ _NEVER = Timestamp(-62_135_596_800_000)
 """Year 1: the last enqueued time of a partition that never had an event."""
 
 
-def answer(node: str, request: Message, hubs: Hubs) -> Message:
+def answer_token(request: Message, authorize: Callable[[object], None]) -> Message:
+    """Answer a request to `$cbs`.
+
+    Args:
+        request: it has a token.
+        authorize: raises `TokenError` unless the token is accepted.
+    """
+    fields = request.application_properties or {}
+    if fields.get("operation") != "put-token":
+        operation = quoted(fields.get("operation"))
+        return _reply(request, 400, f"operation {operation} is not put-token")
+    try:
+        authorize(request.value)
+    except TokenError as error:
+        return _reply(request, 401, str(error), "amqp:unauthorized-access")
+    return _reply(request, 202, "Accepted")
+
+
+def answer(request: Message, hubs: Hubs) -> Message:
     """Answer a request; an invalid one gets a status of 400 or above, never an exception."""
     fields = request.application_properties or {}
     try:
-        if node == CBS:
-            if fields.get("operation") != "put-token":
-                operation = quoted(fields.get("operation"))
-                return _reply(request, 400, f"operation {operation} is not put-token")
-            # Any token is accepted: the hub is for experiments and tests.
-            return _reply(request, 202, "Accepted")
         return _read(request, fields, hubs)
     except RefusedError as refusal:
         status = 404 if refusal.error.condition == "amqp:not-found" else 400
@@ -52,12 +67,6 @@ def _reply(
         application_properties=properties,
         value=value,
     )
-
-
-def refuse_token(request: Message) -> Message:
-    """Answer a token request as the service does for one signed with a wrong key."""
-    text = "InvalidSignature: The token has an invalid signature."
-    return _reply(request, 401, text, "amqp:unauthorized-access")
 
 
 def _read(request: Message, fields: dict[str, Any], hubs: Hubs) -> Message:

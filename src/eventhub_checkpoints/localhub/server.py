@@ -125,12 +125,16 @@ class Server:
     Args:
         hubs: the hubs to serve.
         idle_timeout: seconds of silence after which a client is disconnected.
+
+    Attributes:
+        keys: keys that sign tokens; None: every token is accepted.
     """
 
     def __init__(self, hubs: Hubs, idle_timeout: float) -> None:
         self.hubs = hubs
         self.faults = Faults()
         self.idle_timeout = idle_timeout
+        self.keys: frozenset[str] | None = None
         self.container_id = f"localhub-{uuid.uuid4().hex[:8]}"
         self.connections: set[Connection] = set()
 

@@ -11,7 +11,12 @@ from eventhub_checkpoints.amqp import performatives as amqp
 from eventhub_checkpoints.amqp.performatives import encode_frame
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub import links
-from eventhub_checkpoints.localhub.conditions import RefusedError, not_found
+from eventhub_checkpoints.localhub.conditions import (
+    RefusedError,
+    not_found,
+    token_expired,
+    unauthorized,
+)
 from eventhub_checkpoints.localhub.delivery import EventLink
 from eventhub_checkpoints.localhub.management import CBS, MANAGEMENT
 from eventhub_checkpoints.localhub.readers import admit, read_filters
@@ -229,6 +234,7 @@ class Session:
         try:
             if refusals := self.connection.faults.refusals:
                 raise RefusedError(refusals.popleft())
+            self._check_authorized(request)
             if request.role is amqp.SENDER:
                 self._attach_sender(request)
             else:
@@ -236,6 +242,19 @@ class Session:
         except RefusedError as refusal:
             self.connection.note_refused(request, refusal.error)
             self._refuse(request, refusal.error)
+
+    def _check_authorized(self, request: amqp.Attach) -> None:
+        source = request.source.address if isinstance(request.source, amqp.Source) else None
+        address = _target(request) if request.role is amqp.SENDER else source
+        is_token_link = [node.lower() for node in _segments(address)[-1:]] == [CBS]
+        if not (is_token_link or self.connection.is_authorized):
+            raise RefusedError(unauthorized(address))
+
+    def detach_unauthorized(self) -> None:
+        """Detach the links that need a token, because it has expired."""
+        for link in list(self.links.values()):
+            if isinstance(link, EventLink | links.PublishLink):
+                link.detach(token_expired(link.name))
 
     def _attach_sender(self, request: amqp.Attach) -> None:
         address = _target(request)

@@ -10,10 +10,11 @@ Source: Apache Kafka, `tools/consumer/group/ConsumerGroupCommand.java`, `--expor
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.operations.groups import Group, Row, in_order
@@ -190,7 +191,7 @@ def read_json_object(text: str, name: str) -> dict[str, Any]:
         ConfigurationError: it is not one.
     """
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError as error:
         raise ConfigurationError(f"{name} is not JSON ({error}); expected {EXPECTED}") from None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
@@ -271,11 +272,11 @@ def read_csv(text: str, name: str) -> list[GroupPositions]:
     """
     rows: dict[Scope, list[tuple[str, Position]]] = {}
     reader = csv.DictReader(io.StringIO(text))
-    for row in reader:
-        try:
+    try:
+        for row in reader:
             rows.setdefault(Scope.from_dict(row), []).append(position_row(row))
-        except InvalidRecordError as error:
-            raise ConfigurationError(f"{name}, line {reader.line_num}: {error}") from None
+    except (InvalidRecordError, csv.Error) as error:
+        raise ConfigurationError(f"{name}, line {reader.line_num}: {error}") from None
     try:
         return [GroupPositions(scope, unique(found)) for scope, found in rows.items()]
     except InvalidRecordError as error:
@@ -299,6 +300,20 @@ def read_groups(text: str, name: str) -> list[GroupPositions]:
     return read_csv(text, name)
 
 
+def csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of each line of a CSV.
+
+    Raises:
+        ConfigurationError: a line is malformed.
+    """
+    reader = csv.reader(io.StringIO(text))
+    try:
+        for fields in reader:
+            yield reader.line_num, fields
+    except csv.Error as error:
+        raise ConfigurationError(f"{name}, line {reader.line_num}: {error}") from None
+
+
 def read_kafka(text: str, name: str, scope: Scope) -> dict[str, int]:
     """Parse the CSV of `kafka-consumer-groups`.
 
@@ -314,12 +329,11 @@ def read_kafka(text: str, name: str, scope: Scope) -> dict[str, int]:
         ConfigurationError: a line is malformed, or of another topic.
     """
     found: dict[str, int] = {}
-    reader = csv.reader(io.StringIO(text))
-    for fields in reader:
+    for line, fields in csv_rows(text, name):
         values = [value.strip() for value in fields]
         if not any(values):
             continue
-        where = f"{name}, line {reader.line_num}"
+        where = f"{name}, line {line}"
         if len(values) == 4:
             if values[0].lower() != scope.consumer_group.lower():
                 continue

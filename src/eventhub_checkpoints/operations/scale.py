@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 from eventhub_checkpoints.operations.lag import GroupLag
+from eventhub_checkpoints.receive.position import is_digits
+from eventhub_checkpoints.records import MOST_INT64
 
 TARGET = 64
 """Unprocessed events for each replica.
@@ -108,10 +110,10 @@ def number_in(parameters: Mapping[str, str], name: str, default: int, least: int
         least: smallest number that is accepted.
 
     Raises:
-        ConfigurationError: it is not a whole number, or below the smallest one.
+        ConfigurationError: it is not a whole number, below the smallest one, or not an int64.
     """
     text = parameters.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and int(text) >= least):
+    if not (is_digits(text) and least <= int(text) <= MOST_INT64):
         raise ConfigurationError(
             f"{name} is {quoted(text)}; expected a whole number, {least} or more"
         )

@@ -1,4 +1,4 @@
-"""Checkpointer, CoalescingCheckpointStore and EventProcessor.
+"""Checkpointer, the stores that wrap another, and EventProcessor.
 
 Decisions, without I/O:
 
@@ -6,16 +6,18 @@ Decisions, without I/O:
 - `policy`: when to save. `write_state`: what is saved, what is being written, when to write again,
   and which partitions a client holds.
 - `start_position`: where a partition starts, and positions that the hub does not have.
+- `handover`: who asks for a partition, who answers, and when a wish is over.
 - `options`: the options of an EventProcessor. `statistics`: what `stats()` returns.
 
 In `_async` (edited) and `_sync` (derived):
 
-- `checkpointer`, `coalescing`, `processor`: the public classes.
+- `checkpointer`, `coalescing`, `handover`, `processor`: the public classes.
 - `session`: the time for which a client holds a partition. `in_flight_event`: an event that is
   being processed.
 - `checkpoint_writer`: writes in the background what is due.
 - `dispatcher`: calls the user's processor, and tracks the events that it was called with.
 - `client_callbacks`: what an EventProcessor passes to its client. `receive_loop`: running that
   client, and its handlers to their end.
-- `start_position_store`: the store that decides where the client starts.
+- `wrapper_store`: what the stores that wrap another have in common. `start_position_store`: the one
+  that decides where the client starts.
 """

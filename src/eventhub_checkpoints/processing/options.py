@@ -91,6 +91,7 @@ class Options:
     drain_timeout: float
     write_timeout: float
     unhealthy_after: float
+    handover: bool
 
     def __post_init__(self) -> None:
         for name, (holds, expected) in RULES.items():
@@ -191,5 +192,6 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "drain_timeout": (lambda value: value == 0 or is_seconds(value), "seconds, 0 or more"),
     "write_timeout": SECONDS,
     "unhealthy_after": SECONDS,
+    "handover": FLAG,
 }
 """Predicate for each option, and the expectation that the error message names."""

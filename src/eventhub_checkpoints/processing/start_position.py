@@ -92,7 +92,8 @@ class StartChoice:
 
 
 REFUSAL = r"(?s)The supplied (?:offset|sequence number) '[^']*' is invalid.*"
-DECIMAL = r"-?\d+"
+DECIMAL = r"-?[0-9]{1,19}"
+"""Of an int64: Python refuses to convert 4,301 digits or more."""
 CONDITION = "com.microsoft:georeplication:invalid-offset"
 
 

@@ -66,7 +66,7 @@ def by_partition(
 
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, Observation
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 METER = "eventhub_checkpoints"
 NAMES = ("partition_id", "eventhub_name", "consumer_group")
@@ -102,13 +102,17 @@ def watch(source: Source) -> None:
 
 
 @cache
-def create_instruments() -> bool:
-    """Create the instruments, once per process; return whether OpenTelemetry is available."""
+def create_instruments(provider: "MeterProvider | None" = None) -> bool:
+    """Create the instruments, once per process; return whether OpenTelemetry is available.
+
+    Args:
+        provider: where metrics go; None: to what the program has configured, now or later.
+    """
     try:
         from opentelemetry import metrics
     except ImportError:
         return False
-    meter = metrics.get_meter(METER)
+    meter = metrics.get_meter(METER, meter_provider=provider)
     kinds: tuple[tuple[Callable[..., object], Mapping[str, tuple[str, str]]], ...] = (
         (meter.create_observable_counter, COUNTERS),
         (meter.create_observable_gauge, GAUGES),

@@ -98,14 +98,19 @@ class EventPosition:
         Event Hubs keeps milliseconds, so microseconds are truncated: at most one event too many.
 
         Raises:
-            ConfigurationError: it is not a datetime, or has no time zone.
+            ConfigurationError: it is not a datetime, has no time zone, or is out of range in UTC.
         """
         if not isinstance(enqueued_time, datetime) or enqueued_time.utcoffset() is None:
             raise ConfigurationError(
                 f"enqueued_time is {quoted(enqueued_time)}; expected a datetime with a time zone, "
                 "for example datetime(2026, 11, 21, 10, tzinfo=timezone.utc)"
             )
-        moment = enqueued_time.astimezone(UTC)
+        try:
+            moment = enqueued_time.astimezone(UTC)
+        except OverflowError:
+            raise ConfigurationError(
+                f"enqueued_time is {quoted(enqueued_time)}, which is out of range in UTC"
+            ) from None
         surplus = timedelta(microseconds=moment.microsecond % 1000)
         return cls(enqueued_time=moment - surplus)
 
@@ -145,9 +150,18 @@ def is_sequence_number(value: object) -> bool:
     return number is not None and 0 <= number <= MOST_INT64
 
 
+MOST_DIGITS = 19
+"""Of an int64. Python refuses to convert 4,301 digits or more."""
+
+
 def is_partition_id(key: object) -> bool:
     """Return whether this is a partition id as Event Hubs writes it."""
-    return isinstance(key, str) and key.isascii() and key.isdigit()
+    return isinstance(key, str) and is_digits(key)
+
+
+def is_digits(text: str) -> bool:
+    """Return whether this is a whole number of at most 19 digits, without a sign."""
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
 
 
 def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:

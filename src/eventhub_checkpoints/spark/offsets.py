@@ -6,11 +6,11 @@ numbers are those of the next event to read.
 """
 
 import dataclasses
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_partition_id, is_sequence_number
@@ -57,13 +57,15 @@ class StreamOffset:
                 f"{quoted(hub)}; give a query on another hub its own checkpointLocation"
             )
         numbers = {key: number for key, number in value.items() if not key.startswith("_")}
-        if foreign := [key for key, number in numbers.items() if type(number) is not int]:
+        begins, lost = value.get(FROM, {}), value.get(LOST, {})
+        if not all(map(is_numbers, (numbers, begins, lost))):
+            foreign = [key for key in numbers if not is_numbers({key: numbers[key]})]
             raise ConfigurationError(
-                f"the query's checkpoint was written by another source (it has {quoted(foreign[0])}"
-                "); give the query a new checkpointLocation, and begin where the old one stopped "
-                "with read_spark_checkpoint"
+                "the query's checkpoint was written by another source (it has "
+                f"{quoted((foreign or [FROM])[0])}); give the query a new checkpointLocation, and "
+                "begin where the old one stopped with read_spark_checkpoint"
             )
-        return cls(hub, numbers, value.get(FROM, {}), value.get(LOST, {}), bool(value.get(INITIAL)))
+        return cls(hub, numbers, in_order(begins), in_order(lost), bool(value.get(INITIAL)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the dict that is passed to Spark."""
@@ -216,7 +218,7 @@ def decoded(value: object) -> object:
     if text in ("", "None", "null"):
         return None
     try:
-        parsed: object = json.loads(text)
+        parsed: object = parse_json(text)
     except ValueError:
         return text
     return parsed

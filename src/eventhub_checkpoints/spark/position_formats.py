@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, is_partition_id
@@ -120,7 +121,7 @@ def parse_key(key: str, hub: str, what: str) -> str:
 def parse_object(text: str, what: str) -> dict[str, Any]:
     """Parse a JSON object; the error names the option."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError as error:
         # Not chained: the original error contains the whole string.
         raise ConfigurationError(f"{what} is not JSON: {error}") from None

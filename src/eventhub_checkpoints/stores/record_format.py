@@ -55,9 +55,11 @@ def checkpoint_of_columns(
     last_modified_time: float | None = None,
 ) -> Checkpoint:
     """Return the checkpoint of a backend that stores a position in typed columns."""
-    if type(sequence_number) is not int:  # SQLite stores a value of any type
+    # SQLite stores a value of any type. An offset that is a number would be taken for a sequence
+    # number by the client.
+    if type(sequence_number) is not int:
         sequence_number = decimal_int64(str(sequence_number))
-    offset = "" if not offset or offset in NO_OFFSET else offset
+    offset = offset if isinstance(offset, str) and offset not in NO_OFFSET else ""
     return Checkpoint(scope, partition_id, offset, sequence_number, version, last_modified_time)
 
 

@@ -33,7 +33,7 @@ from eventhub_checkpoints.operations.monitor import Monitor, Watched
 from eventhub_checkpoints.operations.peek import PeekedEvent, peek
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.position import EventPosition
+from eventhub_checkpoints.receive.position import EventPosition, is_digits
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui import rewind
 from eventhub_checkpoints.ui.access import Access, Keys, is_own_form
@@ -45,8 +45,6 @@ from eventhub_checkpoints.ui.trend import HEIGHT, WIDTH
 _LOGGER = logging.getLogger(__name__)
 
 HISTORY_ROWS = 50
-NUMBER_DIGITS = 19
-"""Of the largest sequence number."""
 MOST_BYTES = 1_000_000
 """Size of a form; a preview of 1,000 partitions has 20,000."""
 
@@ -418,7 +416,7 @@ def read_events(shown: Shown, lane: Lane, start: Start, chosen: str) -> list[Pee
     """
     number = start.number
     if chosen:
-        if not (chosen.isascii() and chosen.isdigit() and len(chosen) <= NUMBER_DIGITS):
+        if not is_digits(chosen):
             raise ConfigurationError(f"the number is {quoted(chosen)}; expected digits")
         number = int(chosen)
     return peek(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import GroupActiveError, Targets, refuse_active
@@ -145,7 +146,7 @@ def numbers_of(text: str) -> dict[str, int]:
         ConfigurationError: it is not what a preview contains.
     """
     try:
-        numbers = json.loads(text)
+        numbers = parse_json(text)
     except ValueError:
         numbers = None
     if (

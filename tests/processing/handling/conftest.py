@@ -195,6 +195,9 @@ class Site:
         kind, client, one = kinds
         options = {"policy": OFTEN, "on_error": deeds.error, "drain_timeout": DRAIN, **options}
         maker = partial(client.from_connection_string, **arguments)
+        if "credential" in arguments:
+            del arguments["conn_str"]
+            maker = partial(client, **{**self.hub.client_arguments("orders"), **arguments})
         run = Run(
             kind(maker, partial(one, deeds), store=store, **options), deeds, self.loop, self._beside
         )

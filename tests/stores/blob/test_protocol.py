@@ -157,6 +157,6 @@ def test_a_date_is_epoch_seconds() -> None:
     assert server_time("Sat, 21 Nov 2026 10:00:00 GMT") == 1795255200.0
 
 
-@pytest.mark.parametrize("date", [None, ""])
+@pytest.mark.parametrize("date", [None, "", "today", "Sat, 32 Nov 2026 10:00:00 GMT"])
 def test_no_date_is_no_time(date: str | None) -> None:
     assert server_time(date) is None

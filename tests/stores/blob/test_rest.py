@@ -198,7 +198,16 @@ def test_a_name_that_xml_cannot_hold_is_decoded() -> None:
     assert marker == ""
 
 
-@pytest.mark.parametrize("body", [b"<html><p>log in</html>", page(["a"])[:-30], b""])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html><p>log in</html>",
+        page(["a"])[:-30],
+        b"",
+        b'<?xml version="1.0" encoding="of nobody"?><EnumerationResults/>',
+        b'<?xml version="1.0" encoding="shift_jis"?><EnumerationResults/>',
+    ],
+)
 def test_what_is_not_a_list_is_an_error(body: bytes) -> None:
     with pytest.raises(DecodeError, match="not XML"):
         parsed(body, 16)
@@ -210,6 +219,7 @@ def test_what_is_not_a_list_is_an_error(body: bytes) -> None:
         ({"x-ms-error-code": "BlobNotFound"}, b"", "BlobNotFound"),
         ({}, b"<?xml version='1.0'?><Error><Code>ServerBusy</Code></Error>", "ServerBusy"),
         ({}, b"<html>please log in", ""),
+        ({}, b'<?xml version="1.0" encoding="of nobody"?><Error/>', ""),
         ({}, b"", ""),
     ],
 )
@@ -239,6 +249,7 @@ CHALLENGE = (
         (401, "", False),
         (401, "Bearer realm=somewhere", False),
         (401, "Bearer authorization_uri=nonsense resource_id=x", False),
+        (401, "Bearer authorization_uri=https://[ resource_id=x", False),
     ],
 )
 def test_a_challenge_names_the_tenant(status: int, challenge: str, follows: bool) -> None:
@@ -259,3 +270,21 @@ def test_a_token_is_replaced_before_it_expires() -> None:
     assert tokens.current == ""
     tokens.keep(SimpleNamespace(token="long", expires_on=9e9))
     assert tokens.current == "long"
+
+
+@pytest.mark.parametrize(
+    "date",
+    ["", "yesterday", "Tue, 32 Nov 2026 10:00:00 GMT", f"Tue, 24 Nov {'9' * 30} 10:00:00 GMT"],
+)
+def test_a_time_that_cannot_be_read_is_the_epoch(date: str) -> None:
+    assert rest.moment(date) == rest.EPOCH
+
+
+def test_a_time_without_a_known_zone_is_utc() -> None:
+    assert rest.moment("Tue, 24 Nov 2026 10:00:00 -0000").isoformat() == "2026-11-24T10:00:00+00:00"
+
+
+def test_a_blob_with_a_damaged_time_spoils_no_other() -> None:
+    text = page(["a", "b"]).replace(b" GMT", b" o'clock", 1)
+    parser, _ = parsed(text, 1000)
+    assert [blob.name for blob in parser.blobs] == ["a", "b"]

@@ -72,6 +72,7 @@ def test_a_session_and_a_way_to_log_in_contradict_each_other(
         ({"replication": 0}, "replication is 0"),
         ({"unknown": 1}, "unknown is not a setting"),
         ({"port": 0}, "not a host with a port"),
+        ({"port": "9" * 5000}, "not a host with a port"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused(

@@ -112,9 +112,10 @@ def test_a_position_may_be_incomplete_or_of_another_type(body, offset, number) -
         '{"Offset": "5", "SequenceNumber": 7.5}',
         '{"Offset": "5", "SequenceNumber": 9223372036854775808}',
         '{"Offset": "5\\n6", "SequenceNumber": 7}',
+        '{"Offset": "5\\n6"}',
         "[" * 100_000,
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_what_is_not_a_lease_is_left_out_and_reported(body: str) -> None:
     found, reported = read(body)

@@ -1,1 +1,1 @@
-"""Checkpointer, CoalescingCheckpointStore and EventProcessor, for asyncio (edited)."""
+"""Checkpointer, the stores that wrap another, and EventProcessor, for asyncio (edited)."""

@@ -21,6 +21,7 @@ from eventhub_checkpoints.processing._async.checkpoint_writer import (
     SessionProgress,
     log,
 )
+from eventhub_checkpoints.processing._async.wrapper_store import WrapperStore
 from eventhub_checkpoints.processing.policy import Due, Policy, every
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import Latest, Position
@@ -195,7 +196,7 @@ class WriteBuffer(CheckpointWriter):
             return session.progress.instead(due, time.monotonic()) is not None
 
 
-class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
+class CoalescingCheckpointStore(ClosingContext, WrapperStore):
     """Checkpoint store that accepts a checkpoint for every event, and writes the newest when due.
 
     It wraps another store. A handler that calls `partition_context.update_checkpoint(event)` for
@@ -229,7 +230,7 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
         unhealthy_after: float = 60.0,
     ) -> None:
         require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
-        self.store = store
+        super().__init__(store)
         self._write_timeout = write_timeout
         self._make_buffer = partial(
             WriteBuffer, policy, store, write_timeout, on_error, unhealthy_after
@@ -242,16 +243,6 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
         self._process_id = os.getpid()
         self._loop_key: object = None
         self._buffer = self._make_buffer()
-
-    @property
-    def forward_only(self) -> bool:
-        """Return whether the store below refuses a checkpoint below that of another writer."""
-        return self._buffer.goes_forward_only
-
-    @property
-    def for_one_process(self) -> bool:
-        """Return whether the rows of the store below are invisible to other processes."""
-        return getattr(self.store, "for_one_process", False) is True
 
     @own_client_only
     async def list_ownership(

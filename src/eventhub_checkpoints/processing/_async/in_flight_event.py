@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from typing import Any, Self
 
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._async.client_check import ContextGuard
 from eventhub_checkpoints.processing._async.session import PartitionSession
 from eventhub_checkpoints.processing.watermark import InFlightEvent
@@ -19,7 +20,7 @@ class Ticket(ContextGuard, InFlightEvent):
     called in any thread.
     """
 
-    __slots__ = ("_event", "_is_begun", "_session")
+    __slots__ = ("_event", "_is_begun", "_is_block", "_operation", "_session")
     twin = "Checkpointer"
 
     def __init__(self, session: PartitionSession, event: Any) -> None:
@@ -29,7 +30,8 @@ class Ticket(ContextGuard, InFlightEvent):
         self._session = session
         # Keep a reference: Python may reuse the id of a deleted event.
         self._event = event
-        self._is_begun = False
+        self._is_begun = self._is_block = False
+        self._operation = tracing.UNTRACED
 
     def __await__(self) -> Generator[Any, None, Self]:
         if not self._is_begun:
@@ -37,15 +39,24 @@ class Ticket(ContextGuard, InFlightEvent):
             while not (self._is_begun or session.enter(self, self._event)):
                 yield from session.wait_for_room().__await__()
             self._is_begun = True
+            tracing.received(session.key, 1)
+            self._operation = tracing.process_event(session.key, self._event)
+        if self._is_block:
+            self._operation.attach()
         return self
 
     def __aenter__(self) -> Self:
+        self._is_block = True
         return self  # the caller awaits it
 
-    async def __aexit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
-        if exc_type is None:
+    async def __aexit__(
+        self, exc_type: object, exc_value: BaseException | None, traceback: object
+    ) -> None:
+        self._operation.detach()
+        if exc_value is None:
             self.done()
         else:
+            self._operation.fail(exc_value)
             self.failed()
 
     def done(self) -> None:
@@ -53,6 +64,9 @@ class Ticket(ContextGuard, InFlightEvent):
         if not self._is_begun:
             raise RuntimeError("this event was not begun: `await` what track() returns")
         session = self._session
+        if self._operation is not tracing.UNTRACED:
+            self._operation.end()
+            session.trace = self._operation.context
         is_due = session.leave(self, self._event)
         self._event = None
         if is_due:
@@ -63,6 +77,7 @@ class Ticket(ContextGuard, InFlightEvent):
     def failed(self) -> None:
         """Mark the event as failed: it is read again when the partition is claimed again."""
         session = self._session
+        self._operation.fail(None)
         session.begun.pop(id(self._event), None)
         self.has_failed = session.has_failures = True
         self._event = None
@@ -84,7 +99,12 @@ class Apart(Ticket):
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._session, self._event = session, event
-        self._is_begun = True
+        self._is_begun, self._is_block = True, False
+        self._operation = tracing.UNTRACED
+
+    def begin(self) -> None:
+        """Start the span of the event, a child of its batch's."""
+        self._operation = tracing.process_event(self._session.key, self._event)
 
     def done(self) -> None:
         """Finish the event; has no effect a second time, or after its session has ended."""

@@ -20,10 +20,11 @@ from eventhub_checkpoints._shared._async.client_check import (
     check_plain,
     check_store,
 )
-from eventhub_checkpoints._shared.client import UNKNOWN, store_of
+from eventhub_checkpoints._shared.client import UNKNOWN, expiry_of, store_of
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 from eventhub_checkpoints.processing._async.client_callbacks import ClientCallbacks
 from eventhub_checkpoints.processing._async.dispatcher import CheckpointManager
+from eventhub_checkpoints.processing._async.handover import HandoverStore
 from eventhub_checkpoints.processing._async.receive_loop import ReceiveLoop, is_handler
 from eventhub_checkpoints.processing.options import (
     Options,
@@ -98,6 +99,9 @@ class EventProcessor(ContextGuard):
             is cancelled then.
         write_timeout: seconds that one write of a position may take.
         unhealthy_after: seconds for which the store may fail while `healthy` still returns True.
+        handover: whether partitions are handed over between processors, instead of taken from one
+            that processes them; see `HandoverStore`. An already constructed client has its own
+            store: wrap that.
 
     Raises:
         ConfigurationError: an option is invalid, or has no effect on an already constructed
@@ -128,6 +132,7 @@ class EventProcessor(ContextGuard):
         drain_timeout: float = 30.0,
         write_timeout: float = 10.0,
         unhealthy_after: float = 60.0,
+        handover: bool = True,
     ) -> None:
         require_factory(processor)
         check_handlers(processor)
@@ -150,6 +155,7 @@ class EventProcessor(ContextGuard):
             drain_timeout=drain_timeout,
             write_timeout=write_timeout,
             unhealthy_after=unhealthy_after,
+            handover=handover,
         )
         self._client_source: Any = client
         self._is_ready = isinstance(client, EventHubConsumerClient)
@@ -193,9 +199,11 @@ class EventProcessor(ContextGuard):
         callbacks = self._callbacks = self._make_callbacks()
         client: Any = self._client_source
         if not self._is_ready:
-            client = await called(partial(client, checkpoint_store=callbacks.store))
+            client = await called(partial(client, checkpoint_store=callbacks.client_store))
             if not isinstance(client, EventHubConsumerClient):
                 raise not_a_client("client returned one", client, EventHubConsumerClient)
+            if isinstance(callbacks.client_store, HandoverStore):
+                callbacks.client_store.expires_after = expiry_of(client)
         validator = callbacks.store.validator
         validator.client, validator.goes_by_offset = client, self._is_ready
         callbacks.is_ready, callbacks.is_compared = self._is_ready, self._is_compared

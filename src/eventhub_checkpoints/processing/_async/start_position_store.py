@@ -21,6 +21,7 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.start_position import client_position
 from eventhub_checkpoints.processing import start_position
 from eventhub_checkpoints.processing._async.receive_loop import to_the_end
+from eventhub_checkpoints.processing._async.wrapper_store import WrapperStore
 from eventhub_checkpoints.processing.options import Options, require_start
 from eventhub_checkpoints.processing.start_position import StartChoice, Stored
 from eventhub_checkpoints.records import RELEASED, Scope, SequenceOffset
@@ -160,10 +161,11 @@ class PositionValidator:
             return None
 
 
-class StartPositionStore(CheckpointStore):
+class StartPositionStore(WrapperStore):
     """Shows a client only the saved positions at which it is to start.
 
     Attributes:
+        store: the wrapped store.
         choice: decides which positions are shown.
         validator: validates each position before it is used.
         is_stopping: whether claims are refused: a sync client still balances its load after it was
@@ -174,7 +176,7 @@ class StartPositionStore(CheckpointStore):
     """
 
     def __init__(self, store: CheckpointStore, options: Options, partitions: Partitions) -> None:
-        self._store = store
+        super().__init__(store)
         self._options = options
         self._partitions = partitions
         self._starts: dict[str, Any] = {}
@@ -241,7 +243,7 @@ class StartPositionStore(CheckpointStore):
         self.is_used, self.listed_at = True, time.monotonic()
         if not self.is_stopping:
             self._lost = await self.validator.idle(self.open_partitions)
-        return await self._call(self._store.list_ownership, *names, **kwargs)
+        return await self._call(self.store.list_ownership, *names, **kwargs)
 
     async def claim_ownership(
         self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
@@ -282,7 +284,7 @@ class StartPositionStore(CheckpointStore):
     ) -> list[dict[str, Any]]:
         if not rows:
             return []
-        return list(await self._call(self._store.claim_ownership, rows, **kwargs))
+        return list(await self._call(self.store.claim_ownership, rows, **kwargs))
 
     async def give_back(self) -> None:
         """Release what was claimed and never opened, once the client has stopped.
@@ -312,7 +314,7 @@ class StartPositionStore(CheckpointStore):
         # Either client may open a partition again while it is still closing it: not before its last
         # checkpoint.
         await self._partitions.wait_closed()
-        rows = await self._call(self._store.list_checkpoints, *scope, **kwargs)
+        rows = await self._call(self.store.list_checkpoints, *scope, **kwargs)
         saved: dict[str, Stored] = {
             row["partition_id"]: (row.get("sequence_number"), row.get("offset")) for row in rows
         }
@@ -333,4 +335,4 @@ class StartPositionStore(CheckpointStore):
 
     async def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
         if self._options.save:
-            await self._store.update_checkpoint(dict(checkpoint), **kwargs)
+            await self.store.update_checkpoint(dict(checkpoint), **kwargs)

@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints import errors
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._sync.background import Background, Signal
 from eventhub_checkpoints._shared._sync.client_check import check_store
 from eventhub_checkpoints._shared._sync.compat import within
@@ -72,11 +73,13 @@ class SessionProgress(Generic[F]):
         flushing: time since which its last position is being written.
         is_over: whether the session has ended, so that nothing more is written.
         is_broken: whether its policy raised when it was called last.
+        trace: span whose events were finished last, the parent of the next checkpoint's; see
+            `tracing.Operation.context`.
     """
 
     __slots__ = (
         *("before", "behind_since", "finished", "flushing", "guard", "is_broken", "is_over"),
-        *("names", "partition_id", "progress", "watchers"),
+        *("names", "partition_id", "progress", "trace", "watchers"),
     )
 
     def __init__(
@@ -93,6 +96,7 @@ class SessionProgress(Generic[F]):
         self.flushing = Since()
         self.is_over = False
         self.is_broken = False
+        self.trace: object = None
 
     @property
     def pending(self) -> int:
@@ -319,7 +323,8 @@ class CheckpointWriter:
         """Store a position, unless the earlier session has; return whether it was stored."""
         if session.is_covered(position):
             return False
-        self.put(session, position, **self._stale)
+        with tracing.child_of(session.trace):
+            self.put(session, position, **self._stale)
         return True
 
     def put(self, session: SessionProgress[Any], position: Position, **kwargs: Any) -> None:

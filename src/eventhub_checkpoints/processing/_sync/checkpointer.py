@@ -19,6 +19,7 @@ from eventhub_checkpoints._shared.client import UNKNOWN, is_client_closed, store
 from eventhub_checkpoints._shared.settings import is_count, is_number, require
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter, log
+from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
 from eventhub_checkpoints.processing._sync.in_flight_event import ANNOUNCED_WITHIN, Ticket
 from eventhub_checkpoints.processing._sync.session import (
     CURRENT_SESSION,
@@ -105,10 +106,12 @@ class Checkpointer(ClosingContext):
         self._drain_timeout = drain_timeout
         self._write_timeout = write_timeout
         self._store = store
+        # A write of its own is not part of a handler, and is not cancelled with it.
+        below = store.store if isinstance(store, HandoverStore) else store
         self._has_other_store = False
         self._last_used: PartitionSession | None = None
         self._warned: set[str] = set()
-        make_writer = partial(CheckpointWriter, store, write_timeout, on_error, unhealthy_after)
+        make_writer = partial(CheckpointWriter, below, write_timeout, on_error, unhealthy_after)
         self._sessions = PartitionSessions(
             make_writer, policy, write_timeout, max_pending, max_unsaved
         )
@@ -132,21 +135,23 @@ class Checkpointer(ClosingContext):
     def on_close(self, partition_context: PartitionContext, reason: CloseReason) -> None:
         """Save the last position of a session, and end it; pass it as `on_partition_close`.
 
-        When the client stops, started events may finish within `drain_timeout`. When the partition
-        is lost, the last position is saved only if the store refuses stale checkpoints. (After an
-        error the client also reports a loss, although it still owns the partition.)
+        When the client stops, or hands the partition over (see `HandoverStore`), started events may
+        finish within `drain_timeout`. When the partition is lost, the last position is saved only
+        if the store refuses stale checkpoints. (After an error the client also reports a loss,
+        although it still owns the partition.)
         """
         session = self._sessions.open.get(key_of(partition_context))
         if session is None:
             return
         # A sync client that is closed while it receives reports that it has lost the partition.
         stops = reason == CloseReason.SHUTDOWN or is_client_closed()
+        drains = stops or is_handing_over(self._store, partition_context)
         now = time.monotonic()
-        drained_by = self._sessions.drained_by(session, self._drain_timeout) if stops else now
+        drained_by = self._sessions.drained_by(session, self._drain_timeout) if drains else now
         session.closer, session.ends_by = caller(), max(drained_by, now) + self._write_timeout
         watermark = session.watermark
         try:
-            if stops and not session.until(lambda: watermark.is_settled, drained_by - now):
+            if drains and not session.until(lambda: watermark.is_settled, drained_by - now):
                 log.warning(
                     "partition %s: %d events were not finished within %g s; they are read again",
                     session.partition_id,
@@ -154,7 +159,7 @@ class Checkpointer(ClosingContext):
                     self._drain_timeout,
                 )
         finally:
-            flushes = stops or self._sessions.writer.goes_forward_only
+            flushes = drains or self._sessions.writer.goes_forward_only
             self._sessions.finish(session, flushes=flushes, stops=stops)
 
     def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:

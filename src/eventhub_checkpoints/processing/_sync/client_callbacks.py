@@ -16,7 +16,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._sync.background import Background
 from eventhub_checkpoints._shared._sync.compat import Lock
-from eventhub_checkpoints._shared.client import explanation, is_client_closed, scope_of
+from eventhub_checkpoints._shared.client import ASSUMED, explanation, is_client_closed, scope_of
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     HubUnavailableError,
@@ -24,6 +24,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter
 from eventhub_checkpoints.processing._sync.dispatcher import PartitionHandler, ProcessorRun
+from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
 from eventhub_checkpoints.processing._sync.receive_loop import as_handler
 from eventhub_checkpoints.processing._sync.session import PartitionSessions, names_of
 from eventhub_checkpoints.processing._sync.start_position_store import (
@@ -58,7 +59,8 @@ class ClientCallbacks:
         error: why it has to stop; None if it has no reason itself.
         sessions: the sessions of all partitions.
         run: what the handlers of all partitions share.
-        store: store that is passed to the client.
+        store: decides where partitions start.
+        client_store: store that is passed to the client: `store`, with hand-over if that is on.
         is_ready: whether the client was already constructed, and uses the store itself.
         is_compared: whether it is known to have the same store.
     """
@@ -74,16 +76,20 @@ class ClientCallbacks:
         self._options = options
         self._over = over
         self._store_below = store
+        below = store.store if isinstance(store, HandoverStore) else store
         # A failed write is logged where it happens.
         on_error = None if options.on_error is None else self.report
         make_writer = partial(
-            CheckpointWriter, store, options.write_timeout, on_error, options.unhealthy_after
+            CheckpointWriter, below, options.write_timeout, on_error, options.unhealthy_after
         )
         self.sessions = PartitionSessions(
             make_writer, options.saving_policy, options.write_timeout, max_pending=sys.maxsize
         )
         self.run = ProcessorRun(make, options, self.report, self.fail)
-        self.store = StartPositionStore(store, options, self)
+        self.store = StartPositionStore(below, options, self)
+        self.client_store: CheckpointStore = self.store
+        if options.handover:
+            self.client_store = HandoverStore(self.store, expires_after=ASSUMED)
         self.is_ready, self.is_compared = False, True
         self._comparing = Lock()
         self._guard = threading.Lock()
@@ -293,7 +299,10 @@ class ClientCallbacks:
         session, sessions = handler.session, self.sessions
         seconds = self._options.drain_timeout
         end = sessions.drained_by(session, seconds) if stops else time.monotonic() + seconds
-        flushes = self._options.save and (stops or sessions.writer.goes_forward_only)
+        client_store = self._store_below if self.is_ready else self.client_store
+        hands_over = is_handing_over(client_store, handler.context)
+        is_safe = stops or hands_over or sessions.writer.goes_forward_only
+        flushes = self._options.save and is_safe
         try:
             handler.close(reason, end)
         finally:

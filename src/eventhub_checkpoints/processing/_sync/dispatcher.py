@@ -17,6 +17,7 @@ from typing import Any, overload
 
 from azure.eventhub import CloseReason, EventData, PartitionContext
 
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._sync.client_check import called, check_handlers
 from eventhub_checkpoints._shared._sync.compat import Lock
 from eventhub_checkpoints._shared.client import is_client_closed
@@ -180,6 +181,7 @@ class DeliveryTracker:
             else:
                 session.watermark.replace(delivery, apart)
                 session.begun[id(event)] = apart
+                apart.begin()
         return apart
 
     def save(self, position: Position) -> bool:
@@ -192,6 +194,7 @@ class DeliveryTracker:
         number = position.sequence_number
         if number > self.newest:
             raise InvalidRecordError("sequence_number", number, "one that process_events was given")
+        self._session.trace = tracing.current_context()
         self.finish(position)
         if self._session.is_over or not self._options.save:
             return False
@@ -364,6 +367,7 @@ class PartitionHandler:
             self._process(events)
         elif self._has_room():
             self.tracker.begin(events)
+            tracing.received(self.session.key, len(events))
             error = self._process(events)
             if error is not None:
                 self._one_by_one(events, error)
@@ -390,7 +394,12 @@ class PartitionHandler:
                 seconds = pause(attempt - 1, math.inf, random.random()) or 0
                 if self.session.until(lambda: self._is_ending, seconds):
                     break
-            error = self._try(self._processor.process_events, events)
+            with tracing.process_batch(self.session.key, events) as operation:
+                error = self._try(self._processor.process_events, events)
+                if error is not None:
+                    operation.fail(error)
+            if operation.context is not None:
+                self.session.trace = operation.context
             if error is None:
                 break
             message = "partition %s: process_events raised, attempt %d of %d"

@@ -3,6 +3,7 @@
 
 from typing import Any, Self
 
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._sync.client_check import ContextGuard
 from eventhub_checkpoints.processing._sync.session import PartitionSession
 from eventhub_checkpoints.processing.watermark import InFlightEvent
@@ -18,7 +19,7 @@ class Ticket(ContextGuard, InFlightEvent):
     `failed` may be called in any thread.
     """
 
-    __slots__ = ("_event", "_session")
+    __slots__ = ("_event", "_operation", "_session")
     twin = "Checkpointer"
 
     def __init__(self, session: PartitionSession, event: Any) -> None:
@@ -30,19 +31,29 @@ class Ticket(ContextGuard, InFlightEvent):
         self._event = event
         while not session.enter(self, event):
             session.wait_for_room()
+        tracing.received(session.key, 1)
+        self._operation = tracing.process_event(session.key, event)
 
     def __enter__(self) -> Self:
+        self._operation.attach()
         return self
 
-    def __exit__(self, exc_type: object, exc_value: object, traceback: object) -> None:
-        if exc_type is None:
+    def __exit__(
+        self, exc_type: object, exc_value: BaseException | None, traceback: object
+    ) -> None:
+        self._operation.detach()
+        if exc_value is None:
             self.done()
         else:
+            self._operation.fail(exc_value)
             self.failed()
 
     def done(self) -> None:
         """Finish the event; has no effect a second time, or after its session has ended."""
         session = self._session
+        if self._operation is not tracing.UNTRACED:
+            self._operation.end()
+            session.trace = self._operation.context
         is_due = session.leave(self, self._event)
         self._event = None
         if is_due:
@@ -53,6 +64,7 @@ class Ticket(ContextGuard, InFlightEvent):
     def failed(self) -> None:
         """Give the event up: it is read again when the partition is claimed again."""
         session = self._session
+        self._operation.fail(None)
         session.begun.pop(id(self._event), None)
         self.has_failed = session.has_failures = True
         self._event = None
@@ -75,6 +87,11 @@ class Apart(Ticket):
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._session, self._event = session, event
+        self._operation = tracing.UNTRACED
+
+    def begin(self) -> None:
+        """Start the span of the event, a child of its batch's."""
+        self._operation = tracing.process_event(self._session.key, self._event)
 
     def done(self) -> None:
         """Finish the event; has no effect a second time, or after its session has ended."""

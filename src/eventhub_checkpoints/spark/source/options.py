@@ -18,7 +18,7 @@ from eventhub_checkpoints.receive.address import (
     checked_name,
 )
 from eventhub_checkpoints.receive.amqp.address import HUB_NAME, NAMESPACE, HubAddress
-from eventhub_checkpoints.receive.position import EventPosition, position_of
+from eventhub_checkpoints.receive.position import EventPosition, is_digits, position_of
 from eventhub_checkpoints.receive.read_plan import Missing, checked_missing
 from eventhub_checkpoints.spark import position_formats as formats
 
@@ -364,7 +364,7 @@ def parse_seconds(options: Options, name: str, default: float) -> float:
 def parse_count(options: Options, name: str, default: int) -> int:
     """Parse a whole number of at least 1."""
     text = options.get(name, str(default)).strip()
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
+    if not (is_digits(text) and int(text) > 0):
         raise ConfigurationError(f"{name} is {quoted(text)}; expected a whole number of at least 1")
     return int(text)
 

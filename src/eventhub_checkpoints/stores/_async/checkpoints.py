@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._async.client_check import own_client_only
 from eventhub_checkpoints._shared._async.compat import holding, sleep, uninterrupted
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
@@ -22,6 +23,7 @@ from eventhub_checkpoints.stores._async.hooks import HookRunner, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
+    Conflict,
     Listing,
     Seen,
     Written,
@@ -151,6 +153,17 @@ class CheckpointMethods(HookRunner):
         *,
         force: bool = False,
     ) -> None:
+        names = (*record.scope, record.partition_id)
+        try:
+            with tracing.checkpoint(names, record.sequence_number):
+                await self._update_in_turn(record, force)
+        except StaleCheckpointError as error:
+            self.counters["stale_checkpoints"] += 1
+            log.warning("%s", error)
+            if (on_stale or self.settings.on_stale) == "raise":
+                raise
+
+    async def _update_in_turn(self, record: Checkpoint, force: bool) -> None:
         await self._ready()
         known = self._known(record)
         try:
@@ -160,11 +173,6 @@ class CheckpointMethods(HookRunner):
                     await self._write(known, record, force)
                 finally:
                     known.writing = False
-        except StaleCheckpointError as error:
-            self.counters["stale_checkpoints"] += 1
-            log.warning("%s", error)
-            if (on_stale or self.settings.on_stale) == "raise":
-                raise
         except TimeoutError as error:
             raise StoreUnavailableError(
                 f"a checkpoint of partition {record.partition_id!r} is still being written"
@@ -180,6 +188,8 @@ class CheckpointMethods(HookRunner):
             try:
                 seconds = self.settings.write_timeout
                 answer = await self._call(self.write_checkpoint, record, seen, seconds=seconds)
+                if attempt and isinstance(answer, Conflict):
+                    await self._call(self.confirm, seconds=seconds)
             except (StoreAccessError, StoreNotReadyError):
                 raise
             except BaseException as error:

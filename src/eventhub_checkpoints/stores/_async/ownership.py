@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._async import compat
 from eventhub_checkpoints._shared._async.client_check import own_client_only
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
@@ -72,11 +73,13 @@ class OwnershipMethods(HookRunner):
         """
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
-        won = await compat.uninterrupted(
-            self.settings.operation_timeout, self._claim_all, proposals, failures
-        )
-        if failures:
-            raise failures[0]
+        with tracing.claim(proposals) as operation:
+            won = await compat.uninterrupted(
+                self.settings.operation_timeout, self._claim_all, proposals, failures
+            )
+            operation.set("won", len(won))
+            if failures:
+                raise failures[0]
         return [won[claim].as_dict(claim.scope) for claim in proposals if claim in won]
 
     async def _list(self, scope: Scope) -> list[tuple[Ownership, float]]:
@@ -190,6 +193,7 @@ class OwnershipMethods(HookRunner):
             claims = [claim for claim in conflicts if claim.scope == scope]
             try:
                 rows = {row[0].partition_id: row for row in await self._list(scope)}
+                await self._call(self.confirm)
             except Exception as error:
                 own.update(dict.fromkeys(claims, error))
                 continue

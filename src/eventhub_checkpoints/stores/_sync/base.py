@@ -209,6 +209,9 @@ class Deletes(HookRunner):
     def _delete(self, scope: Scope, partition_id: str | None) -> int:
         seconds = self.settings.operation_timeout
         removed = uninterrupted(seconds, self._request, self.delete_rows, scope, partition_id)
+        # Nobody is to be asked for what is gone.
+        wishes = scope.wishes
+        uninterrupted(seconds, self._request, self.delete_rows, wishes, partition_id)
         with self._state_lock:
             self._states.forget(scope, partition_id)
         return removed

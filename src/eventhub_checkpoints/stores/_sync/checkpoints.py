@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._sync.client_check import own_client_only
 from eventhub_checkpoints._shared._sync.compat import holding, sleep, uninterrupted
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
@@ -23,6 +24,7 @@ from eventhub_checkpoints.stores._sync.hooks import HookRunner, log
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
+    Conflict,
     Listing,
     Seen,
     Written,
@@ -150,6 +152,17 @@ class CheckpointMethods(HookRunner):
         *,
         force: bool = False,
     ) -> None:
+        names = (*record.scope, record.partition_id)
+        try:
+            with tracing.checkpoint(names, record.sequence_number):
+                self._update_in_turn(record, force)
+        except StaleCheckpointError as error:
+            self.counters["stale_checkpoints"] += 1
+            log.warning("%s", error)
+            if (on_stale or self.settings.on_stale) == "raise":
+                raise
+
+    def _update_in_turn(self, record: Checkpoint, force: bool) -> None:
         self._ready()
         known = self._known(record)
         try:
@@ -159,11 +172,6 @@ class CheckpointMethods(HookRunner):
                     self._write(known, record, force)
                 finally:
                     known.writing = False
-        except StaleCheckpointError as error:
-            self.counters["stale_checkpoints"] += 1
-            log.warning("%s", error)
-            if (on_stale or self.settings.on_stale) == "raise":
-                raise
         except TimeoutError as error:
             raise StoreUnavailableError(
                 f"a checkpoint of partition {record.partition_id!r} is still being written"
@@ -179,6 +187,8 @@ class CheckpointMethods(HookRunner):
             try:
                 seconds = self.settings.write_timeout
                 answer = self._call(self.write_checkpoint, record, seen, seconds=seconds)
+                if attempt and isinstance(answer, Conflict):
+                    self._call(self.confirm, seconds=seconds)
             except (StoreAccessError, StoreNotReadyError):
                 raise
             except BaseException as error:

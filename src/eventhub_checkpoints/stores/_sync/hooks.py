@@ -95,6 +95,13 @@ class Hooks(ABC):
         They belong to the parent of this forked process, or to an earlier event loop.
         """
 
+    def confirm(self) -> None:
+        """Return when what was read is as lasting as what a write has confirmed.
+
+        Called before a row that was read replaces the lost answer of its write. By default nothing
+        is waited for: what the backend shows, it keeps.
+        """
+
     def identity(self, scope: Scope) -> Scope:
         """Return the canonical spelling of a scope; equal spellings are the same rows."""
         return scope.folded

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._sync import compat
 from eventhub_checkpoints._shared._sync.client_check import own_client_only
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
@@ -73,11 +74,13 @@ class OwnershipMethods(HookRunner):
         """
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
-        won = compat.uninterrupted(
-            self.settings.operation_timeout, self._claim_all, proposals, failures
-        )
-        if failures:
-            raise failures[0]
+        with tracing.claim(proposals) as operation:
+            won = compat.uninterrupted(
+                self.settings.operation_timeout, self._claim_all, proposals, failures
+            )
+            operation.set("won", len(won))
+            if failures:
+                raise failures[0]
         return [won[claim].as_dict(claim.scope) for claim in proposals if claim in won]
 
     def _list(self, scope: Scope) -> list[tuple[Ownership, float]]:
@@ -191,6 +194,7 @@ class OwnershipMethods(HookRunner):
             claims = [claim for claim in conflicts if claim.scope == scope]
             try:
                 rows = {row[0].partition_id: row for row in self._list(scope)}
+                self._call(self.confirm)
             except Exception as error:
                 own.update(dict.fromkeys(claims, error))
                 continue

@@ -69,6 +69,7 @@ class ContainerUrl:
         checked_text("the container's URL", url)
         try:
             parts = urlsplit(url)
+            _ = parts.port, (parts.hostname or "").encode("idna")  # raise where they are invalid
         except ValueError:  # its message repeats the address, which may hold a password
             raise ConfigurationError(f"the URL cannot be parsed; expected {EXPECTED}") from None
         names = [name for name in parts.path.split("/") if name]

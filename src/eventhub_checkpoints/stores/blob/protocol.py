@@ -1,7 +1,6 @@
 """Names, metadata and status codes of blobs as in every official SDK, and the driver's answers."""
 
 from collections.abc import Callable, Iterable, Mapping
-from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast
@@ -19,7 +18,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
-from eventhub_checkpoints.stores.blob.rest import Blob
+from eventhub_checkpoints.stores.blob.rest import EPOCH, Blob, moment
 from eventhub_checkpoints.stores.connections import innermost, is_untrusted, why_unreached
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
@@ -153,8 +152,8 @@ def bare_etag(etag: str) -> str:
 
 
 def server_time(date: str | None) -> float | None:
-    """Return a response's `Date` in epoch seconds (resolution 1 s); None if a proxy removed it."""
-    return parsedate_to_datetime(date).timestamp() if date else None
+    """Return a response's `Date` in epoch seconds (resolution 1 s); None if a proxy damaged it."""
+    return (moment(date or "") - EPOCH).total_seconds() or None
 
 
 def described(address: str) -> str:

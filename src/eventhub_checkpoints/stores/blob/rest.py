@@ -38,6 +38,9 @@ REFRESH_BEFORE = 300.0
 TOKEN_SCOPE = "https://storage.azure.com/.default"
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOT_XML = (ParseError, LookupError, ValueError)
+"""What the parser raises; the second and third for an encoding that Python does not have, or that
+the parser cannot read."""
 
 Query = Mapping[str, str]
 
@@ -103,8 +106,12 @@ class Blob(NamedTuple):
 # Many rows of a list were written in the same second.
 @lru_cache(maxsize=1024)
 def moment(date: str) -> datetime:
-    """Return a time of HTTP; the epoch if a proxy has removed it."""
-    return parsedate_to_datetime(date) if date else EPOCH
+    """Return a time of HTTP; the epoch if a proxy has removed or damaged it."""
+    try:
+        time = parsedate_to_datetime(date)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +286,10 @@ class TokenCache:
         named = {key: value.strip('"') for key, _, value in (word.partition("=") for word in words)}
         if not {"authorization_uri", "resource_id"} <= named.keys():
             return False
-        tenant = urlsplit(named["authorization_uri"]).path.split("/")[1:2]
+        try:
+            tenant = urlsplit(named["authorization_uri"]).path.split("/")[1:2]
+        except ValueError:
+            return False
         if not tenant:
             return False
         scope, options = f"{named['resource_id']}/.default", {"tenant_id": tenant[0]}
@@ -311,7 +321,7 @@ def error_code(response: Response) -> str:
         return code
     try:
         return fromstring(response.body).findtext("Code", "")
-    except ParseError:  # the page of a proxy
+    except NOT_XML:  # the page of a proxy
         return ""
 
 
@@ -354,7 +364,7 @@ class ListParser:
             events: Iterator[Any] = self._parser.read_events()
             for _, element in events:
                 self._take(element)
-        except ParseError as error:
+        except NOT_XML as error:
             raise DecodeError(f"the list is not XML: {error}") from error
 
     def end_page(self) -> str:

@@ -155,6 +155,7 @@ def contact_point(text: Any, port: int = PORT) -> tuple[str, int]:
     number = number or str(port)
     # int() would accept signs, spaces and underscores.
     is_host = host and {*"=;/@?# "}.isdisjoint(host) and not holds_secret(host)
-    if not is_host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
+    is_number = number.isascii() and number.isdigit() and len(number) <= 5
+    if not is_host or not is_number or not 0 < int(number) < 65536:
         raise ConfigurationError(f"{quoted(text)} is not a host with a port; expected {EXPECTED}")
     return host, int(number)

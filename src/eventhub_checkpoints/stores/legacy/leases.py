@@ -8,12 +8,12 @@ azure-event-hubs-go 3, `storage/storage.go`; Azure Functions extension 4, `Event
 KEDA, `azure_eventhub_checkpoint.go`, for the names of Dapr 1.6 to 1.9.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints.records import LEAST_INT64, MOST_INT64, Checkpoint, Scope
 
 LONGEST_LEASE = 64 * 1024
@@ -102,8 +102,8 @@ def checkpoints_of(
     found: dict[int, Checkpoint] = {}
     for where, partition_id, body in leases:
         try:
-            offset, number = position_of(json.loads(body or ""))
-        except (ValueError, TypeError, RecursionError):
+            offset, number = position_of(parse_json(body or ""))
+        except (ValueError, TypeError):
             report(f"{where} was left out: it holds no position")
             continue
         if offset or number:
@@ -129,10 +129,8 @@ def position_of(lease: Any) -> tuple[str, int | None]:
     if isinstance(number, bool | float):
         raise TypeError("the sequence number is not an integer")
     offset = "" if offset is None or str(offset) in NOTHING_SAVED else str(offset)
-    if number is None or number == "":
-        return offset, None
-    number = int(number)
-    if not LEAST_INT64 <= number <= MOST_INT64 or not offset.isprintable():
+    number = None if number is None or number == "" else int(number)
+    if not offset.isprintable() or not LEAST_INT64 <= (number or 0) <= MOST_INT64:
         raise ValueError("not a position")
     return offset, number
 

@@ -1,9 +1,7 @@
 """Redis URLs, the options of their query, and the user of a token."""
 
 import base64
-import binascii
 import inspect
-import json
 import re
 from collections.abc import Container
 from pathlib import Path
@@ -12,6 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from redis.exceptions import RedisError
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
 from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
@@ -148,8 +147,8 @@ def object_id(token: str) -> str:
     try:
         _, payload, _ = token.split(".")
         padded = payload + "=" * (-len(payload) % 4)
-        claims = json.loads(base64.b64decode(padded, altchars="-_", validate=True))
-    except (ValueError, binascii.Error, RecursionError):
+        claims = parse_json(base64.b64decode(padded, altchars="-_", validate=True))
+    except ValueError:
         return ""
     user = claims.get("oid") if isinstance(claims, dict) else None
     return user if isinstance(user, str) else ""

@@ -64,6 +64,8 @@ class Dialect(ABC):
         transaction: the statement that begins a transaction, those that commit it, and those that
             roll it back, on a connection whose statements are transactions of their own. A change
             of its isolation level fails with an error of the driver if the connection is broken.
+        fence: statement whose commit waits until everything that a read has shown is replicated as
+            far as commits wait for it. None if commits are visible only then.
     """
 
     name: ClassVar[str]
@@ -101,6 +103,8 @@ class Dialect(ABC):
         ("ROLLBACK",),
     )
 
+    fence: ClassVar[str | None] = None
+
     @abstractmethod
     def options(self, driver: str, query: Mapping[str, Any]) -> Sequence[str]:
         """Return the options that a URL of this driver may have."""
@@ -128,6 +132,12 @@ class Dialect(ABC):
 
     def prepare_connection(self, connection: Any, record: Any) -> None:
         """Set up a new DBAPI connection."""
+
+    def report_unreplicated(self, connection: Any, report: Callable[[object], None]) -> None:
+        """Have commits reported that are confirmed although a standby may not have them.
+
+        `connection` is the driver's.
+        """
 
     def lock_timeout(self, current: int | None, is_own: bool) -> tuple[int, str] | None:
         """Return a limit for waiting for locks, and the statement that sets it.

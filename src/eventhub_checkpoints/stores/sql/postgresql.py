@@ -43,6 +43,8 @@ from eventhub_checkpoints.stores.sql.tables import KEY, KEY_COLUMNS, Tables
 
 NEW_SCHEMA = re.compile(r'CREATE SCHEMA ("\w+")')
 READ_ONLY = "25006"
+WAIT_FOR_STANDBY = "SyncRepWaitForLSN"
+"""Function of the server that sends these notices; their text is in the server's language."""
 CODES: dict[str, Meaning] = {
     READ_ONLY: (
         StoreUnavailableError,
@@ -115,6 +117,8 @@ class Postgresql(Dialect):
     has_schemas = True
     text, time = "text", "double precision"
     clock = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+    # A commit that no longer waits for the standby is visible, and a read waits for nothing.
+    fence = "SELECT pg_logical_emit_message(true, 'eventhub-checkpoints', '')"
 
     def options(self, driver: str, query: Mapping[str, Any]) -> Sequence[str]:
         if driver == "asyncpg":
@@ -136,6 +140,26 @@ class Postgresql(Dialect):
         if hasattr(driver, "asyncpg"):
             return bounded_asyncpg(driver.asyncpg)
         return bounded_async_psycopg(driver.psycopg)
+
+    def report_unreplicated(self, connection: Any, report: Callable[[object], None]) -> None:
+        """Have the notices reported with which a commit gives up its wait for the standby.
+
+        It is committed on this server only, and confirmed: by a cancelled request, or by a backend
+        that is terminated.
+
+        Source: PostgreSQL 18, `src/backend/replication/syncrep.c`, `SyncRepWaitForLSN`.
+        """
+
+        def hear(sender: str | None, notice: object) -> None:
+            if sender == WAIT_FOR_STANDBY:
+                report(notice)
+
+        if hasattr(connection, "add_notice_handler"):  # psycopg
+            connection.add_notice_handler(lambda notice: hear(notice.source_function, notice))
+        else:
+            connection.add_log_listener(
+                lambda _, notice: hear(notice.server_source_function, notice)
+            )
 
     def begin_migration(self, tables: Tables, is_own: bool) -> Sequence[str]:
         digest = hashlib.sha256(tables.version.encode()).digest()

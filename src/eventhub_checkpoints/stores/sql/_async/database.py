@@ -35,6 +35,7 @@ from eventhub_checkpoints.stores.sql._async.engine import (
     Connection,
     Engine,
     core_engine,
+    driver_of,
     make_engine,
 )
 
@@ -43,6 +44,8 @@ T = TypeVar("T")
 OWN_LEVEL = "AUTOCOMMIT"
 """Every statement is its own transaction, which saves the round trips for BEGIN and COMMIT."""
 LOCK_TIMEOUT = "eventhub_checkpoints.lock_timeout"
+UNREPLICATED = "eventhub_checkpoints.unreplicated"
+"""Key of a connection's commits that its server did not wait for a standby with."""
 WAYS_TO_A_TOKEN = (
     "entra=True takes the default credential of azure-identity, which is not installed: "
     "python -m pip install azure-identity, or pass a credential"
@@ -152,6 +155,11 @@ class SqlDatabase:
                 await connection.execution_options(isolation_level=isolation_level)
             try:
                 info = connection.info
+                if UNREPLICATED not in info:
+                    commits: list[object] = []
+                    self._dialect.report_unreplicated(await driver_of(connection), commits.append)
+                    info[UNREPLICATED] = commits
+                info[UNREPLICATED].clear()
                 if change := self._dialect.lock_timeout(info.get(LOCK_TIMEOUT), self._is_own):
                     await connection.exec_driver_sql(change[1])
                     info[LOCK_TIMEOUT] = change[0]
@@ -164,7 +172,17 @@ class SqlDatabase:
             if not self._is_own:
                 # A listener of the caller may have begun a transaction.
                 await connection.commit()
+            if info[UNREPLICATED]:
+                raise StoreUnavailableError(
+                    f"{self.shown}: the server stopped waiting for its synchronous standby, which "
+                    "may not have what was written"
+                )
             return answer
+
+    async def confirm(self) -> None:
+        """Wait until a synchronous standby has what this connection's server shows."""
+        if fence := self._dialect.fence:
+            await self.transact(self._execute, fence)
 
     async def rows(
         self, connection: Connection, statement: TextClause, values: Mapping[str, Any]

@@ -12,7 +12,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool
 from eventhub_checkpoints.stores.connections import Secret
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 
-__all__ = ["IDENTITY", "VARIANT", "Connection", "Engine", "core_engine", "make_engine"]
+__all__ = ["IDENTITY", "VARIANT", "Connection", "Engine", "core_engine", "driver_of", "make_engine"]
 
 Engine = AsyncEngine
 Connection = AsyncConnection
@@ -37,6 +37,11 @@ def make_engine(url: URL, dialect: Dialect, secret: Secret | None, **options: An
 def core_engine(engine: AsyncEngine) -> Any:
     """Return the sync engine, which has the events and the pool."""
     return engine.sync_engine
+
+
+async def driver_of(connection: AsyncConnection) -> Any:
+    """Return the driver's connection."""
+    return (await connection.get_raw_connection()).driver_connection
 
 
 def with_secret(

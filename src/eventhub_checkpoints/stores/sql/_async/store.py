@@ -103,6 +103,9 @@ class SqlCheckpointStore(SqlTransactions, KeepsHistory, FullCheckpointStore):
     def map_error(self, error: Exception) -> CheckpointStoreError:
         return self._database.map_error(error) or super().map_error(error)
 
+    async def confirm(self) -> None:
+        await self._database.confirm()
+
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         rows = await self._rows(self._sql.ownerships, statements.scope_values(scope))
         return statements.listing(rows, scope, statements.ownership_of)

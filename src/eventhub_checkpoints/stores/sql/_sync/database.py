@@ -36,6 +36,7 @@ from eventhub_checkpoints.stores.sql._sync.engine import (
     Connection,
     Engine,
     core_engine,
+    driver_of,
     make_engine,
 )
 
@@ -44,6 +45,8 @@ T = TypeVar("T")
 OWN_LEVEL = "AUTOCOMMIT"
 """Every statement is its own transaction, which saves the round trips for BEGIN and COMMIT."""
 LOCK_TIMEOUT = "eventhub_checkpoints.lock_timeout"
+UNREPLICATED = "eventhub_checkpoints.unreplicated"
+"""Key of a connection's commits that its server did not wait for a standby with."""
 WAYS_TO_A_TOKEN = (
     "entra=True takes the default credential of azure-identity, which is not installed: "
     "python -m pip install azure-identity, or pass a credential"
@@ -149,6 +152,11 @@ class SqlDatabase:
                 connection.execution_options(isolation_level=isolation_level)
             try:
                 info = connection.info
+                if UNREPLICATED not in info:
+                    commits: list[object] = []
+                    self._dialect.report_unreplicated(driver_of(connection), commits.append)
+                    info[UNREPLICATED] = commits
+                info[UNREPLICATED].clear()
                 if change := self._dialect.lock_timeout(info.get(LOCK_TIMEOUT), self._is_own):
                     connection.exec_driver_sql(change[1])
                     info[LOCK_TIMEOUT] = change[0]
@@ -161,7 +169,17 @@ class SqlDatabase:
             if not self._is_own:
                 # A listener of the caller may have begun a transaction.
                 connection.commit()
+            if info[UNREPLICATED]:
+                raise StoreUnavailableError(
+                    f"{self.shown}: the server stopped waiting for its synchronous standby, which "
+                    "may not have what was written"
+                )
             return answer
+
+    def confirm(self) -> None:
+        """Wait until a synchronous standby has what this connection's server shows."""
+        if fence := self._dialect.fence:
+            self.transact(self._execute, fence)
 
     def rows(
         self, connection: Connection, statement: TextClause, values: Mapping[str, Any]

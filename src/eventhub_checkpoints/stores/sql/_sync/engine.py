@@ -10,7 +10,7 @@ from sqlalchemy.pool import QueuePool
 from eventhub_checkpoints.stores.connections import Secret, at_once
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 
-__all__ = ["IDENTITY", "VARIANT", "Connection", "Engine", "core_engine", "make_engine"]
+__all__ = ["IDENTITY", "VARIANT", "Connection", "Engine", "core_engine", "driver_of", "make_engine"]
 
 VARIANT = "sync"
 IDENTITY = "azure.identity"
@@ -34,3 +34,8 @@ def make_engine(url: URL, dialect: Dialect, secret: Secret | None, **options: An
 def core_engine(engine: Engine) -> Any:
     """Return the engine that has the events and the pool."""
     return engine
+
+
+def driver_of(connection: Connection) -> Any:
+    """Return the driver's connection."""
+    return connection.connection.driver_connection

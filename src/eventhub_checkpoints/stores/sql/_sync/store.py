@@ -104,6 +104,9 @@ class SqlCheckpointStore(SqlTransactions, KeepsHistory, FullCheckpointStore):
     def map_error(self, error: Exception) -> CheckpointStoreError:
         return self._database.map_error(error) or super().map_error(error)
 
+    def confirm(self) -> None:
+        self._database.confirm()
+
     def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         rows = self._rows(self._sql.ownerships, statements.scope_values(scope))
         return statements.listing(rows, scope, statements.ownership_of)

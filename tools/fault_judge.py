@@ -9,7 +9,7 @@ Rule 3: once a checkpoint is confirmed, no read that bypasses the store finds a 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -90,6 +90,39 @@ class Judge:
             if seen.number < floor:
                 raise JudgeError(f"{seen}, after {floor} was confirmed")
 
+    def so_far(self) -> "Judge":
+        """Return a copy, to be asked about this moment later."""
+        return Judge([*self.claims], [*self.writes], [*self.readings])
+
+    def forgotten_checkpoints(self, stored: Mapping[str, int], since: int = 0) -> int:
+        """Return how many confirmed checkpoints are above what is stored, from write `since` on.
+
+        The numbers of all writers come from one count.
+        """
+        confirmed = [one for one in self.writes[since:] if one.ended is not None]
+        return sum(one.number > stored.get(one.partition_id, -1) for one in confirmed)
+
+    def forgotten_claims(self, stored: Mapping[str, str], since: int = 0) -> int:
+        """Return how many won claims are not what is stored led to, from claim `since` on.
+
+        Counted are partitions that only their owner claims, so that its claims are in order. A
+        claim is forgotten if it was won after the stored etag had been passed.
+        """
+        chains: dict[str, list[tuple[int, Claim]]] = {}
+        for at, one in enumerate(self.claims):
+            if one.partition_id == one.owner_id:
+                chains.setdefault(one.partition_id, []).append((at, one))
+        return sum(
+            at >= since and one.given is not None
+            for key, chain in chains.items()
+            for at, one in not_led_to(stored.get(key), chain)
+        )
+
+    def won_twice(self) -> int:
+        """Return how many times an etag was won with although it had been already."""
+        won = Counter((one.partition_id, one.etag) for one in self.claims if one.given is not None)
+        return sum(count - 1 for count in won.values())
+
     def _confirmed(self, partition_id: str, until: float) -> int:
         numbers = [
             one.number
@@ -97,6 +130,19 @@ class Judge:
             if one.partition_id == partition_id and one.ended is not None and one.ended < until
         ]
         return max(numbers, default=-1)
+
+
+def not_led_to(etag: str | None, chain: Sequence[tuple[int, Claim]]) -> Sequence[tuple[int, Claim]]:
+    """Return the claims that one owner made after an etag, which is stored, had been passed."""
+    if etag is None:
+        return chain
+    begin = len(chain)  # an etag that no claim knows is that of a last one without an answer
+    for at, (_, one) in enumerate(chain):
+        if etag == one.etag:
+            begin = at
+        elif etag == one.given:
+            begin = at + 1
+    return chain[begin:]
 
 
 def by_number(write: Write) -> int:

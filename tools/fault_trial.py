@@ -1,7 +1,7 @@
 """Trial of sync and aio clients that work on one place while its server fails.
 
-Four clients take partitions from each other, two write checkpoints, and one reads what is stored,
-bypassing the stores. `fault_judge.py` has the rules.
+Four clients take partitions from each other and each renews one that nobody else claims, two write
+checkpoints, and one reads what is stored, bypassing the stores. `fault_judge.py` has the rules.
 """
 
 import itertools
@@ -95,7 +95,7 @@ class Claimer(Worker):
         with self.calling("list"):
             stored = {row["partition_id"]: row for row in self.client.list_ownership()}
         etags: dict[str, str | None] = {}
-        for partition_id in random.sample(PARTITIONS, len(PARTITIONS)):
+        for partition_id in [self.name, *random.sample(PARTITIONS, len(PARTITIONS))]:
             row = stored.get(partition_id)
             if row is None or row["owner_id"] == self.name or random.random() < 0.5:
                 etags[partition_id] = row and row["etag"]

@@ -1,0 +1,44 @@
+"""A second consumer joins a group under load: what is processed twice, with the real clients."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import MemoryCheckpointStore, aio
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
+from handover_table import WAYS
+from handover_table.runs import Setting, joined
+from prompt_client import prompt_client
+
+__all__ = ["prompt_client"]
+
+pytestmark = pytest.mark.slow
+
+
+def shared(variant: str) -> Callable[[str], Any]:
+    """Makes stores over the same rows."""
+    rows = MemoryRows()
+    kind: Any = aio.MemoryCheckpointStore if variant == "aio" else MemoryCheckpointStore
+    return lambda name: kind(rows)
+
+
+def setting(way: str, variant: str, **settings: Any) -> Setting:
+    few = {"partitions": 2, "rate": 200, "interval": 0.4, "seconds": 0.0}
+    return Setting(way, variant, **few | settings)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_event_is_processed_twice_when_a_consumer_joins(way: str, variant: str) -> None:
+    result = joined(setting(way, variant), shared(variant), hands_over=(True, True))
+    assert (result.twice, result.lost) == (0, 0)
+    assert result.published > 0
+
+
+@pytest.mark.parametrize("hands_over", [(True, False), (False, True)])
+def test_a_group_with_a_consumer_that_sees_no_wishes_is_balanced_and_loses_nothing(
+    hands_over: tuple[bool, bool], variant: str
+) -> None:
+    # The owner that does not answer is taken from after this time.
+    short = setting("each", variant, expires_after=3.0)
+    assert joined(short, shared(variant), hands_over=hands_over).lost == 0

@@ -1,0 +1,1 @@
+"""Consumers, with the asynchronous client (edited)."""
