@@ -18,13 +18,15 @@ from benchmarks.processing_meter import (
     COALESCING,
     NONE,
     NONE_BATCHES,
+    OFF,
     OFFICIAL_BATCHES,
     PROCESSOR,
+    TELEMETRY,
     TRACKED,
 )
 from benchmarks.report import wide_console, write_json
 from benchmarks.spark_cores import answer_of, on_cores
-from benchmarks.spark_hub import hub_name
+from benchmarks.spark_hub import TRACED, hub_name
 from benchmarks.spark_results import Figures, Reach, Row, show
 from benchmarks.spark_servers import Cores, Kind, Server, stand_in
 
@@ -35,8 +37,8 @@ SLOWER = 50
 
 WINDOWS = (1, 10, 100, 1000, 10_000)
 TRACKERS = {f"tracker-{window}": window for window in WINDOWS}
-ONE, FOUR = KINDS = (1, 0), (4, 0)
-"""The hubs: one partition, or four partitions in the same consumer."""
+ONE, FOUR, WITH_CONTEXT = (1, 0), (4, 0), (1, TRACED)
+"""The hubs: one partition, or four partitions in the same consumer; events of traced producers."""
 VARIANTS = {"": "", "-aio": ", aio"}
 WAYS = {
     COALESCING: "CoalescingCheckpointStore",
@@ -52,6 +54,11 @@ CONSUMERS: dict[str, tuple[str, Kind, str]] = {
     for variant in VARIANTS
     for kind, suffix, ways in ((ONE, "", WAYS), (FOUR, "-4", (COALESCING, TRACKED)))
     for way in ways
+}
+TRACING = {
+    f"tracing-{way}{variant}": (way, variant)
+    for variant in VARIANTS
+    for way in (TRACKED, PROCESSOR)
 }
 CONSUMED = (OURS, OFFICIAL, NONE)
 MEASURES = ("rate", "cpu", "layer", "writes")
@@ -85,10 +92,11 @@ class Bench:
             found[way] = {**found[way], "layer": found[way]["cpu"] / bare - 1}
         return found
 
-    def once(self, way: str, kind: Kind, variant: str) -> Figures:
+    def once(self, way: str, kind: Kind, variant: str, telemetry: str = OFF) -> Figures:
         """One of them in a process of its own, on a container of its own."""
         events = self.events // SLOWER if way == OFFICIAL else self.events
         words = ["--way", way, "--events", str(events), *(["--aio"] if variant else [])]
+        words += ["--telemetry", telemetry]
         with self.blobs.place() as place:
             words += [self.hubs.addresses[hub_name(*kind)], place.url]
             counted, wall, cpu, writes = answer_of(MODULE, words, self.cores.client)
@@ -132,22 +140,52 @@ def consumer_rows(bench: Bench, names: list[str], rounds: int, console: Console)
     return found
 
 
+def tracing_rows(bench: Bench, names: list[str], rounds: int, console: Console) -> list[Row]:
+    """A row for each way, without spans, with the API alone and with the SDK."""
+    found = []
+    for name in names:
+        way, variant = TRACING[name]
+        title = f"{WAYS[way]}{VARIANTS[variant]}"
+        console.print(f"measuring tracing, {title}, {rounds} rounds")
+        figures = [
+            {
+                side: bench.once(way, WITH_CONTEXT, variant, side)
+                for side in turned([*TELEMETRY], number)
+            }
+            for number in range(rounds)
+        ]
+        found.append(Row(name, title, TELEMETRY, ("rate", "cpu"), figures))
+    return found
+
+
 def sides_of(way: str, kind: Kind) -> dict[str, str]:
     """Which way is in which column; official writes as often, however many partitions there are."""
     return {side: of for side, of in BESIDE[way].items() if kind == ONE or side != OFFICIAL}
 
 
-def consumed(names: list[str], events: int, rounds: int, console: Console) -> list[Row]:
-    """The rows of consumers, with servers that are started for them."""
+def consumed(names: list[str], events: int, rounds: int, console: Console) -> dict[str, list[Row]]:
+    """The tables of consumers by their titles, with servers that are started for them."""
     cores = Cores.of_this_machine()
+    saving = [name for name in names if name in CONSUMERS]
+    tracing = [name for name in names if name in TRACING]
+    kinds = {CONSUMERS[name][1] for name in saving} | ({WITH_CONTEXT} if tracing else set())
     with ExitStack() as running:
         try:
             with on_cores(cores.server):
                 blobs = running.enter_context(BACKENDS["blob"]())
         except ServerMissingError as missing:
             sys.exit(str(missing))
-        hubs = running.enter_context(stand_in({*KINDS}, events, cores))
-        return consumer_rows(Bench(hubs, blobs, cores, events), names, rounds, console)
+        hubs = running.enter_context(stand_in(kinds, events, cores))
+        bench = Bench(hubs, blobs, cores, events)
+        tables = {
+            "consumed with a checkpoint for each event": consumer_rows(
+                bench, saving, rounds, console
+            ),
+            "consumed without and with spans and metrics": tracing_rows(
+                bench, tracing, rounds, console
+            ),
+        }
+    return {title: rows for title, rows in tables.items() if rows}
 
 
 def add_own(parser: ArgumentParser) -> None:
@@ -157,16 +195,17 @@ def add_own(parser: ArgumentParser) -> None:
 
 def main() -> None:
     """Measure what was asked for."""
-    asked = arguments("benchmarks.processing", __doc__, [*TRACKERS, *CONSUMERS], add_own)
+    asked = arguments("benchmarks.processing", __doc__, [*TRACKERS, *CONSUMERS, *TRACING], add_own)
     events = asked.events or (QUICK_EVENTS if asked.quick else EVENTS)
     console = wide_console()
     rows: list[Row] = []
     if names := [name for name in TRACKERS if name in (asked.only or TRACKERS)]:
         rows += (found := tracker_rows(names, events, asked.rounds, console))
         show("processor time of one event, begun and finished", found, console, "finished")
-    if names := [name for name in CONSUMERS if name in (asked.only or CONSUMERS)]:
-        rows += (found := consumed(names, events, asked.rounds, console))
-        show("consumed with a checkpoint for each event", found, console, "by")
+    if names := [name for name in (*CONSUMERS, *TRACING) if not asked.only or name in asked.only]:
+        for title, found in consumed(names, events, asked.rounds, console).items():
+            rows += found
+            show(title, found, console, "by")
     write_json([row.as_dict() for row in rows], asked.quick, asked.json, PACKAGES, {})
     console.print(f"{events:,} events in each run; written to {asked.json}")
 

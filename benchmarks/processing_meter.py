@@ -24,6 +24,8 @@ HANDLERS = {
 }
 """The methods that are handlers of a client; an `EventProcessor` has its own."""
 WAYS = (*HANDLERS, PROCESSOR)
+OFF, API, SDK = TELEMETRY = ("off", "api", "sdk")
+"""Without spans and metrics; with OpenTelemetry's API alone; with its SDK."""
 BY_OFFICIAL = (OFFICIAL, OFFICIAL_BATCHES)
 WITHOUT = (NONE, NONE_BATCHES)
 BY_BATCH = (NONE_BATCHES, OFFICIAL_BATCHES)

@@ -10,6 +10,8 @@ from eventhub_checkpoints.localhub import LocalHub
 
 BODY = bytes(range(200))
 PROPERTIES: Mapping[str, Any] = {"device": "sensor-0017", "kind": "temperature", "priority": 3}
+TRACED = len(PROPERTIES) + 1
+"""One property more: the context of a producer, another one in each event."""
 HUB = "hub-of-{partitions}-{properties}"
 
 
@@ -32,7 +34,13 @@ def fill(hub: LocalHub, partitions: int, properties: int, events: int) -> str:
     """Publish the events; give the connection string."""
     name = hub_name(partitions, properties)
     for partition, count in enumerate(shares(events, partitions)):
-        hub.publish(name, str(partition), [BODY] * count, properties=some(properties))
+        if properties < TRACED:
+            hub.publish(name, str(partition), [BODY] * count, properties=some(properties))
+            continue
+        for number in range(count):
+            traceparent = f"00-{number + 1:032x}-{number + 1:016x}-01"
+            each = {**PROPERTIES, "traceparent": traceparent}
+            hub.publish(name, str(partition), [BODY], properties=each)
     return hub.connection_string(name)
 
 

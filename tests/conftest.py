@@ -158,6 +158,7 @@ def pytest_terminal_summary(
 
 
 FORGETFUL = (
+    "chaos/test_stalls.py",
     "cli",
     "jvm",
     "kafka",

@@ -10,6 +10,7 @@
     python tools/campaign.py machine --backend mysql --rounds 500
     python tools/campaign.py machine --backend mysql --seconds 600
     python tools/campaign.py failover --store postgres --rounds 20
+    python tools/campaign.py skew --backend postgres --rounds 20
 
 `forward`: round n of seed s is the round of seed s + n, so the seed in a failure repeats that round
 alone. `races`: 16 stores claim 64 partitions in each round; the seed decides in which order they
@@ -18,7 +19,8 @@ start, and the winner depends on the machine. `cancel`, `raise` and `signal` int
 group between stores under load, and kills the move at every step (`tools/move_chaos.py`). `machine`
 compares claims and checkpoints with the rules (`tools/store_machine.py`): in this many examples, or
 for this time. `failover` ends the primary of a cluster under load in each round
-(`tools/failover.py`).
+(`tools/failover.py`). `skew` runs processes whose clocks are an hour apart, and kills one of them
+in each round (`tools/clock_skew.py`).
 """
 
 import argparse
@@ -31,6 +33,7 @@ from collections.abc import Callable
 
 from backends import BACKENDS, ServerMissingError
 from claim_races import run_races
+from clock_skew import HAVE_CLOCKS, run_skews
 from failover import CLUSTERS, run_failovers
 from forward_model import run_round
 from interruptions import InterruptedCallError, Lines, cancelled, raised_at, run_signals, run_steps
@@ -120,16 +123,31 @@ def failovers(store: str, seed: int, rounds: int) -> Counter[str]:
         return run_failovers(cluster, seed, rounds)
 
 
+def skews(backend: str, seed: int, rounds: int) -> Counter[str]:
+    """Run processes whose clocks are an hour apart, and kill one of them in each round.
+
+    Raises:
+        AssertionError: a clock that is off had an effect.
+    """
+    with BACKENDS[backend]() as running:
+        return run_skews(running, seed, rounds)
+
+
+def common(rounds: int = 1000) -> argparse.ArgumentParser:
+    """Return the options of every campaign; a parser of its own for each, for its own default."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--rounds", type=int, default=rounds, help="by default %(default)s")
+    return parser
+
+
 def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Counter[str]]]:
     """Return name, seed and rounds of the chosen campaign, and a function that runs it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
-    common.add_argument("--rounds", type=int, default=1000)
     campaigns = parser.add_subparsers(dest="campaign", required=True)
-    model = campaigns.add_parser("forward", parents=[common], help="checkpoints go forward")
+    model = campaigns.add_parser("forward", parents=[common()], help="checkpoints go forward")
     model.add_argument("--events", type=int, default=60, help="of a round, without overlaps")
     on_backends = {
         "races": "16 stores race for claims",
@@ -139,19 +157,21 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "machine": "claims and checkpoints are compared with the rules",
     }
     for name, what in on_backends.items():
-        parser_of = campaigns.add_parser(name, parents=[common], help=what)
+        parent = common(1) if name in {"cancel", "raise"} else common()
+        parser_of = campaigns.add_parser(name, parents=[parent], help=what)
         parser_of.add_argument("--backend", choices=BACKENDS, required=True)
-        if name in {"cancel", "raise"}:
-            parser_of.set_defaults(rounds=1)
         if name == "machine":
             parser_of.add_argument("--seconds", type=float, help="run for this time instead")
-    move = campaigns.add_parser("move", parents=[common], help="a group moves between stores")
+    move = campaigns.add_parser("move", parents=[common()], help="a group moves between stores")
     shared = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
     move.add_argument("--source", choices=shared, default="blob")
     move.add_argument("--target", choices=shared, default="postgres")
-    failover = campaigns.add_parser("failover", parents=[common], help="a cluster's primary ends")
+    skew = campaigns.add_parser("skew", parents=[common(20)], help="clocks are an hour apart")
+    skew.add_argument("--backend", choices=HAVE_CLOCKS, required=True)
+    failover = campaigns.add_parser(
+        "failover", parents=[common(20)], help="a cluster's primary ends"
+    )
     failover.add_argument("--store", choices=CLUSTERS, required=True)
-    failover.set_defaults(rounds=20)
     chosen = parser.parse_args(arguments)
     runs: dict[str, Callable[[], Counter[str]]] = {
         "forward": lambda: forward(chosen.seed, chosen.rounds, chosen.events),
@@ -161,6 +181,7 @@ def parsed(arguments: list[str] | None) -> tuple[str, int, int, Callable[[], Cou
         "signal": lambda: signals(chosen.backend, chosen.seed, chosen.rounds),
         "machine": lambda: machine(chosen.backend, chosen.seed, chosen.rounds, chosen.seconds),
         "move": lambda: moves(chosen.source, chosen.target, chosen.seed, chosen.rounds),
+        "skew": lambda: skews(chosen.backend, chosen.seed, chosen.rounds),
         "failover": lambda: failovers(chosen.store, chosen.seed, chosen.rounds),
     }
     return chosen.campaign, chosen.seed, chosen.rounds, runs[chosen.campaign]

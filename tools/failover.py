@@ -8,16 +8,26 @@ counted.
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from backends.cassandra_trio import CassandraTrio
 from backends.cluster import Cluster, ClusterPlace
 from backends.postgres_pair import PostgresPair
+from backends.redis_sentinel import RedisSentinel
 from eventhub_checkpoints import open_store
 from fault_judge import Judge, JudgeError
 from fault_trial import SCOPE, Trial
 
-CLUSTERS: dict[str, type[Cluster]] = {"postgres": PostgresPair}
+CUT_SECONDS = 1.0
+CLUSTERS: dict[str, Callable[[], Cluster]] = {
+    "postgres": PostgresPair,
+    "cassandra": CassandraTrio,
+    "redis": RedisSentinel,
+    "redis-cut": partial(RedisSentinel, cut_seconds=CUT_SECONDS),
+    "redis-cut-unguarded": partial(RedisSentinel, cut_seconds=CUT_SECONDS, is_guarded=False),
+}
 ORDERLY = 0.25
 """Share of the primaries that are shut down in order."""
 
@@ -109,6 +119,8 @@ def run_failovers(cluster: Cluster, seed: int, rounds: int) -> Counter[str]:
         seen["two owners"] = trial.judge.won_twice()
         seen["calls answered"] = sum(worker.answered for worker in trial.workers)
         seen["calls without an answer"] = sum(worker.unknown for worker in trial.workers)
+        if not cluster.forgets:
+            trial.judge.checkpoints()
     lost = seen["claims forgotten"] + seen["checkpoints forgotten"] + seen["two owners"]
     if lost and not cluster.forgets:
         raise JudgeError(f"{cluster.name} keeps what it confirms, and yet: {dict(seen)}")

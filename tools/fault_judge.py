@@ -83,10 +83,20 @@ class Judge:
             JudgeError: it is broken.
         """
         highest = {one.partition_id: one.number for one in sorted(self.writes, key=by_number)}
-        for seen in self.readings:
+        confirmed: dict[str, int] = {}
+        confirmations = sorted(
+            (one.ended, one.partition_id, one.number)
+            for one in self.writes
+            if one.ended is not None
+        )
+        confirmations.reverse()
+        for seen in sorted(self.readings, key=by_beginning):
+            while confirmations and confirmations[-1][0] < seen.began:
+                _, partition_id, number = confirmations.pop()
+                confirmed[partition_id] = max(number, confirmed.get(partition_id, -1))
             if seen.number > highest.get(seen.partition_id, -1):
                 raise JudgeError(f"{seen}, which nobody has written")
-            floor = self._confirmed(seen.partition_id, seen.began)
+            floor = confirmed.get(seen.partition_id, -1)
             if seen.number < floor:
                 raise JudgeError(f"{seen}, after {floor} was confirmed")
 
@@ -123,14 +133,6 @@ class Judge:
         won = Counter((one.partition_id, one.etag) for one in self.claims if one.given is not None)
         return sum(count - 1 for count in won.values())
 
-    def _confirmed(self, partition_id: str, until: float) -> int:
-        numbers = [
-            one.number
-            for one in self.writes
-            if one.partition_id == partition_id and one.ended is not None and one.ended < until
-        ]
-        return max(numbers, default=-1)
-
 
 def not_led_to(etag: str | None, chain: Sequence[tuple[int, Claim]]) -> Sequence[tuple[int, Claim]]:
     """Return the claims that one owner made after an etag, which is stored, had been passed."""
@@ -148,6 +150,11 @@ def not_led_to(etag: str | None, chain: Sequence[tuple[int, Claim]]) -> Sequence
 def by_number(write: Write) -> int:
     """Return the sort key of a checkpoint: its sequence number."""
     return write.number
+
+
+def by_beginning(reading: Reading) -> float:
+    """Return the sort key of a reading: when it began."""
+    return reading.began
 
 
 def twice(keys: Iterable[tuple[str, str | None]], what: str) -> None:

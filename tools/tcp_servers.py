@@ -99,15 +99,15 @@ class Passage(TcpServer):
     """Forwards every connection to another server, and closes it when one direction ends.
 
     Args:
-        backend: that server's host and port.
+        backend: that server's host and port; a new value is used by new connections.
     """
 
     def __init__(self, backend: tuple[str, int], piece: int = PIECE) -> None:
-        self._backend = backend
+        self.backend = backend
         super().__init__(piece)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far, forth = await asyncio.open_connection(*self._backend, limit=self._piece)
+        far, forth = await asyncio.open_connection(*self.backend, limit=self._piece)
         ways = [*map(asyncio.ensure_future, self._ways(reader, writer, far, forth))]
         try:
             ended, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

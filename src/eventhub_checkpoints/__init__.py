@@ -46,6 +46,7 @@ from eventhub_checkpoints.errors import (
 from eventhub_checkpoints.handover import HandoverStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.processing.policy import Policy, all_of, any_of, every, trailing
+from eventhub_checkpoints.processing.stall import Stall
 from eventhub_checkpoints.processing.statistics import PartitionStats
 from eventhub_checkpoints.processing.watermark import Position
 from eventhub_checkpoints.processor import CheckpointManager, EventProcessor, PartitionProcessor
@@ -78,6 +79,7 @@ __all__ = [
     "Scope",
     "SequenceOffset",
     "StaleCheckpointError",
+    "Stall",
     "StoreAccessError",
     "StoreError",
     "StoreNotReadyError",
@@ -89,5 +91,5 @@ __all__ = [
     "trailing",
 ]
 
-for _public in (PartitionStats, Policy, Position, all_of, any_of, every, trailing):
+for _public in (PartitionStats, Policy, Position, Stall, all_of, any_of, every, trailing):
     _public.__module__ = __name__

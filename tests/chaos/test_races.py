@@ -62,3 +62,15 @@ def test_the_campaign_prints_its_seed_and_who_won(capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "races: seed 7, 2 rounds" in printed
     assert "won by" in printed
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        ("races --backend memory", 1000),
+        ("cancel --backend memory", 1),
+        ("failover --store postgres", 20),
+    ],
+)
+def test_each_campaign_has_a_number_of_rounds_by_default(line: str, number: int) -> None:
+    assert campaign.parsed(line.split())[2] == number

@@ -13,8 +13,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,16 @@ def test_a_wrong_request_is_explained(unchanged, path, status, said) -> None:
     found, body = serve.json(path)
     assert found == status
     assert re.search(said, body["error"])
+
+
+def test_a_target_that_is_not_a_path_is_explained(unchanged) -> None:
+    _, serve = unchanged
+    with closing(HTTPConnection(serve.url.removeprefix("http://"), timeout=30)) as connection:
+        connection.putrequest("GET", "http://[/lag.json", skip_host=True)
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert answer.status == 400
+        assert json.load(answer)["error"] == "'http://[/lag.json' is not a path with a query"
 
 
 def test_groups_of_several_hubs_are_served_by_one_process(site, start, tmp_path) -> None:

@@ -50,6 +50,25 @@ def test_a_detached_consumer_is_told_the_condition(hub, read_sync):
     assert "come back later" in str(reading.wait_for_error())
 
 
+def test_a_mute_receiver_gets_nothing_and_one_that_attaches_again_gets_everything(hub, connect):
+    peer = connect()
+    peer.begin()
+    peer.attach_reader()
+    peer.credit(10)
+    hub.publish("orders", "0", [b"one"])
+    assert peer.payload()[1].endswith(b"one")
+    assert hub.mute_receivers("orders", consumer_group="audit") == 0
+    assert hub.mute_receivers("orders", partition_id="0") == 1
+    hub.publish("orders", "0", [b"two"])
+    again = connect()
+    again.begin()
+    again.attach_reader()
+    again.credit(10)
+    assert [again.payload()[1][-3:] for _ in range(2)] == [b"one", b"two"]
+    cursors = sorted(receiver.next_sequence_number for receiver in hub.receivers("orders"))
+    assert cursors == [1, 2]
+
+
 def test_receivers_are_detached_by_partition_and_group(hub, connect):
     peer = connect()
     peer.begin()

@@ -21,7 +21,17 @@ from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.processing._async import watchdog as aio_watchdog
+from eventhub_checkpoints.processing._sync import watchdog
+from prompt_client import prompt_client
+from waiting import eventually
 
+__all__ = ["prompt_client"]
+
+LIMIT = 300.0
+"""Seconds that make a stall, on a clock that a test moves."""
+LOOK = 0.02
+"""Seconds of real time between two looks of a watchdog."""
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""
 DEADLINE = 30.0
@@ -48,6 +58,11 @@ class Recorded:
         self.error: Exception | None = None
         self.is_open = threading.Event()
         self.is_open.set()
+
+    @property
+    def store(self) -> Any:
+        """What it wraps, as wrappers name it."""
+        return self.inner
 
     @property
     def forward_only(self) -> bool:
@@ -304,6 +319,44 @@ class Stage:
     def publish(self, count: int, partition_id: str = "0") -> None:
         """So many events more in a partition."""
         self.hub.publish("orders", partition_id, ["event"] * count)
+
+
+class Clock:
+    """What a watchdog takes for the time; it stands still until the test moves it."""
+
+    def __init__(self) -> None:
+        self._now = 1000.0
+        self._looks = 0
+
+    def __call__(self) -> float:
+        self._looks += 1
+        return self._now
+
+    def look(self) -> None:
+        """Wait until a watchdog has looked, and begun to look again."""
+        looks = self._looks
+        eventually(lambda: self._looks > looks + 1)
+
+    def pass_time(self, watchdog: Any, limits: float) -> None:
+        """Let time pass, in steps in which the watchdog looks and the hub answers."""
+        for _ in range(round(limits * 5)):
+            self._now += LIMIT / 5
+            self.look()
+            eventually(lambda: not watchdog._questions)
+
+    def jump(self, seconds: float) -> None:
+        """Let time pass at once, whatever is under way."""
+        self._now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock for watchdogs, which look at it all the time."""
+    clock = Clock()
+    for module in (watchdog, aio_watchdog):
+        monkeypatch.setattr(module, "clock", clock)
+        monkeypatch.setattr(module, "LOOKS", LIMIT / LOOK)
+    return clock
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from eventhub_checkpoints import Checkpointer, MemoryCheckpointStore, every
 from eventhub_checkpoints.processing.statistics import create_instruments
 
 NAMES = {"saved", "refused", "failed", "pending", "lag_events", "lag_seconds"}
+NAMES |= {"stalls", "stalled_seconds"}
 GROUP = "measured"
 """What else this process has running is of another consumer group."""
 

@@ -29,6 +29,7 @@ GOOD: dict[str, Any] = {
     "drain_timeout": 0,
     "write_timeout": 0.1,
     "unhealthy_after": 1,
+    "handover": True,
 }
 COUNTS = ("max_batch_size", "prefetch", "max_pending", "attempts")
 DURATIONS = ("write_timeout", "unhealthy_after", "drain_timeout", "max_wait_time")
@@ -44,7 +45,7 @@ BAD = [
     *[(name, value) for name in ("write_timeout", "unhealthy_after") for value in (0, None)],
     ("max_wait_time", 0),
     ("drain_timeout", None),
-    *[(name, value) for name in ("from_saved", "save") for value in (None, 1, "yes")],
+    *[(name, value) for name in ("from_saved", "save", "handover") for value in (None, 1, "yes")],
     *[("owner_level", value) for value in (-1, 1.0, "0", True)],
     *[("policy", value) for value in (5, "every", every)],
     *[("on_poison", value) for value in (None, "raise", 3)],

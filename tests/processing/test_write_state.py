@@ -9,9 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from eventhub_checkpoints._shared.deadline import LONGEST_PAUSE
 from eventhub_checkpoints.processing.policy import Due, Policy, any_of, every, trailing
+from eventhub_checkpoints.processing.stall import Since
 from eventhub_checkpoints.processing.statistics import Tally
 from eventhub_checkpoints.processing.watermark import Position
-from eventhub_checkpoints.processing.write_state import Since, WriteState
+from eventhub_checkpoints.processing.write_state import WriteState
 from examples import examples
 
 POLICIES: Sequence[Policy] = (

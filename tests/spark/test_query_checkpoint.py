@@ -155,6 +155,14 @@ def test_the_second_version_of_the_log_names_its_sources(query):
     assert read_spark_checkpoint(query.path, source=1) == found
 
 
+@pytest.mark.parametrize("name", ["\u0661", "9" * 5000])
+def test_a_source_may_have_a_name_that_resembles_a_number(query, name):
+    query.log(0, f'{name}:{{"other":{{"0":3}}}}', '0:{"hub":{"0":8}}', version="v2")
+    query.write("offsets/\u0661", "v1")
+    query.commit(0)
+    assert read_spark_checkpoint(query.path, "hub").positions == {"0": 7}
+
+
 def test_a_source_without_an_offset_yet_has_no_position(query):
     query.log(0, "-", "17")
     query.commit(0)

@@ -246,3 +246,10 @@ def test_a_value_that_cannot_be_is_refused_by_its_path(mapping: Any, said: str) 
 )
 def test_what_a_backend_needs_is_named(mapping: Any, said: str) -> None:
     assert refused(mapping).startswith(said)
+
+
+def test_tables_that_are_nested_without_end_are_refused() -> None:
+    table: dict[str, Any] = {"backendType": "Memory"}
+    for _ in range(5000):
+        table = {"a": table}
+    assert "a is not a setting" in refused(table)

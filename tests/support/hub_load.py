@@ -9,8 +9,8 @@ from azure.eventhub._pyamqp.utils import generate_sas_token
 
 from eventhub_checkpoints.localhub import LocalHub
 
-LIFETIME = 2
-"""Seconds for which a signature is valid."""
+LIFETIME, LONG = 2, 600
+"""Seconds for which a signature is valid: one that is replaced, and the last one."""
 BETWEEN = 0.01
 """Seconds between two events."""
 
@@ -38,7 +38,7 @@ def load(hub: LocalHub, already: int = 0) -> Iterator[Callable[[], int]]:
         thread.join()
 
 
-def signature(hub: LocalHub, key: str) -> str:
+def signature(hub: LocalHub, key: str, lifetime: int = LIFETIME) -> str:
     """Sign for the hub `orders` of the namespace that `client_arguments` passes."""
-    expiry = int(time.time()) + LIFETIME
+    expiry = int(time.time()) + lifetime
     return str(generate_sas_token(f"sb://{hub.namespace}/orders", "policy", key, expiry))  # type: ignore[no-untyped-call]

@@ -99,6 +99,7 @@ on_two_cores = pytest.mark.skipif(
 def test_consumers_with_checkpoints_are_measured_beside_one_without(tmp_path: Path) -> None:
     """One that has not stored the last event's checkpoint in the end fails the command."""
     only = ["tracker-1", "tracker-100", "coalescing", "tracked-aio", "processor"]
+    only.append("tracing-processor")
     _, cases = quick_benchmark("benchmarks.processing", tmp_path / "figures.json", *only)
     assert {*cases} == {*only}
     for name in ("tracker-1", "tracker-100"):
@@ -114,6 +115,9 @@ def test_consumers_with_checkpoints_are_measured_beside_one_without(tmp_path: Pa
             assert all(value > 0 for value in medians.values())
         writes = cases[name]["writes"]["median"]
         assert 0 == writes["none"] < writes["ours"] < writes["official"]
+    for medians in (cases["tracing-processor"][name]["median"] for name in ("rate", "cpu")):
+        assert {*medians} == {"off", "api", "sdk"}
+        assert all(value > 0 for value in medians.values())
     targets = [one["target"] for one in cases["coalescing"]["rate"]["targets"]]
     assert targets == ["at least 0.9 x none"]
 

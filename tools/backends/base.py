@@ -49,7 +49,7 @@ class Place(ABC):
 
     def create(self) -> Self:
         """Create the tables or whatever the store needs."""
-        with open_store(self.url) as store:
+        with self.open("sync") as store:
             store.create()
         return self
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import uuid
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import (
@@ -21,7 +21,11 @@ from cassandra.cluster import (
     NoHostAvailable,
     Session,
 )
-from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
+from cassandra.policies import (
+    ConstantReconnectionPolicy,
+    LoadBalancingPolicy,
+    RoundRobinPolicy,
+)
 from cassandra.query import dict_factory
 
 from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError, installed
@@ -45,7 +49,6 @@ from eventhub_checkpoints.stores.record_format import decimal_int64
 from maven import JarsMissingError
 
 IMAGE = "cassandra:5.0"
-START_SECONDS = 120
 
 
 class Cassandra(OwnServer):
@@ -62,6 +65,8 @@ class Cassandra(OwnServer):
 
     name: ClassVar[str] = "cassandra"
     lacks: ClassVar[tuple[str, ...]] = ("shift_clock",)
+    host = "127.0.0.1"
+    start_seconds = 120
 
     def __init__(self, *, own: bool = False, durable: bool = False, roles: bool = False) -> None:
         self._given = "" if own or roles else os.environ.get("CASSANDRA_URL", "")
@@ -93,7 +98,7 @@ class Cassandra(OwnServer):
     def start(self) -> Self:
         if not self._given and self._is_shared and containers_run():
             self._container = self._in_container()
-            reached = self._container.start(speaks, START_SECONDS)
+            reached = self._container.start(speaks, self.start_seconds)
             self._given = f"cassandra://{reached}/any"
         if self._given:
             self.session.execute("SELECT key FROM system.local")
@@ -105,22 +110,29 @@ class Cassandra(OwnServer):
     def launch(self) -> Child:
         if not self.port:
             self.port = free_port()
-            commits = DURABLE if self._durable else HASTY
-            text = YAML.format(native=self.port, storage=free_port(), commits=commits)
-            configure(self.folder, text + (WITH_ROLES if self._roles else ""))
+            configure(self.folder, self.configuration())
         words = command(self.folder, "" if self._durable else UNSAFE)
         child = Child(words, log=self.folder / "log", name="Cassandra")
         try:
-            child.wait_ready(self._answers, START_SECONDS)
+            child.wait_ready(self._answers, self.start_seconds)
             if self._roles:
-                child.wait_ready(self._lets_in, START_SECONDS)
+                child.wait_ready(self._lets_in, self.start_seconds)
         except BaseException:
             child.kill()
             raise
         return child
 
+    def configuration(self) -> str:
+        """Return the text of the node's `cassandra.yaml`."""
+        commits = DURABLE if self._durable else HASTY
+        storage = free_port()
+        text = YAML.format(
+            host=self.host, seed=self.host, native=self.port, storage=storage, commits=commits
+        )
+        return text + (WITH_ROLES if self._roles else "")
+
     def _answers(self) -> bool:
-        return speaks(f"127.0.0.1:{self.port}")
+        return speaks(f"{self.host}:{self.port}")
 
     def _lets_in(self) -> bool:
         """Return whether the first role exists; the node creates it after it starts to answer."""
@@ -146,34 +158,53 @@ class Cassandra(OwnServer):
         if self._given:
             return self._given.rpartition("/")[0]
         user = "cassandra:cassandra@" if self._roles else ""
-        return f"cassandra://{user}127.0.0.1:{self.port}"
+        return f"cassandra://{user}{self.host}:{self.port}"
 
     @cached_property
     def session(self) -> Session:
         """Administrator's session, independent of stores; it reconnects after a restart."""
-        address = Address.parse(f"{self.url}/any")
-        profile = ExecutionProfile(RoundRobinPolicy(), row_factory=dict_factory, request_timeout=60)
-        cluster = Cluster(
-            address.contact_points,
-            auth_provider=PlainTextAuthProvider(address.username, address.password)
-            if address.username
-            else None,
-            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
-            reconnection_policy=ConstantReconnectionPolicy(0.2, None),
-            connect_timeout=20,
-            control_connection_timeout=20,
-            schema_event_refresh_window=-1,
-        )
-        return cluster.connect()
+        return connected(f"{self.url}/any")
 
     def place(self) -> "Keyspace":
         return Keyspace(self)
 
 
+def connected(url: str, policy: LoadBalancingPolicy | None = None, **options: Any) -> Session:
+    """Return an administrator's session; `options` are those of its execution profile."""
+    address = Address.parse(url)
+    profile = ExecutionProfile(
+        policy or RoundRobinPolicy(), row_factory=dict_factory, request_timeout=60, **options
+    )
+    cluster = Cluster(
+        address.contact_points,
+        auth_provider=PlainTextAuthProvider(address.username, address.password)
+        if address.username
+        else None,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        reconnection_policy=ConstantReconnectionPolicy(0.2, None),
+        connect_timeout=20,
+        control_connection_timeout=20,
+        schema_event_refresh_window=-1,
+    )
+    return cluster.connect()
+
+
+class Server(Protocol):
+    """What has keyspaces: a node or a cluster."""
+
+    @property
+    def url(self) -> str:
+        """Address, up to the keyspace."""
+
+    @property
+    def session(self) -> Session:
+        """Administrator's session."""
+
+
 class Keyspace(Place):
     """Keyspace for a single test."""
 
-    def __init__(self, server: Cassandra) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
         self.keyspace = f"test_{uuid.uuid4().hex}"
         self.url = f"{server.url}/{self.keyspace}"

@@ -26,9 +26,9 @@ endpoint_snitch: SimpleSnitch
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters:
-      - seeds: "127.0.0.1:{storage}"
-listen_address: 127.0.0.1
-rpc_address: 127.0.0.1
+      - seeds: "{seed}:{storage}"
+listen_address: {host}
+rpc_address: {host}
 storage_port: {storage}
 native_transport_port: {native}
 auto_snapshot: false

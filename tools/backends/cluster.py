@@ -69,10 +69,6 @@ class Cluster(Backend):
         for node in self.nodes:
             node.stop()
 
-    def close(self) -> None:
-        """Stop all nodes, and remove their files."""
-        self.stop()
-
+    @abstractmethod
     def place(self) -> Any:
         """Return a new place, not created yet."""
-        raise NotImplementedError

@@ -3,9 +3,12 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
-from amqp_deliveries import CHANNEL, HANDLE, MAX_FRAME_SIZE, frames_of
+from amqp_deliveries import CHANNEL, HANDLE, MAX_FRAME_SIZE
+from amqp_deliveries import frames_of as deliveries_of
+from eventhub_checkpoints._shared.telemetry import links_of
 from eventhub_checkpoints.amqp import performatives as amqp
 from eventhub_checkpoints.amqp.decode import PLAIN, decode, skip
 from eventhub_checkpoints.amqp.encode import encode
@@ -20,10 +23,12 @@ from eventhub_checkpoints.amqp.messages import (
 from eventhub_checkpoints.amqp.types import Array, CodecError, Described, Symbol, Timestamp, UInt
 from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.localhub.hubs import Hubs
+from eventhub_checkpoints.localhub.readers import SELECTOR
 from eventhub_checkpoints.localhub.server import Server
+from eventhub_checkpoints.localhub.tokens import TokenError, expiry_of
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.kafka.records import HeaderForm, HeaderReader
-from fuzzing.target import Target, require_equal
+from fuzzing.target import Target, require_equal, samples, text_of
 
 VALUES: list[Any] = [
     None,
@@ -149,6 +154,20 @@ def hub_connection(data: bytes) -> None:
         raise problems[0]
 
 
+def hub_token(data: bytes) -> None:
+    """Read tokens of a client; an accepted one expires at a time that can be waited for."""
+    token = text_of(data)
+    require_equal(NOW < expiry_of(token, ["key"], NOW) < MOST_SECONDS, True)
+
+
+def trace_context(data: bytes) -> None:
+    """Read the context of a producer in the properties of an event."""
+    header, _, state = data.partition(b"\n")
+    properties = {b"traceparent": header, b"tracestate": state}
+    links_of([SimpleNamespace(properties=properties, enqueued_time=None)])
+    links_of([SimpleNamespace(properties={"Diagnostic-Id": text_of(header)}, enqueued_time=None)])
+
+
 def kafka_headers(data: bytes) -> None:
     """Read the headers of records; every form gives strings."""
     parts = data.split(b"\xfe")
@@ -159,42 +178,94 @@ def kafka_headers(data: bytes) -> None:
             require_equal(len(maps.keys), len(maps.values))
 
 
-def frames_of_session() -> bytes:
-    """Return what a client sends that opens links and produces an event."""
-    source = amqp.Source(address="amqps://ns/orders/ConsumerGroups/$Default/Partitions/0")
-    target = amqp.Target(address="amqps://ns/orders/Partitions/1")
-    own, other = amqp.Target(address="own"), amqp.Source(address="own")
-    event = amqp.Transfer(handle=1, delivery_id=0, delivery_tag=b"0", settled=False)
-    credit = amqp.Flow(
-        incoming_window=10, next_outgoing_id=0, outgoing_window=10, handle=0, link_credit=10
-    )
+def frames_of(*performatives: tuple[amqp.Composite, bytes]) -> bytes:
+    """Return the frames of a session between its start and its end."""
     sent = [
         (amqp.Open(container_id="client"), b""),
         (amqp.Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10), b""),
-        (amqp.Attach(name="in", handle=0, role=True, source=source, target=own), b""),
-        (credit, b""),
-        (amqp.Attach(name="out", handle=1, role=False, source=other, target=target), b""),
-        (event, Message(data=[b"body"]).encode()),
-        (amqp.Detach(handle=0, closed=True), b""),
+        *performatives,
         (amqp.End(), b""),
         (amqp.Close(), b""),
     ]
     return b"".join(amqp.encode_frame(each, payload=payload) for each, payload in sent)
 
 
-PAYLOAD = MESSAGE.encode()
-FRAMES = frames_of_session()
+def attached(name: str, handle: int, address: str, role: bool, start: str = "") -> amqp.Attach:
+    """Return the attachment of a receiver (`role`), perhaps at a start position, or a sender."""
+    filters = {Symbol(SELECTOR): Described(Symbol(SELECTOR), start)} if start else None
+    node, own = f"amqps://ns/{address}", "own"
+    source = amqp.Source(address=node if role else own, filters=filters)
+    target = amqp.Target(address=own if role else node)
+    return amqp.Attach(name=name, handle=handle, role=role, source=source, target=target)
+
+
+def transferred(handle: int, message: Message) -> tuple[amqp.Transfer, bytes]:
+    """Return the transfer of a message."""
+    transfer = amqp.Transfer(handle=handle, delivery_id=0, delivery_tag=b"0", settled=False)
+    return transfer, message.encode()
+
+
+PARTITION = "orders/ConsumerGroups/$Default/Partitions/0"
+CREDIT = amqp.Flow(
+    incoming_window=10, next_outgoing_id=0, outgoing_window=10, handle=0, link_credit=10
+)
+READING = frames_of(
+    (attached("in", 0, PARTITION, True, "amqp.annotation.x-opt-sequence-number > '-1'"), b""),
+    (CREDIT, b""),
+    (attached("out", 1, "orders/Partitions/0", False), b""),
+    transferred(1, Message(data=[b"body"])),
+    (amqp.Detach(handle=0, closed=True), b""),
+)
+ASKING = frames_of(
+    (attached("answers", 0, "$management", True), b""),
+    (CREDIT, b""),
+    (attached("requests", 1, "$management", False), b""),
+    transferred(
+        1,
+        Message(
+            properties=Properties(message_id="1", reply_to="own"),
+            application_properties={
+                "operation": "READ",
+                "type": "com.microsoft:partition",
+                "name": "orders",
+                "partition": "0",
+            },
+        ),
+    ),
+)
+JWT = "e30.eyJleHAiOiAxNzk1NTE0NDAwfQ.c2ln"
+TOKEN = (
+    "SharedAccessSignature sr=sb%3a%2f%2fns&se=1795514400&skn=name"
+    "&sig=Pz8%2fP3lB0jvRL5WcWPzVnXrSD4hQ2mAKZfM7r0hmBwY%3d"
+)
+PRESENTING = frames_of(
+    (attached("answers", 0, "$cbs", True), b""),
+    (CREDIT, b""),
+    (attached("tokens", 1, "$cbs", False), b""),
+    transferred(
+        1,
+        Message(
+            properties=Properties(message_id="1", reply_to="own"),
+            application_properties={"operation": "put-token", "type": "jwt", "name": "orders"},
+            value=JWT,
+        ),
+    ),
+)
 SASL = amqp.encode_frame(amqp.SaslInit(mechanism="ANONYMOUS"), kind=amqp.SASL_FRAME)
+PAYLOAD = MESSAGE.encode()
+NOW = 1_795_000_000.0
+MOST_SECONDS = 253_402_300_800.0
+"""End of the year 9999."""
 CODEC = (CodecError,)
 TARGETS = [
     Target("amqp-value", value, [encode(each) for each in VALUES], CODEC),
     Target("amqp-message", message, [PAYLOAD, encode_batch([PAYLOAD, PAYLOAD])], CODEC),
-    Target("amqp-frames", frames, [FRAMES, b"".join(frames_of(PAYLOAD, 0, 3))], CODEC),
+    Target("amqp-frames", frames, [READING, ASKING, b"".join(deliveries_of(PAYLOAD, 0, 3))], CODEC),
     Target(
         "amqp-deliveries",
         deliveries,
         [
-            b"".join(b"".join(frames_of(PAYLOAD, number, parts)) for number in range(4))
+            b"".join(b"".join(deliveries_of(PAYLOAD, number, parts)) for number in range(4))
             for parts in (1, 3)
         ],
         CODEC,
@@ -202,7 +273,16 @@ TARGETS = [
     Target(
         "localhub-connection",
         hub_connection,
-        [amqp.AMQP_HEADER + FRAMES, amqp.SASL_HEADER + SASL + amqp.AMQP_HEADER + FRAMES],
+        [
+            *(amqp.AMQP_HEADER + each for each in (READING, ASKING, PRESENTING)),
+            amqp.SASL_HEADER + SASL + amqp.AMQP_HEADER + READING,
+        ],
+    ),
+    Target("hub-token", hub_token, samples(JWT), (TokenError,)),
+    Target(
+        "trace-context",
+        trace_context,
+        samples(f"00-{'a1' * 16}-{'b2' * 8}-01\nvendor=state,other=1"),
     ),
     Target(
         "kafka-headers",

@@ -9,7 +9,7 @@ from typing import Any
 
 from eventhub_checkpoints.errors import CheckpointStoreError
 
-LONGEST = 1 << 16
+LONGEST = 1 << 14
 """Bytes of an input."""
 
 

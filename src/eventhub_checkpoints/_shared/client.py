@@ -12,6 +12,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from eventhub_checkpoints._shared.settings import kind_of
@@ -31,6 +32,8 @@ EXPIRY = "_partition_ownership_expiration_interval"
 ASSUMED = 180.0
 """Seconds: the client's own default."""
 UNKNOWN = object()
+PROCESSORS = "azure.eventhub._eventprocessor", "azure.eventhub.aio._eventprocessor"
+"""Packages of the client's loops that call handlers."""
 
 try:
     from azure.eventhub._eventprocessor.event_processor import EventProcessor
@@ -82,6 +85,64 @@ def is_client_closed() -> bool:
     while frame is not None and frame.f_code is not RECEIVING:
         frame = frame.f_back
     return frame is not None and not getattr(frame.f_locals.get("self"), "_running", True)
+
+
+def calling_loop() -> Any:
+    """Return the loop of a client that calls the handler that runs here; None: it is not known.
+
+    A handler is not passed its client. The client's loop is found on the stack.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if is_client_frame(frame):
+            return frame.f_locals.get("self")
+        frame = frame.f_back
+    return None
+
+
+def client_of(loop: Any) -> Any:
+    """Return the consumer client of a loop; None: it is not known."""
+    return getattr(loop, "_eventhub_client", None)
+
+
+def has_ended(loop: Any) -> bool:
+    """Return whether a client's loop was stopped, as far as that is known."""
+    return not getattr(loop, "_running", True)
+
+
+def is_client_frame(frame: FrameType) -> bool:
+    """Return whether a frame is one of the client's loop that receives and calls handlers."""
+    module = frame.f_globals.get("__name__", "")
+    return bool(module.startswith(PROCESSORS) and module.endswith(".event_processor"))
+
+
+def handled_context(frame: FrameType) -> Any:
+    """Return the partition context whose handler a frame of the client calls; None: it does not."""
+    if frame.f_code.co_name != "_on_event_received" or not is_client_frame(frame):
+        return None
+    return frame.f_locals.get("partition_context")
+
+
+def place_of(frame: FrameType) -> str:
+    """Return the file, line and function of a frame, for messages."""
+    code = frame.f_code
+    return f"{code.co_filename}, line {frame.f_lineno}, in {code.co_qualname}"
+
+
+def number_received(context: Any) -> int | None:
+    """Return the sequence number of the last event that a handler was called with, if known."""
+    number = getattr(getattr(context, "_last_received_event", None), "sequence_number", None)
+    return number if isinstance(number, int) else None
+
+
+def newest_known(context: Any) -> int | None:
+    """Return the number of the newest event that the hub had when the last event was sent.
+
+    The client knows it if its `receive` has `track_last_enqueued_event_properties=True`.
+    """
+    properties = getattr(context, "last_enqueued_event_properties", None) or {}
+    number = properties.get("sequence_number")
+    return number if isinstance(number, int) else None
 
 
 NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"

@@ -70,7 +70,7 @@ def text_of(properties: Mapping[Any, Any], keys: tuple[str, bytes]) -> str:
 def producer_context(traceparent: str, tracestate: str) -> SpanContext | None:
     """Read W3C trace context; return None if it is invalid.
 
-    The API's propagator reads the same in three times the time, for every event.
+    The API's propagator reads the same in twice the time, for every event.
     """
     match = TRACEPARENT.fullmatch(traceparent.strip())
     if match is None or match[1] == "ff" or (match[1] == "00" and match[5]):

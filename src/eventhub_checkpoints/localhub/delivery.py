@@ -37,6 +37,8 @@ class EventLink(OutLink):
     Attributes:
         cursor: sequence number of the next event to send.
         epoch: the receiver's owner level, or None.
+        is_mute: whether it delivers nothing, as after a fault of the service that its client does
+            not notice.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class EventLink(OutLink):
         self.epoch = epoch if isinstance(epoch, int) else None
         self.container_id = session.connection.container_id
         self.cursor = 0
+        self.is_mute = False
         self._log = hub.partition(partition_id)
         self._tracked = RUNTIME_METRIC in attach.desired_capabilities
         self._scheduled = False
@@ -80,7 +83,7 @@ class EventLink(OutLink):
         """Send up to one write of events; return whether any were sent."""
         cursor = max(self.cursor, self._log.first)
         count = min(self.credit, self._log.end - cursor, self.session.window, _TURN_EVENTS)
-        if count <= 0 or self.session.busy:
+        if count <= 0 or self.is_mute or self.session.busy:
             return False
         start = cursor - self._log.first
         payloads = self._log.payloads[start : start + count]

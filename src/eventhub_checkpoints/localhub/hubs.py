@@ -215,16 +215,26 @@ class Hub:
         self, error: Error, partition_id: str | None = None, group: str | None = None
     ) -> int:
         """Detach readers and return how many."""
-        chosen = [
+        chosen = self._chosen(partition_id, group)
+        for reader in chosen:
+            reader.detach(error)
+        return len(chosen)
+
+    def mute_readers(self, partition_id: str | None, group: str | None) -> int:
+        """Have readers deliver nothing more, and return how many."""
+        chosen = self._chosen(partition_id, group)
+        for reader in chosen:
+            reader.is_mute = True
+        return len(chosen)
+
+    def _chosen(self, partition_id: str | None, group: str | None) -> list[EventLink]:
+        return [
             reader
             for readers in self.readers.values()
             for reader in readers
             if partition_id in (None, reader.partition_id)
             and (group is None or group.lower() == reader.group.lower())
         ]
-        for reader in chosen:
-            reader.detach(error)
-        return len(chosen)
 
 
 class Hubs:

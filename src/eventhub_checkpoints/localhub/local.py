@@ -459,6 +459,22 @@ class LocalHub:
             lambda server: server.find(hub).detach_readers(error, partition_id, consumer_group)
         )
 
+    def mute_receivers(
+        self, hub: str, *, partition_id: str | None = None, consumer_group: str | None = None
+    ) -> int:
+        """Deliver nothing more to the receivers that are attached now; return how many.
+
+        They stay attached, and nothing tells them. A receiver that attaches again gets everything.
+
+        Args:
+            hub: the hub's name.
+            partition_id: only its receivers; None means all.
+            consumer_group: only its receivers; None means all.
+        """
+        return self._call(
+            lambda server: server.find(hub).mute_readers(partition_id, consumer_group)
+        )
+
     def refuse_links(
         self, count: int, condition: str, description: str = "The link was refused on request."
     ) -> None:

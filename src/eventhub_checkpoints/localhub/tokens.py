@@ -36,10 +36,10 @@ def expiry_of(token: object, keys: Iterable[str], now: float) -> float:
     text = token if isinstance(token, str) else ""
     try:
         expiry = signed_until(text, keys) if text.startswith(SIGNATURE) else jwt_expiry(text)
-    except (KeyError, ValueError):
+        at = datetime.fromtimestamp(expiry, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    except (LookupError, TypeError, ValueError, OverflowError, OSError, RecursionError):
         raise TokenError("MalformedToken: The token is malformed.") from None
     if expiry <= now:
-        at = datetime.fromtimestamp(expiry, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         raise TokenError(f"ExpiredToken: The token is expired. Expiration time: '{at}'")
     return expiry
 

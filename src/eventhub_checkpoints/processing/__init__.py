@@ -5,6 +5,7 @@ Decisions, without I/O:
 - `watermark`: events in flight, and the position up to which all of them are finished.
 - `policy`: when to save. `write_state`: what is saved, what is being written, when to write again,
   and which partitions a client holds.
+- `stall`: whether a partition has stalled, and where it hangs.
 - `start_position`: where a partition starts, and positions that the hub does not have.
 - `handover`: who asks for a partition, who answers, and when a wish is over.
 - `options`: the options of an EventProcessor. `statistics`: what `stats()` returns.
@@ -18,6 +19,7 @@ In `_async` (edited) and `_sync` (derived):
 - `dispatcher`: calls the user's processor, and tracks the events that it was called with.
 - `client_callbacks`: what an EventProcessor passes to its client. `receive_loop`: running that
   client, and its handlers to their end.
+- `watchdog`: looks for stalled partitions in the background.
 - `wrapper_store`: what the stores that wrap another have in common. `start_position_store`: the one
   that decides where the client starts.
 """

@@ -107,11 +107,13 @@ class GroupHandover:
     Attributes:
         me: owner id of this client; empty before its first claim.
         departures: partitions that it hands over.
+        released: partitions that the client has released since it last proposed to claim them.
     """
 
     expires_after: float
     me: str = RELEASED
     departures: dict[str, Departure] = field(default_factory=dict)
+    released: set[str] = field(default_factory=set)
     _owners: dict[str, tuple[str, float]] = field(default_factory=dict)
     _wishes: dict[str, Wish] | None = field(default_factory=dict)
     _etags: dict[str, str | None] = field(default_factory=dict)
@@ -208,6 +210,7 @@ class GroupHandover:
             claimant: the owner id of the claim: this client's.
             now: the time.
         """
+        self.released.discard(partition_id)
         if self._stored_owner(partition_id) == claimant:
             return self._answer_of_owner(partition_id, now)
         owner, wish = self._live_owner(partition_id, now), self._wish(partition_id)
@@ -237,6 +240,7 @@ class GroupHandover:
 
     def closed(self, partition_id: str) -> None:
         """Record that the client has closed a partition, and wants it released."""
+        self.released.add(partition_id)
         if departure := self.departures.get(partition_id):
             departure.is_closed = True
 

@@ -91,6 +91,8 @@ class Options:
     drain_timeout: float
     write_timeout: float
     unhealthy_after: float
+    stalled_after: float | None
+    on_stall: Any
     handover: bool
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
+from eventhub_checkpoints.processing.stall import Where
 from eventhub_checkpoints.processing.watermark import Position
 
 
@@ -17,12 +18,13 @@ class Tally:
         saved: writes that were confirmed.
         refused: writes refused because of another writer's checkpoint; they are not retried.
         failed: writes that failed; each is retried.
+        stalls: stalls that the watchdog has found.
     """
 
-    __slots__ = ("failed", "refused", "saved")
+    __slots__ = ("failed", "refused", "saved", "stalls")
 
     def __init__(self) -> None:
-        self.saved = self.refused = self.failed = 0
+        self.saved = self.refused = self.failed = self.stalls = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,9 @@ class PartitionStats:
             left nothing unsaved, since the next event was started; 0 if nothing is unsaved.
         position: of the last event up to which all are finished; None if there is none yet.
         saved_position: the last position saved in this session; None if there is none yet.
+        stalls: times that the partition has stalled since the program started.
+        stalled: where it hangs, if it has stalled now: `"hub"`, `"link"`, `"handler"` or `"store"`.
+        stalled_seconds: for how long; 0 if it has not stalled.
     """
 
     saved: int
@@ -49,6 +54,9 @@ class PartitionStats:
     lag_seconds: float
     position: Position | None
     saved_position: Position | None
+    stalls: int = 0
+    stalled: Where | None = None
+    stalled_seconds: float = 0.0
 
 
 def by_partition(
@@ -75,11 +83,13 @@ COUNTERS = {
     "saved": ("{write}", "Checkpoints that were stored."),
     "refused": ("{write}", "Checkpoints refused because another writer stored a newer one."),
     "failed": ("{write}", "Checkpoint writes that failed."),
+    "stalls": ("{stall}", "Times that the partition has stalled."),
 }
 GAUGES = {
     "pending": ("{event}", "Events that were started and that the position has not passed."),
     "lag_events": ("{event}", "Events that would be read again after a crash."),
     "lag_seconds": ("s", "Seconds for which events have been unsaved."),
+    "stalled_seconds": ("s", "Seconds for which the partition has stalled; 0 if it has not."),
 }
 """Fields of `PartitionStats` that are exported, each with its unit."""
 

@@ -17,21 +17,6 @@ from eventhub_checkpoints.processing.watermark import Position
 from eventhub_checkpoints.records import Scope, checked_name
 
 
-class Since:
-    """Time since which a partition has been waited for without any progress."""
-
-    __slots__ = ("_at", "_count")
-
-    def __init__(self) -> None:
-        self._count, self._at = -1, -math.inf
-
-    def of(self, count: int, now: float) -> float:
-        """Return when this count was first passed; a different count restarts the time."""
-        if count != self._count:
-            self._count, self._at = count, now
-        return self._at
-
-
 class WriteState:
     """Write state of one partition in one session.
 

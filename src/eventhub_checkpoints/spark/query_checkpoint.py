@@ -11,6 +11,7 @@ from urllib.request import url2pathname
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.position import is_digits
 from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.spark import offsets
 from eventhub_checkpoints.spark.validation import require_type
@@ -188,7 +189,7 @@ class _Reader:
     def _batches(self, folder: str) -> list[int] | None:
         names = self._files.names(folder)
         # The folder also contains checksums (.5.crc) and files that are being written.
-        return None if names is None else [int(name) for name in names if name.isdecimal()]
+        return None if names is None else [int(name) for name in names if is_digits(name)]
 
     def _ranges(self, before: int | None, batch: int) -> list[OffsetRange]:
         begin = self._begin(before, batch)
@@ -246,7 +247,7 @@ def _parse_offsets(text: str, what: str) -> list[tuple[str, object]]:
         pairs = [(str(index), line) for index, line in enumerate(lines[1:])]
     elif version == "v2":
         named = [line.partition(":") for line in lines[1:]]
-        named.sort(key=lambda parts: (int(parts[0]) if parts[0].isdecimal() else -1, parts[0]))
+        named.sort(key=lambda parts: (int(parts[0]) if is_digits(parts[0]) else -1, parts[0]))
         pairs = [(name, line) for name, _, line in named]
     else:
         raise ConfigurationError(f"{what} begins with {quoted(version)}; known are v1 and v2")

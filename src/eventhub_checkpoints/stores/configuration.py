@@ -173,6 +173,8 @@ TOP: tables.Keys = {
 BOTH_TIMEOUTS = ("operation_timeout", "write_timeout")
 SECTIONS = ("iothub-react", "checkpointing", "storage")
 """Tables of iothub-react that enclose the store's; the last is the store's own."""
+MOST_LEVELS = 20
+"""Levels of tables in which a store's table is looked for, to suggest its path."""
 POLICY = ("frequency", "countThreshold", "timeThreshold")
 
 
@@ -215,12 +217,12 @@ def too_much(path: Sequence[str]) -> ConfigurationError:
     return ConfigurationError(f"{path[0]} is around the store's table: pass mapping{steps}")
 
 
-def path_of_a_store(mapping: Mapping[str, Any]) -> list[str]:
+def path_of_a_store(mapping: Mapping[str, Any], levels: int = MOST_LEVELS) -> list[str]:
     """Return the keys to the first nested table that names a backend; empty if there is none."""
     for name, value in mapping.items():
         if isinstance(value, Mapping) and "backendType" in value:
             return [name]
-        if isinstance(value, Mapping) and (below := path_of_a_store(value)):
+        if isinstance(value, Mapping) and levels and (below := path_of_a_store(value, levels - 1)):
             return [name, *below]
     return []
 

@@ -167,6 +167,7 @@ class PartitionState:
         taken_at: number of the claim that newly won the partition.
         writing: whether a write of this store is in progress. A list may show it before its answer
             arrives, and must not attribute it to another writer.
+        is_let_go: whether the client is to close the partition and open it again.
     """
 
     checkpoint: CheckpointGuard = field(default_factory=CheckpointGuard)
@@ -177,6 +178,7 @@ class PartitionState:
     adopted_at: int = 0
     taken_at: int = 0
     writing: bool = False
+    is_let_go: bool = False
 
     def record_write(self, checkpoint: CheckpointGuard) -> None:
         """Record the result of a write of this store."""

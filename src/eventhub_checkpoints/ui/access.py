@@ -64,7 +64,10 @@ def is_same(actual: str | None, expected: str) -> bool:
 def is_own_form(request: Request, form: Mapping[str, str], keys: Keys) -> bool:
     """Return whether a form that changes something was sent from one of these pages."""
     origin = request.headers.get("origin")
-    is_own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    try:
+        is_own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    except ValueError:
+        return False
     return is_own and is_same(form.get("form_token"), keys.form)
 
 

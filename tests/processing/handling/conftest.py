@@ -194,7 +194,13 @@ class Site:
             kinds = (AioEventProcessor, AioEventHubConsumerClient, AioOne)
         kind, client, one = kinds
         options = {"policy": OFTEN, "on_error": deeds.error, "drain_timeout": DRAIN, **options}
-        maker = partial(client.from_connection_string, **arguments)
+        maker: Any = partial(client.from_connection_string, **arguments)
+        if callable(connection_string := arguments["conn_str"]):
+
+            def maker(**options: Any) -> Any:
+                settings = {**arguments, **options, "conn_str": connection_string()}
+                return client.from_connection_string(**settings)
+
         if "credential" in arguments:
             del arguments["conn_str"]
             maker = partial(client, **{**self.hub.client_arguments("orders"), **arguments})

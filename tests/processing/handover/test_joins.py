@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore as OfficialStore
 
 from eventhub_checkpoints import MemoryCheckpointStore, aio
+from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
 from handover_table import WAYS
 from handover_table.runs import Setting, joined
@@ -35,10 +37,18 @@ def test_no_event_is_processed_twice_when_a_consumer_joins(way: str, variant: st
     assert result.published > 0
 
 
-@pytest.mark.parametrize("hands_over", [(True, False), (False, True)])
-def test_a_group_with_a_consumer_that_sees_no_wishes_is_balanced_and_loses_nothing(
-    hands_over: tuple[bool, bool], variant: str
+@pytest.mark.server
+@pytest.mark.parametrize("official", ["first", "second"])
+def test_a_group_with_an_official_store_is_balanced_and_loses_nothing(
+    official: str, blob_container: Any
 ) -> None:
+    container = blob_container.connection_string, blob_container.name
+
+    def make_store(name: str) -> Any:
+        kind = OfficialStore if name == official else BlobCheckpointStore
+        return kind.from_connection_string(*container)
+
     # The owner that does not answer is taken from after this time.
-    short = setting("each", variant, expires_after=3.0)
-    assert joined(short, shared(variant), hands_over=hands_over).lost == 0
+    short = setting("each", "sync", expires_after=3.0)
+    result = joined(short, make_store, hands_over=(official != "first", official != "second"))
+    assert result.lost == 0

@@ -2,7 +2,6 @@
 
 import resource
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from sqlalchemy import event
 
 from eventhub_checkpoints import StoreAccessError, StoreUnavailableError
 from eventhub_checkpoints.errors import StoreError
+from small_disk import small_disk
 
 pytestmark = pytest.mark.slow
 
@@ -163,26 +163,18 @@ def test_a_full_disk_is_said_and_loses_nothing(variant: Any, sqlite: Any) -> Non
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def full_soon(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)]
-    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no right to mount a small file system: {mounted.stderr.strip()}")
-    try:
+    with small_disk(tmp_path / "small", "256k") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_file_system_is_said_and_goes_on_when_there_is_room(
-    variant: Any, small_disk: Path
+    variant: Any, full_soon: Path
 ) -> None:
-    filler = small_disk / "filler"
+    filler = full_soon / "filler"
     filler.write_bytes(b"0" * 64 * 1024)
-    client = variant.open(f"sqlite:///{small_disk}/positions.db", create_tables=True)
+    client = variant.open(f"sqlite:///{full_soon}/positions.db", create_tables=True)
     client.save("first", 1)
     with pytest.raises(StoreError, match="disk is full; nothing was changed"):
         fill(client)

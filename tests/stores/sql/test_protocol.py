@@ -15,9 +15,17 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.sql.mysql import tls_context
-from eventhub_checkpoints.stores.sql.statements import Statements, columns, row_values
+from eventhub_checkpoints.stores.sql.statements import (
+    Statements,
+    columns,
+    listing,
+    readable_checkpoint,
+    row_values,
+)
 from eventhub_checkpoints.stores.sql.tables import MIGRATIONS, Tables
 from eventhub_checkpoints.stores.sql.url import DIALECTS
+
+SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
 
 def test_tables_are_quoted_and_have_a_schema_where_one_is_given() -> None:
@@ -207,3 +215,11 @@ def test_an_unknown_choice_of_encryption_is_refused() -> None:
         tls_context({"ssl": "yes"})
     with pytest.raises(ConfigurationError, match="a file of ssl_ca"):
         tls_context({"ssl": {"ca": "/nowhere/ca.pem"}})
+
+
+@pytest.mark.parametrize("partition_id", [b"0", 0, None])
+def test_a_row_whose_partition_is_not_a_string_is_left_out(partition_id: object) -> None:
+    row = (partition_id, "4711", 7, "version", 5.5, 6.5)
+    rows = listing([row, ("1", *row[1:])], SCOPE, readable_checkpoint)
+    assert [each.partition_id for each in rows.rows] == ["1"]
+    assert len(rows.skipped) == 1

@@ -79,6 +79,11 @@ async def ended(task: object, seconds: float) -> None:
         await asyncio.wait([task], timeout=max(seconds, 0))
 
 
+def is_over(task: object) -> bool:
+    """Return whether a task, as returned by `caller`, has ended."""
+    return isinstance(task, asyncio.Task) and task.done()
+
+
 @asynccontextmanager
 async def attempt(seconds: float) -> AsyncIterator[None]:
     """Limit the block to half of `seconds` and to what the call has left; cancel it after that.

@@ -74,6 +74,11 @@ def ended(task: object, seconds: float) -> None:
     """Return at once: the thread of a client is joined by the code that started it."""
 
 
+def is_over(thread: object) -> bool:
+    """Return whether a thread, as returned by `caller`, has ended."""
+    return isinstance(thread, threading.Thread) and not thread.is_alive()
+
+
 @contextmanager
 def attempt(seconds: float) -> Iterator[None]:
     """Limit the block to half of `seconds` and to what the call has left.

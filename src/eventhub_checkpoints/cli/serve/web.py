@@ -49,6 +49,15 @@ class Pages:
         self._encode = encode
         self._target = target
 
+    def answer_to(self, target: str, accept: str) -> Answer:
+        """Return the answer to a GET request, whose path and query are not separated yet."""
+        try:
+            url = urlsplit(target)
+            query = dict(parse_qsl(url.query, keep_blank_values=True))
+        except ValueError:
+            return error(HTTPStatus.BAD_REQUEST, f"{quoted(target)} is not a path with a query")
+        return self.answer(url.path, query, accept)
+
     def answer(self, path: str, query: Mapping[str, str], accept: str) -> Answer:
         """Return the answer to a GET request."""
         if path == "/metrics":
@@ -191,10 +200,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request."""
-        url = urlsplit(self.path)
-        query = dict(parse_qsl(url.query, keep_blank_values=True))
-        status, body, content_type = self.server.pages.answer(
-            url.path, query, self.headers.get("Accept", "")
+        status, body, content_type = self.server.pages.answer_to(
+            self.path, self.headers.get("Accept", "")
         )
         self.send_response(status)
         self.send_header("Content-Type", content_type)

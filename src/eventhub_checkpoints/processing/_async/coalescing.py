@@ -217,7 +217,8 @@ class CoalescingCheckpointStore(ClosingContext, WrapperStore):
         store: see above.
 
     Raises:
-        ConfigurationError: a setting is invalid.
+        ConfigurationError: a setting is invalid, or `store` is a `HandoverStore`, which has to be
+            the outermost.
     """
 
     def __init__(

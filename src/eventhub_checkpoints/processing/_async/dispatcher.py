@@ -10,7 +10,8 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -27,6 +28,7 @@ from eventhub_checkpoints.processing._async.in_flight_event import Apart
 from eventhub_checkpoints.processing._async.receive_loop import HandlerTask
 from eventhub_checkpoints.processing._async.session import LOOKING, PartitionSession
 from eventhub_checkpoints.processing.options import Options, require_handler
+from eventhub_checkpoints.processing.stall import Facts
 from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row
 from eventhub_checkpoints.records import checked_offset, checked_sequence_number
 
@@ -79,7 +81,7 @@ class PartitionProcessor:
 
         Args:
             reason: `SHUTDOWN` if the processor stops; `OWNERSHIP_LOST` if another owner has taken
-                the partition, and after any error while receiving.
+                the partition or has asked for it, and after any error while receiving.
         """
 
 
@@ -307,6 +309,9 @@ class PartitionHandler:
         self._opening = Lock()
         self._is_open = self._is_over = False
         self._failure: BaseException | None = None
+        # For the watchdog: calls of the client that run, and methods of the processor that ended.
+        self._calls: set[object] = set()
+        self._ended = 0
 
     @property
     def has_begun(self) -> bool:
@@ -328,6 +333,10 @@ class PartitionHandler:
 
         A sync client delivers events in another thread than the one that opens the partition.
         """
+        with self._called():
+            await self._open_once()
+
+    async def _open_once(self) -> None:
         async with self._opening:
             if not (self._is_open or self._is_stopped):
                 self._is_open = True
@@ -364,7 +373,37 @@ class PartitionHandler:
             return
         if self._failure is not None:
             raise self._failure
-        await self._task.run(self._dispatch, events)
+        with self._called():
+            await self._task.run(self._dispatch, events)
+
+    @contextmanager
+    def _called(self) -> Iterator[None]:
+        """Count the block as a call of the client that runs."""
+        call = object()
+        self._calls.add(call)
+        try:
+            yield
+        finally:
+            self._calls.discard(call)
+
+    def facts(self, reached: int | None) -> Facts:
+        """Return what the watchdog has to know.
+
+        Args:
+            reached: number of the last event received, or after which the partition was opened.
+        """
+        facts, session = self.session.facts(), self.session
+        is_busy = bool(self._calls or session.begun)
+        if self._run.options.policy is not None:
+            # Otherwise events are unfinished until the processor asks for a checkpoint.
+            is_busy = is_busy or facts.is_busy
+        is_ending = self._is_ending or self._is_stopped or (is_busy and session.is_drained)
+        return facts._replace(
+            worked=(facts.worked, self._ended),
+            is_busy=is_busy,
+            reached=reached,
+            is_ending=facts.is_ending or is_ending,
+        )
 
     async def _dispatch(self, events: list[EventData]) -> None:
         if not events:
@@ -450,6 +489,7 @@ class PartitionHandler:
     async def _try(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
         """Call a user's function; return its error, and stop all if that is no `Exception`."""
         error = await self._task.try_call(function, *args)
+        self._ended += 1
         if error is not None and not isinstance(error, Exception):
             self._fail(error)
         return error

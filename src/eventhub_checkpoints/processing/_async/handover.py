@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from azure.eventhub.aio import CheckpointStore, PartitionContext
@@ -85,10 +86,10 @@ class HandoverStore(WrapperStore):
             or is a `HandoverStore` itself.
     """
 
+    is_outermost = True
+
     def __init__(self, store: CheckpointStore, *, expires_after: float) -> None:
         check_store(store)
-        is_first = not isinstance(store, HandoverStore)
-        require("store", store, is_first, "a store that is not a HandoverStore already")
         require("expires_after", expires_after, is_seconds(expires_after), "seconds, above 0")
         super().__init__(store)
         self.expires_after = expires_after
@@ -170,6 +171,8 @@ class HandoverStore(WrapperStore):
             won = list(await self.store.claim_ownership(claims, **kwargs))
         if wishes:
             await self._ask(wishes)
+        # What the client has released meanwhile, at the end of a drain, it must not open again.
+        won = [row for row in won if not self._is_released(row)]
         if not departing:
             return won
         kept = [row for row in won if row["partition_id"] not in departing]
@@ -197,6 +200,12 @@ class HandoverStore(WrapperStore):
             owner, etag = group.asked(partition_id)
             return answer, Wish.row(checked_row(claim), scope.wishes.consumer_group, owner, etag)
 
+    def _is_released(self, row: dict[str, Any]) -> bool:
+        if not row["owner_id"]:
+            return False  # the answer to a release
+        with self._guard:
+            return row["partition_id"] in self._group(Scope.from_dict(row)).released
+
     async def _ask(self, wishes: Rows) -> None:
         try:
             await self.innermost.claim_ownership(wishes)
@@ -213,5 +222,5 @@ class HandoverStore(WrapperStore):
         if self._is_quick:  # it only records the checkpoint, and this runs for every event
             await self.store.update_checkpoint(checkpoint, **kwargs)  # type: ignore[arg-type]
         else:
-            update = self.store.update_checkpoint
-            await to_the_end(update, dict(checkpoint), seconds=ENDING, **kwargs)
+            write = partial(self.store.update_checkpoint, dict(checkpoint), **kwargs)
+            await to_the_end(write, seconds=ENDING)

@@ -26,6 +26,11 @@ from eventhub_checkpoints.processing._async.client_callbacks import ClientCallba
 from eventhub_checkpoints.processing._async.dispatcher import CheckpointManager
 from eventhub_checkpoints.processing._async.handover import HandoverStore
 from eventhub_checkpoints.processing._async.receive_loop import ReceiveLoop, is_handler
+from eventhub_checkpoints.processing._async.watchdog import (
+    OnStall,
+    check_watchdog,
+    store_that_lets_go,
+)
 from eventhub_checkpoints.processing.options import (
     Options,
     not_a_client,
@@ -99,6 +104,13 @@ class EventProcessor(ContextGuard):
             is cancelled then.
         write_timeout: seconds that one write of a position may take.
         unhealthy_after: seconds for which the store may fail while `healthy` still returns True.
+        stalled_after: seconds without progress after which a partition has stalled, if there is
+            something to do; more than one call of `process_events` may take. None: this is not
+            watched.
+        on_stall: what happens to a partition that has stalled, besides a line in the log, in
+            `stats` and in `healthy`: `"report"`, nothing more; `"reopen"`, the client opens its
+            link again if that delivers nothing; or a callable, which is passed a `Stall`, in the
+            background.
         handover: whether partitions are handed over between processors, instead of taken from one
             that processes them; see `HandoverStore`. An already constructed client has its own
             store: wrap that.
@@ -132,12 +144,15 @@ class EventProcessor(ContextGuard):
         drain_timeout: float = 30.0,
         write_timeout: float = 10.0,
         unhealthy_after: float = 60.0,
+        stalled_after: float | None = 300.0,
+        on_stall: OnStall = "report",
         handover: bool = True,
     ) -> None:
         require_factory(processor)
         check_handlers(processor)
         check_plain("on_poison", on_poison)
         check_store(store)
+        check_watchdog(stalled_after, on_stall)
         self._options = Options(
             starting_position=starting_position,
             from_saved=from_saved,
@@ -155,6 +170,8 @@ class EventProcessor(ContextGuard):
             drain_timeout=drain_timeout,
             write_timeout=write_timeout,
             unhealthy_after=unhealthy_after,
+            stalled_after=stalled_after,
+            on_stall=on_stall,
             handover=handover,
         )
         self._client_source: Any = client
@@ -168,6 +185,8 @@ class EventProcessor(ContextGuard):
                 raise other_store("no checkpoint_store")
             if self._is_compared and client_store is not store:
                 raise other_store()
+            if on_stall == "reopen":
+                store_that_lets_go(store)
         elif not callable(client):
             raise not_a_client("client is", client, EventHubConsumerClient)
         else:
@@ -300,7 +319,9 @@ class EventProcessor(ContextGuard):
         return self._callbacks.sessions.stats()
 
     def healthy(self) -> bool:
-        """Return whether partitions are claimed, saved and not stopped: for a liveness probe.
+        """Return whether partitions are claimed, saved, and neither stopped nor stalled.
+
+        For a liveness probe.
 
         Also returns False if the hub has not answered for `unhealthy_after`, or has events but
         delivers none to any partition, for example because the consumer group does not exist.
@@ -311,7 +332,7 @@ class EventProcessor(ContextGuard):
         seconds = self._options.unhealthy_after
         if callbacks.store.has_failed_for(seconds) or callbacks.is_cut_off_for(seconds):
             return False
-        return callbacks.sessions.writer.is_healthy()
+        return callbacks.sessions.writer.is_healthy() and callbacks.watchdog.is_healthy()
 
     @property
     def stopped(self) -> dict[str, PoisonError]:

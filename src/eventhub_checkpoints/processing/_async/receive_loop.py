@@ -6,11 +6,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any, TypeVar
 
 from azure.eventhub.aio import EventHubConsumerClient
 
 from eventhub_checkpoints._shared._async.client_check import called
+from eventhub_checkpoints._shared.client import handled_context, place_of
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS
 
 log = logging.getLogger("eventhub_checkpoints")
@@ -62,14 +64,35 @@ def is_handler() -> bool:
     return task is not None and HANDLER.get() is task
 
 
+def frames_of(task: asyncio.Task[Any]) -> Iterator[FrameType]:
+    """Yield the frames in which a task waits, from its first coroutine on."""
+    awaited: Any = task.get_coro()
+    while inspect.iscoroutine(awaited) and awaited.cr_frame is not None:
+        yield awaited.cr_frame
+        awaited = awaited.cr_await
+
+
 def is_closing(task: asyncio.Task[None]) -> bool:
     """Return whether a task awaits `client.close()` itself, not through another task."""
-    awaited: Any = task.get_coro()
-    while inspect.iscoroutine(awaited):
-        if awaited.cr_code is EventHubConsumerClient.close.__code__:
-            return True
-        awaited = awaited.cr_await
-    return False
+    closes = EventHubConsumerClient.close.__code__
+    return any(frame.f_code is closes for frame in frames_of(task))
+
+
+ONE_THREAD = False
+"""Whether the client calls the handlers of all partitions in one thread, one after another."""
+
+
+def running_handler(context: object) -> str | None:
+    """Return where the client's handler of a partition waits; None: the client calls none.
+
+    Args:
+        context: the client's context of the partition.
+    """
+    for task in asyncio.all_tasks():
+        frames = list(frames_of(task))
+        if any(handled_context(frame) is context for frame in frames):
+            return place_of(frames[-1])
+    return None
 
 
 class HandlerTask:

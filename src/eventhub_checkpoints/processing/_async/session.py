@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
@@ -17,8 +18,15 @@ from typing import Any
 
 from azure.eventhub.aio import PartitionContext
 
-from eventhub_checkpoints._shared._async.compat import ended
-from eventhub_checkpoints._shared.client import is_client_closed
+from eventhub_checkpoints._shared._async.compat import caller, ended, is_over
+from eventhub_checkpoints._shared.client import (
+    calling_loop,
+    client_of,
+    has_ended,
+    is_client_closed,
+    newest_known,
+    number_received,
+)
 from eventhub_checkpoints.errors import CheckpointStoreError, InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import (
     NAMES,
@@ -27,9 +35,9 @@ from eventhub_checkpoints.processing._async.checkpoint_writer import (
     log,
 )
 from eventhub_checkpoints.processing.policy import Policy
+from eventhub_checkpoints.processing.stall import Facts, Since
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import InFlightEvent, Watermark
-from eventhub_checkpoints.processing.write_state import Since
 
 PATIENCE = 10.0
 """Seconds after which a caller that waits for room logs a warning."""
@@ -58,6 +66,10 @@ def key_of(partition_context: PartitionContext) -> Key:
         ) from None
 
 
+def no_loop() -> None:
+    """Return no loop of a client."""
+
+
 class PartitionSession(SessionProgress[Watermark]):
     """Session of a partition: its events from when it was opened until it is closed.
 
@@ -67,6 +79,7 @@ class PartitionSession(SessionProgress[Watermark]):
         max_unsaved: maximum number of events that are started and not saved; None: no limit.
 
     Attributes:
+        caller: the client's task or thread that opened the partition; None: it is not known.
         closer: the aio client's task that closes it, and then releases the partition.
         context: the client's context of the partition.
         begun: events that are neither done nor failed, by the id of the client's object.
@@ -79,7 +92,8 @@ class PartitionSession(SessionProgress[Watermark]):
     """
 
     __slots__ = (
-        *("_draining", "_max_unsaved", "began_at", "begun", "closer", "context", "ends_by"),
+        *("_draining", "_loop", "_max_unsaved", "began_at", "begun", "caller", "closer"),
+        *("context", "ends_by"),
         *("has_failures", "is_announced", "key", "scope", "watermark", "writer"),
     )
 
@@ -100,7 +114,9 @@ class PartitionSession(SessionProgress[Watermark]):
         self.has_failures = self.is_announced = False
         self.began_at = time.monotonic()
         self.begun: dict[int, InFlightEvent] = {}
+        self.caller: object = None
         self.closer: object = None
+        self._loop: Callable[[], Any] = no_loop
         self.context: PartitionContext | None = None
         self.ends_by: float | None = None
         self._draining = Since()
@@ -109,6 +125,44 @@ class PartitionSession(SessionProgress[Watermark]):
     @property
     def pending(self) -> int:
         return self.watermark.pending
+
+    @property
+    def client(self) -> Any:
+        """Return the client that opened the partition; None: it is not known, or gone."""
+        return client_of(self._loop())
+
+    @property
+    def is_drained(self) -> bool:
+        """Return whether the client was closed: a synchronous one waits for its handlers first."""
+        return has_ended(self._loop())
+
+    def opened(self) -> None:
+        """Record the client that is opening the partition; called by one of its handlers."""
+        loop = calling_loop()
+        if loop is not None:
+            self._loop, self.caller = weakref.ref(loop), caller()
+
+    def facts(self) -> Facts:
+        """Return what the watchdog has to know."""
+        watermark, context = self.watermark, self.context
+        try:
+            tracked: tuple[int, str] | None = watermark.unpassed[-1].position
+        except IndexError:  # another thread may pass the last event at any time
+            tracked = watermark.position
+        received = [number_received(context), tracked[0] if tracked else None]
+        trying = self.progress.trying_since
+        return Facts(
+            arrived=(watermark.begun, *received),
+            worked=watermark.count,
+            is_busy=watermark.pending > 0,
+            trying=frozenset() if trying is None else frozenset({trying}),
+            reached=max((number for number in received if number is not None), default=None),
+            newest=newest_known(context),
+            is_lost=is_over(self.caller),
+            is_ending=self.is_over
+            or self.ends_by is not None
+            or (bool(self.begun) and self.is_drained),
+        )
 
     @property
     def has_room(self) -> bool:

@@ -173,6 +173,7 @@ class StartPositionStore(WrapperStore):
         is_used: whether the client uses it and has listed ownerships.
         listed_at: when the client last did so.
         open_partitions: partitions that the client has open.
+        won: partitions that the client has been told it holds.
     """
 
     def __init__(self, store: CheckpointStore, options: Options, partitions: Partitions) -> None:
@@ -188,7 +189,9 @@ class StartPositionStore(WrapperStore):
         self.listed_at = -math.inf
         self._claiming = Lock()
         self._held: dict[str, dict[str, Any]] = {}
+        self.won: set[str] = set()
         self._lost: set[str] = set()
+        self._let_go: set[str] = set()
         self._failing: dict[str, float] = {}
 
     def start_of(self, partition_id: str) -> Any:
@@ -226,16 +229,28 @@ class StartPositionStore(WrapperStore):
     async def _call(self, function: Callable[..., Awaitable[T]], *args: Any, **kwargs: Any) -> T:
         """Call the store below, and record since when it has not answered."""
         name = getattr(function, "__name__", "")
+        self._failing.setdefault(name, time.monotonic())
         try:
             result = await function(*args, **kwargs)
         except Exception:
-            self._failing.setdefault(name, time.monotonic())
+            raise
+        except BaseException:  # a call that is cancelled says nothing about the store
+            self._failing.pop(name, None)
             raise
         self._failing.pop(name, None)
         return result
 
+    @property
+    def trying(self) -> frozenset[tuple[str, float]]:
+        """Names and times of calls of the store below since which it has not answered."""
+        return frozenset(self._failing.copy().items())
+
+    def let_go(self, partition_id: str) -> None:
+        """Have the client close a partition, and open it again in its next round."""
+        self._let_go.add(partition_id)
+
     def has_failed_for(self, seconds: float) -> bool:
-        """Return whether claims or lists have failed for this long."""
+        """Return whether claims or lists have failed or hung for this long."""
         now = time.monotonic()
         return any(now - since > seconds for since in list(self._failing.values()))
 
@@ -277,7 +292,10 @@ class StartPositionStore(WrapperStore):
             won = await self._claim_below(rows, kwargs)
             self._held |= {row["partition_id"]: dict(row) for row in won}
             # The client closes a partition missing from the result, and opens it again next time.
-            return [row for row in won if row["partition_id"] not in self._lost]
+            gone, self._let_go = self._lost | self._let_go, set()
+            told = [row for row in won if row["partition_id"] not in gone]
+            self.won = {row["partition_id"] for row in told}
+            return told
 
     async def _claim_below(
         self, rows: list[dict[str, Any]], kwargs: dict[str, Any]

@@ -1,9 +1,11 @@
 """Base of the stores that wrap another store."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from azure.eventhub.aio import CheckpointStore
+
+from eventhub_checkpoints.errors import ConfigurationError
 
 
 class WrapperStore(CheckpointStore):
@@ -11,9 +13,21 @@ class WrapperStore(CheckpointStore):
 
     Attributes:
         store: the wrapped store.
+        is_outermost: whether it cannot be wrapped itself.
+
+    Raises:
+        ConfigurationError: `store` has to be the outermost.
     """
 
+    is_outermost: ClassVar[bool] = False
+
     def __init__(self, store: CheckpointStore) -> None:
+        if isinstance(store, WrapperStore) and store.is_outermost:
+            outer, inner = type(store).__name__, type(self).__name__
+            raise ConfigurationError(
+                f"a {outer} has to be the outermost store: {outer}({inner}(store)), not "
+                f"{inner}({outer}(store))"
+            )
         self.store = store
 
     @property

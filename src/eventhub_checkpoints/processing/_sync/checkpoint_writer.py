@@ -24,8 +24,9 @@ from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.settings import is_callback, is_seconds, require
 from eventhub_checkpoints.processing import statistics
 from eventhub_checkpoints.processing.policy import Due, Policy
+from eventhub_checkpoints.processing.stall import Since, Stall
 from eventhub_checkpoints.processing.watermark import Position
-from eventhub_checkpoints.processing.write_state import Since, WriteState
+from eventhub_checkpoints.processing.write_state import WriteState
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -73,13 +74,14 @@ class SessionProgress(Generic[F]):
         flushing: time since which its last position is being written.
         is_over: whether the session has ended, so that nothing more is written.
         is_broken: whether its policy raised when it was called last.
+        stall: what the watchdog has found; None: the partition has not stalled.
         trace: span whose events were finished last, the parent of the next checkpoint's; see
             `tracing.Operation.context`.
     """
 
     __slots__ = (
         *("before", "behind_since", "finished", "flushing", "guard", "is_broken", "is_over"),
-        *("names", "partition_id", "progress", "trace", "watchers"),
+        *("names", "partition_id", "progress", "stall", "trace", "watchers"),
     )
 
     def __init__(
@@ -96,6 +98,7 @@ class SessionProgress(Generic[F]):
         self.flushing = Since()
         self.is_over = False
         self.is_broken = False
+        self.stall: Stall | None = None
         self.trace: object = None
 
     @property
@@ -161,6 +164,7 @@ class SessionProgress(Generic[F]):
         with self.guard:
             progress, tally, unsaved = self.progress, self.progress.tally, self.unsaved
             behind_since = max(progress.saved_at, self.behind_since)
+            stall = self.stall
             return statistics.PartitionStats(
                 saved=tally.saved,
                 refused=tally.refused,
@@ -170,6 +174,9 @@ class SessionProgress(Generic[F]):
                 lag_seconds=now - behind_since if unsaved else 0.0,
                 position=self.finished.position,
                 saved_position=progress.saved_position,
+                stalls=tally.stalls,
+                stalled=stall.where if stall else None,
+                stalled_seconds=stall.seconds if stall else 0.0,
             )
 
 

@@ -27,6 +27,13 @@ from eventhub_checkpoints.processing._sync.session import (
     PartitionSessions,
     key_of,
 )
+from eventhub_checkpoints.processing._sync.watchdog import (
+    OnStall,
+    Watchdog,
+    Watched,
+    check_watchdog,
+    store_that_lets_go,
+)
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints.processing.statistics import PartitionStats
 
@@ -73,6 +80,12 @@ class Checkpointer(ClosingContext):
             retried, or was refused as stale. It must be a plain function, and is called
             concurrently with handlers.
         unhealthy_after: seconds for which writes may fail while `healthy` still returns True.
+        stalled_after: seconds without progress after which a partition has stalled, if there is
+            something to do; more than a handler may take for one event. None: this is not watched.
+        on_stall: what happens to a partition that has stalled, besides a line in the log, in
+            `stats` and in `healthy`: `"report"`, nothing more; `"reopen"`, the client opens its
+            link again if that delivers nothing; or a callable, which is passed a `Stall`, in the
+            background.
 
     Without `handlers`, the last position of each session is not saved when the session ends. A
     warning is logged once: for an aio client, at the first event. A sync client may deliver an
@@ -94,6 +107,8 @@ class Checkpointer(ClosingContext):
         write_timeout: float = 10.0,
         on_error: Callable[[str, Exception], object] | None = None,
         unhealthy_after: float = 60.0,
+        stalled_after: float | None = 300.0,
+        on_stall: OnStall = "report",
     ) -> None:
         require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
         is_seconds = is_number(drain_timeout) and drain_timeout >= 0
@@ -103,6 +118,9 @@ class Checkpointer(ClosingContext):
             require("max_unsaved", max_unsaved, is_count(max_unsaved), "None, or 1 or more")
             # Otherwise an event could wait for a save that is due only once that event is started.
             policy = any_of(policy, every(events=-(-max_unsaved // 2)))
+        check_watchdog(stalled_after, on_stall)
+        if on_stall == "reopen":
+            store_that_lets_go(store)
         self._drain_timeout = drain_timeout
         self._write_timeout = write_timeout
         self._store = store
@@ -115,6 +133,17 @@ class Checkpointer(ClosingContext):
         self._sessions = PartitionSessions(
             make_writer, policy, write_timeout, max_pending, max_unsaved
         )
+        self._watchdog = Watchdog(self._watched, self._let_go, stalled_after, on_stall)
+
+    def _watched(self) -> list[Watched]:
+        return [
+            Watched(each, each.partition_id, each.facts(), each, each.client)
+            for each in self._sessions.open.values()
+        ]
+
+    def _let_go(self, partition: Watched) -> None:
+        if partition.session is not None:
+            store_that_lets_go(self._store).let_go(*partition.session.key)
 
     @property
     def handlers(self) -> Handlers:
@@ -130,7 +159,10 @@ class Checkpointer(ClosingContext):
     def on_initialize(self, partition_context: PartitionContext) -> None:
         """Begin a session; pass this as the client's `on_partition_initialize`."""
         self._check_client(partition_context)
-        CURRENT_SESSION.set(self._sessions.of(partition_context, announces=True))
+        session = self._sessions.of(partition_context, announces=True)
+        session.opened()
+        self._watchdog.start()
+        CURRENT_SESSION.set(session)
 
     def on_close(self, partition_context: PartitionContext, reason: CloseReason) -> None:
         """Save the last position of a session, and end it; pass it as `on_partition_close`.
@@ -205,6 +237,7 @@ class Checkpointer(ClosingContext):
         if session is None:
             self._check_client(partition_context)
             session = sessions.of(partition_context, announces=False)
+            self._watchdog.start()
         if session.is_over:
             self._warn(
                 "track() was called with an event after its session has ended: it is not saved"
@@ -247,6 +280,7 @@ class Checkpointer(ClosingContext):
         """
         if not all(session.is_announced for session in self._sessions.open.values()):
             self._warn(NOT_ANNOUNCED)
+        self._watchdog.stop()
         self._sessions.close()
 
     def stats(self) -> dict[str, PartitionStats]:
@@ -258,11 +292,14 @@ class Checkpointer(ClosingContext):
         return self._sessions.stats()
 
     def healthy(self) -> bool:
-        """Return whether checkpoints are being written: for a liveness probe.
+        """Return whether checkpoints are being written and no partition has stalled.
 
-        Also returns False if the client has a different store than this object.
+        For a liveness probe. Also returns False if the client has a different store than this
+        object.
         """
-        return self._sessions.writer.is_healthy() and not self._has_other_store
+        if self._has_other_store or not self._watchdog.is_healthy():
+            return False
+        return self._sessions.writer.is_healthy()
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

@@ -17,6 +17,7 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints._shared._sync.background import Background
 from eventhub_checkpoints._shared._sync.compat import Lock
 from eventhub_checkpoints._shared.client import ASSUMED, explanation, is_client_closed, scope_of
+from eventhub_checkpoints._shared.start_position import BEGINNING
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     HubUnavailableError,
@@ -31,7 +32,13 @@ from eventhub_checkpoints.processing._sync.start_position_store import (
     AT_START,
     StartPositionStore,
 )
+from eventhub_checkpoints.processing._sync.watchdog import (
+    Watchdog,
+    Watched,
+    store_that_lets_go,
+)
 from eventhub_checkpoints.processing.options import Options, other_store
+from eventhub_checkpoints.processing.stall import Facts
 from eventhub_checkpoints.processing.start_position import refused_position
 
 log = logging.getLogger("eventhub_checkpoints")
@@ -59,6 +66,7 @@ class ClientCallbacks:
         error: why it has to stop; None if it has no reason itself.
         sessions: the sessions of all partitions.
         run: what the handlers of all partitions share.
+        watchdog: finds partitions that have stalled.
         store: decides where partitions start.
         client_store: store that is passed to the client: `store`, with hand-over if that is on.
         is_ready: whether the client was already constructed, and uses the store itself.
@@ -90,6 +98,9 @@ class ClientCallbacks:
         self.client_store: CheckpointStore = self.store
         if options.handover:
             self.client_store = HandoverStore(self.store, expires_after=ASSUMED)
+        self.watchdog = Watchdog(
+            self._watched, self._let_go, options.stalled_after, options.on_stall
+        )
         self.is_ready, self.is_compared = False, True
         self._comparing = Lock()
         self._guard = threading.Lock()
@@ -151,6 +162,8 @@ class ClientCallbacks:
         handler.session.is_announced = True
         self._unbalanced = None
         self._watch.start()
+        self.watchdog.start()
+        handler.session.opened()
         handler.open()
 
     def _has_other_store(self, context: PartitionContext) -> bool:
@@ -271,6 +284,40 @@ class ClientCallbacks:
     def stop_watching(self) -> None:
         """Stop checking for events."""
         self._watch.stop(ENDING)
+        self.watchdog.stop()
+
+    def _watched(self) -> list[Watched]:
+        """Return what the watchdog looks at: partitions that are open, or held and not opened."""
+        if self.store.is_stopping:
+            return []
+        client, trying = self.store.validator.client, self.store.trying
+        watched = []
+        for handler in list(self._handlers.values()):
+            session = handler.session
+            facts = handler.facts(self._expects_after(handler))
+            facts = facts._replace(trying=facts.trying | trying)
+            watched.append(Watched(session, session.partition_id, facts, session, client))
+        lost = Facts(is_lost=True, trying=trying)
+        for partition_id in self.store.won - self.store.open_partitions:
+            watched.append(Watched(partition_id, partition_id, lost))
+        return watched
+
+    def _expects_after(self, handler: PartitionHandler) -> int | None:
+        """Return the number after which every event has to arrive, if it is known."""
+        partition_id = handler.session.partition_id
+        number = self.reached(partition_id)
+        if number is not None or handler.has_begun or self.store.choice.last_shown(partition_id):
+            return number
+        start = self.store.start_of(partition_id)
+        if start in (None, BEGINNING):
+            return -1
+        return start if isinstance(start, int) else None
+
+    def _let_go(self, partition: Watched) -> None:
+        if not self.is_ready:
+            self.store.let_go(partition.partition_id)
+        elif partition.session is not None:
+            store_that_lets_go(self._store_below).let_go(*partition.session.key)
 
     def on_events(self, context: PartitionContext, events: list[EventData]) -> None:
         """Process delivered events, or an empty batch after `max_wait_time`."""

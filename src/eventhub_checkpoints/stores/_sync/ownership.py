@@ -81,7 +81,37 @@ class OwnershipMethods(HookRunner):
             operation.set("won", len(won))
             if failures:
                 raise failures[0]
-        return [won[claim].as_dict(claim.scope) for claim in proposals if claim in won]
+        return [
+            won[claim].as_dict(claim.scope)
+            for claim in proposals
+            if claim in won and not self._is_let_go(claim)
+        ]
+
+    def let_go(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        partition_id: str,
+    ) -> None:
+        """Have this store's client close a partition, and open it again with a new link.
+
+        The next renewal of the partition is left out of the result of `claim_ownership`, once. The
+        client then closes the partition as if it were lost, and claims it again in its next round;
+        meanwhile its ownership stays in force. For a watchdog, see `Checkpointer`.
+
+        Raises:
+            InvalidRecordError: a name is empty or holds `/` or a control character.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        with self._state_lock:
+            self._states.partition(scope, partition_id).is_let_go = True
+
+    def _is_let_go(self, claim: Proposal) -> bool:
+        with self._state_lock:
+            known = self._states.partition(claim.scope, claim.partition_id)
+            is_let_go, known.is_let_go = known.is_let_go, False
+        return is_let_go and not claim.is_release
 
     def _list(self, scope: Scope) -> list[tuple[Ownership, float]]:
         self._ready()

@@ -40,6 +40,8 @@ SERVICES = {
     "servicebus": "an Event Hubs namespace",
 }
 IP = re.compile(r"[\d.]+|.*:.*")
+HOST = re.compile(rb"[A-Za-z0-9._-]*|[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?")
+"""A name in ASCII, an address of IPv4, or of IPv6 without brackets."""
 CONTAINER = re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 
@@ -69,7 +71,9 @@ class ContainerUrl:
         checked_text("the container's URL", url)
         try:
             parts = urlsplit(url)
-            _ = parts.port, (parts.hostname or "").encode("idna")  # raise where they are invalid
+            _ = parts.port  # raises where it is invalid
+            if not HOST.fullmatch((parts.hostname or "").encode("idna")):
+                raise ValueError
         except ValueError:  # its message repeats the address, which may hold a password
             raise ConfigurationError(f"the URL cannot be parsed; expected {EXPECTED}") from None
         names = [name for name in parts.path.split("/") if name]

@@ -258,7 +258,9 @@ def listing(
     """
     records, skipped = [], []
     for row in rows:
-        record = read(scope, row) if record_format.is_row(str(row[0]), {}) else None
+        # SQLite stores a value of any type.
+        is_row = isinstance(row[0], str) and record_format.is_row(row[0], {})
+        record = read(scope, row) if is_row else None
         if record is None:
             skipped.append(f"the row of {row[0]!r} in {scope} was left out: it cannot be read")
         else:

@@ -8,7 +8,16 @@ from typing import Any
 
 import certifi
 from azure.core.exceptions import ServiceRequestError, ServiceResponseError
-from urllib3 import BaseHTTPResponse, PoolManager, ProxyManager, Timeout, make_headers
+from urllib3 import (
+    BaseHTTPResponse,
+    HTTPConnectionPool,
+    HTTPSConnectionPool,
+    PoolManager,
+    ProxyManager,
+    Timeout,
+    make_headers,
+)
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProxyError
 from urllib3.util import parse_url
 
@@ -17,6 +26,41 @@ from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.blob.options import CONNECT_SECONDS, ConnectionOptions
 from eventhub_checkpoints.stores.blob.rest import Request, RequestLog, Response
+
+SAS_HEADER = "eventhub-checkpoints-sas"
+"""Carries a SAS through a pool to its connection, which sends it as a part of the URL."""
+
+
+class SasConnection(HTTPConnection):
+    """Connection that adds the SAS to the URL of a request.
+
+    urllib3's pools write the URL of every request to the log, at DEBUG.
+    """
+
+    def request(
+        self, method: str, url: str, body: Any = None, headers: Any = None, **options: Any
+    ) -> None:
+        """Send a request; the value of `SAS_HEADER` becomes the end of its URL."""
+        if headers and SAS_HEADER in headers:
+            headers = dict(headers)
+            url += headers.pop(SAS_HEADER)
+        super().request(method, url, body, headers, **options)
+
+
+class TlsSasConnection(SasConnection, HTTPSConnection):
+    """The same, over TLS."""
+
+
+class SasPool(HTTPConnectionPool):
+    """Pool of such connections."""
+
+    ConnectionCls = SasConnection
+
+
+class TlsSasPool(HTTPSConnectionPool):
+    """Pool of such connections, over TLS."""
+
+    ConnectionCls = TlsSasConnection
 
 
 class HttpConnections:
@@ -27,11 +71,12 @@ class HttpConnections:
         if options.proxy:
             headers = make_headers(proxy_basic_auth=parse_url(options.proxy).auth or None)
             arguments |= {"proxy_url": options.proxy, "proxy_headers": headers}
-            self._pools: PoolManager = ProxyManager(**arguments)
+        self._pools = ProxyManager(**arguments) if options.proxy else PoolManager(**arguments)
+        self._pools.pool_classes_by_scheme = {"http": SasPool, "https": TlsSasPool}
+        if options.proxy:
             self._urlopen: Any = self._pools.urlopen
             self._start = 0
         else:
-            self._pools = PoolManager(**arguments)
             # The manager would parse the URL of each request to find this pool.
             self._urlopen = self._pools.connection_from_url(options.server).urlopen
             self._start = len(options.server)
@@ -49,11 +94,12 @@ class HttpConnections:
         """
         left = bound()
         log = RequestLog.of(request)
+        sas = url[len(request.url) :]
         try:
             received: BaseHTTPResponse = self._urlopen(
                 request.method,
-                url[self._start :],
-                headers=request.headers,
+                request.url[self._start :],
+                headers={**request.headers, SAS_HEADER: sas} if sas else request.headers,
                 redirect=False,
                 retries=False,
                 timeout=Timeout(connect=min(left, CONNECT_SECONDS), read=left, total=left),

@@ -1,0 +1,318 @@
+# Derived from _async/watchdog.py by tools/unasync.py; edit that file.
+"""Watchdog that finds stalled partitions, in the background.
+
+It collects the facts, asks the hub, and does what `on_stall` says; `PartitionWatch` decides.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, Literal
+
+from azure.eventhub import CheckpointStore
+
+from eventhub_checkpoints._shared._sync.background import Background
+from eventhub_checkpoints._shared._sync.client_check import called, check_plain
+from eventhub_checkpoints._shared.settings import is_seconds, require
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.processing._sync.receive_loop import (
+    ONE_THREAD,
+    as_handler,
+    running_handler,
+    to_the_end,
+)
+from eventhub_checkpoints.processing._sync.session import PartitionSession
+from eventhub_checkpoints.processing.stall import ASKING, Facts, PartitionWatch, Stall
+
+log = logging.getLogger("eventhub_checkpoints")
+clock: Callable[[], float] = time.monotonic
+"""Replaced in tests, which do not wait for minutes."""
+
+OnStall = Literal["report", "reopen"] | Callable[[Stall], Any]
+
+LOOKS = 10
+"""Looks at each partition in the time that makes a stall."""
+ENDING = 1.0
+"""Seconds that a question has to end when the watchdog stops."""
+MOST_HANGING = 3
+"""Questions without an answer, of which each occupies a thread of a synchronous client."""
+
+FORGOTTEN = 4
+"""Time limits after which a question counts as lost: a connection may be gone unnoticed."""
+
+
+def check_watchdog(stalled_after: object, on_stall: object) -> None:
+    """Refuse invalid options.
+
+    Raises:
+        ConfigurationError: one is invalid.
+    """
+    is_valid = stalled_after is None or is_seconds(stalled_after)
+    require("stalled_after", stalled_after, is_valid, "None, or seconds above 0")
+    is_valid = callable(on_stall) or on_stall in ("report", "reopen")
+    require("on_stall", on_stall, is_valid, "'report', 'reopen' or a callable")
+    check_plain("on_stall", on_stall)
+
+
+def store_that_lets_go(store: CheckpointStore) -> Any:
+    """Return the store that can have a client reopen a partition: this, or one that it wraps.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    below: Any = store
+    while below is not None:
+        if callable(getattr(below, "let_go", None)):
+            return below
+        below = getattr(below, "store", None)
+    raise ConfigurationError(
+        "on_stall is 'reopen', and the client's store is not one of this package, which alone can "
+        "have the client open a partition again: use such a store, or an EventProcessor that is "
+        "given a callable that makes the client"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """Partition that the watchdog looks at.
+
+    Attributes:
+        key: identifies the partition, for as long as it is open.
+        partition_id: which partition.
+        facts: what is known of it now.
+        session: its session; None: the client holds the partition, and has not opened it.
+        client: which to ask about it; None: it is not known.
+    """
+
+    key: Hashable
+    partition_id: str
+    facts: Facts
+    session: PartitionSession | None = None
+    client: Any = None
+
+
+def drained(watched: list[Watched]) -> list[Watched]:
+    """Return the partitions, where those whose client drains after it was closed are ending.
+
+    A synchronous client that is closed first waits for the handler of one partition.
+    """
+    ended = {each.key for each in watched if each.session is not None and each.session.is_drained}
+    if not any(each.facts.is_ending for each in watched if each.key in ended):
+        return watched
+    return [
+        replace(each, facts=each.facts._replace(is_ending=True)) if each.key in ended else each
+        for each in watched
+    ]
+
+
+class Watchdog:
+    """Looks at the partitions of a client, and reports those that have stalled.
+
+    Args:
+        partitions: returns the partitions that the client holds, with what is known of them.
+        let_go: has the client open a partition again.
+        stalled_after: seconds without progress that make a stall; None: nothing is watched.
+        on_stall: what to do about one; see `EventProcessor`.
+    """
+
+    def __init__(
+        self,
+        partitions: Callable[[], list[Watched]],
+        let_go: Callable[[Watched], None],
+        stalled_after: float | None,
+        on_stall: OnStall,
+    ) -> None:
+        self._partitions = partitions
+        self._let_go = let_go
+        self._limit = stalled_after
+        self._on_stall = on_stall
+        self._background = Background(self._run)
+        self._watches: dict[Hashable, PartitionWatch] = {}
+        self._arrivals_before: dict[Hashable, dict[Hashable, int]] = {}
+        self._reopened_at: dict[Hashable, float] = {}
+        self._questions: dict[object, float] = {}
+        self._silent_since: float | None = None
+
+    def start(self) -> None:
+        """Start to look, unless nothing is watched."""
+        if self._limit is not None:
+            self._background.start()
+
+    def stop(self) -> None:
+        """Stop to look."""
+        self._background.stop(ENDING)
+        self._watches.clear()
+
+    def wake(self) -> None:
+        """Look now."""
+        self._background.wake()
+
+    def is_healthy(self) -> bool:
+        """Return whether no partition has stalled, and this still looks at them."""
+        return not self.stalls and (self._background.is_alive or not self._watches)
+
+    @property
+    def stalls(self) -> list[Stall]:
+        """What the last look has found."""
+        watches = list(self._watches.values())
+        return [watch.stall for watch in watches if watch.stall is not None]
+
+    def _run(self) -> float:
+        assert self._limit is not None
+        try:
+            self._look(clock())
+        except Exception:
+            log.exception("the watchdog could not look at the partitions")
+        return self._limit / LOOKS
+
+    def _look(self, now: float) -> None:
+        watched = drained(self._partitions())
+        keys = {each.key for each in watched}
+        for key in [key for key in self._watches if key not in keys]:
+            del self._watches[key]
+            self._arrivals_before.pop(key, None)
+            self._reopened_at.pop(key, None)
+        before = {key: watch.stall for key, watch in self._watches.items()}
+        silent_since = self._unanswered_since()
+        for each in watched:
+            watch = self._watches.get(each.key)
+            if watch is None:
+                assert self._limit is not None
+                watch = self._watches[each.key] = PartitionWatch(each.partition_id, self._limit)
+            watch.look(each.facts, silent_since, now)
+        arrivals = {key: watch.arrivals for key, watch in self._watches.items()}
+        for key, watch in self._watches.items():
+            if not watch.is_behind:
+                self._arrivals_before[key] = arrivals
+        for each in watched:
+            self._attribute(each, watched)
+        for each in watched:
+            self._tell(each, before.get(each.key), now)
+        self._ask(watched, now)
+
+    def _attribute(self, each: Watched, watched: list[Watched]) -> None:
+        """Blame the handler that is running, if no event arrives because of it."""
+        watch = self._watches[each.key]
+        stall, session = watch.stall, each.session
+        if stall is None or stall.where != "link" or session is None or each.facts.is_lost:
+            return
+        if frame := running_handler(session.context):
+            reason = f"its handler was called, and has not returned for {stall.seconds:.0f} s"
+            watch.attribute("handler", f"{reason}: {frame}")
+        elif ONE_THREAD:
+            self._attribute_to_others(each, stall, watched)
+
+    def _attribute_to_others(self, each: Watched, stall: Stall, watched: list[Watched]) -> None:
+        """Blame the handler of another partition: a synchronous client calls all in one thread."""
+        watch = self._watches[each.key]
+        for other in watched:
+            session, theirs = other.session, self._watches[other.key]
+            if session is None or theirs is watch:
+                continue
+            if not running_handler(session.context):
+                continue
+            if theirs.stall is not None:
+                reason = f"the client waits for the handler of partition {other.partition_id}"
+                watch.attribute("handler", f"{reason}, for {stall.seconds:.0f} s")
+            elif not self._had_turn(each):
+                watch.clear()
+            return
+
+    def _had_turn(self, each: Watched) -> bool:
+        """Return whether the client has looked for events of a partition since there are some.
+
+        It takes the partitions in turn, so it has if another one has received something twice.
+        """
+        before = self._arrivals_before.get(each.key, {})
+        return any(
+            watch.arrivals - before.get(key, watch.arrivals) > 1
+            for key, watch in self._watches.items()
+            if key != each.key
+        )
+
+    def _tell(self, each: Watched, before: Stall | None, now: float) -> None:
+        """Report a stall that is new or over, and reopen the link of one that lasts."""
+        stall = self._watches[each.key].stall
+        if each.session is not None:
+            each.session.stall = stall
+        if stall is None:
+            if before is not None:
+                log.warning("partition %s goes on", each.partition_id)
+            self._reopened_at.pop(each.key, None)
+            return
+        if before is None or before.where != stall.where:
+            log.error("%s", stall)
+            if each.session is not None:
+                each.session.progress.tally.stalls += 1
+            if callable(self._on_stall):
+                self._begin(self._call, self._on_stall, stall)
+        assert self._limit is not None
+        last = self._reopened_at.get(each.key, -math.inf)
+        if self._on_stall == "reopen" and stall.where == "link" and now - last >= self._limit:
+            self._reopened_at[each.key] = now
+            log.warning("partition %s is opened again", each.partition_id)
+            self._let_go(each)
+
+    def _call(self, function: Callable[[Stall], Any], stall: Stall) -> None:
+        try:
+            with as_handler():
+                called(function, stall)
+        except Exception:
+            log.exception("on_stall raised")
+
+    def _begin(self, function: Callable[..., None], *args: object) -> None:
+        try:
+            self._background.begin(function, *args)
+        except RuntimeError as error:  # no thread can be started
+            log.warning("the watchdog could not start a call: %r", error)
+
+    def _unanswered_since(self) -> float | None:
+        """Return since when the hub answers no question; None: it answers, or was not asked."""
+        began = [*self._questions.values()]
+        if self._silent_since is not None:
+            began.append(self._silent_since)
+        return min(began, default=None)
+
+    def _ask(self, watched: list[Watched], now: float) -> None:
+        """Ask the hub about the partition that has waited longest: one question at a time."""
+        assert self._limit is not None
+        for question, began in list(self._questions.items()):
+            if now - began >= FORGOTTEN * self._limit:
+                self._silent_since = self._unanswered_since()
+                self._questions.pop(question, None)
+        # One that hangs may never end, although the hub answers others.
+        late = ASKING * self._limit
+        hanging = [began for began in self._questions.values() if now - began >= late]
+        if len(self._questions) > len(hanging) or len(hanging) >= MOST_HANGING:
+            return
+        waiting: list[tuple[float, Watched]] = []
+        for each in watched:
+            due = self._watches[each.key].question_due(now)
+            if due is not None and each.client is not None:
+                waiting.append((due, each))
+        if waiting:
+            _, first = min(waiting, key=itemgetter(0))
+            watch = self._watches[first.key]
+            watch.asked(now)
+            question = object()
+            self._questions[question] = now
+            self._begin(self._question, question, first, watch)
+
+    def _question(self, question: object, each: Watched, watch: PartitionWatch) -> None:
+        try:
+            # An aio client that is cancelled during the question leaks its connection.
+            query = each.client.get_partition_properties
+            watch.answered(to_the_end(query, each.partition_id, seconds=ENDING))
+        except Exception as error:
+            log.debug("partition %s: the hub did not answer: %r", each.partition_id, error)
+            if self._silent_since is None:
+                self._silent_since = self._questions.get(question)
+        else:
+            self._silent_since = None
+            self._questions.clear()
+        finally:
+            self._questions.pop(question, None)
+            self._background.wake()

@@ -1,0 +1,207 @@
+"""Rule that finds a partition that has stalled, and where it hangs.
+
+A partition has stalled if there is something to do, and nothing has been done for a while: the hub
+has events behind the last one received and none arrives, or an event was received and none is
+finished, or a position is finished and none is saved. Facts and time are parameters.
+"""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+Where = Literal["hub", "link", "handler", "store"]
+ASKING = 0.5
+"""Part of the time limit after which the hub is asked about a partition that receives nothing."""
+
+SHORTEST_SILENCE = 20.0
+"""Seconds without an answer that may be the client's own attempts, whatever the time limit."""
+LOST = "the client has stopped receiving, and keeps the partition"
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Partition in which nothing happens, although there is something to do.
+
+    Attributes:
+        partition_id: which partition.
+        where: where it hangs. `"hub"`: the hub does not answer. `"link"`: the hub answers and has
+            events, and the client does not deliver them. `"handler"`: events or a call of a
+            handler are not finished. `"store"`: the store confirms nothing.
+        seconds: for how long, when it was last looked at.
+        reason: what is known of it, for people.
+    """
+
+    partition_id: str
+    where: Where
+    seconds: float
+    reason: str
+
+    def __str__(self) -> str:
+        return f"partition {self.partition_id} has stalled ({self.where}): {self.reason}"
+
+
+class Facts(NamedTuple):
+    """What is known of a partition at one moment.
+
+    Attributes:
+        arrived: changes with every event that arrives; only compared.
+        worked: changes whenever an event is finished or a handler returns; only compared.
+        is_busy: whether an event that arrived, or a handler that was called, is unfinished.
+        trying: identify attempts to reach the store that have not succeeded yet.
+        reached: sequence number of the last event that arrived, or after which the partition was
+            opened; None: it is not known.
+        newest: sequence number of the last event of the hub that the client knows of; None: it
+            knows of none.
+        is_lost: whether the client has lost the task or thread that receives.
+        is_ending: whether the partition is being closed: it drains, within a time limit.
+    """
+
+    arrived: Hashable = 0
+    worked: Hashable = 0
+    is_busy: bool = False
+    trying: frozenset[Hashable] = frozenset()
+    reached: int | None = None
+    newest: int | None = None
+    is_lost: bool = False
+    is_ending: bool = False
+
+
+class Since:
+    """Time since which a partition has been waited for without any progress."""
+
+    __slots__ = ("_at", "_mark")
+
+    def __init__(self) -> None:
+        self._mark: Hashable = -1
+        self._at = -math.inf
+
+    def of(self, mark: Hashable, now: float) -> float:
+        """Return when this mark was first passed; a different mark, as a count, restarts it."""
+        if mark != self._mark:
+            self._mark, self._at = mark, now
+        return self._at
+
+
+class PartitionWatch:
+    """Looks at one partition from time to time, and finds out whether it has stalled.
+
+    Args:
+        partition_id: which partition.
+        stalled_after: seconds without progress that make a stall.
+
+    Attributes:
+        arrivals: number of looks at which more events had arrived than at the one before.
+        is_behind: whether the hub has events that have not arrived, as far as that is known.
+        stall: what the last look has found; None: the partition works, or has nothing to do.
+    """
+
+    def __init__(self, partition_id: str, stalled_after: float) -> None:
+        self.arrivals = 0
+        self.is_behind = False
+        self.stall: Stall | None = None
+        self._partition_id = partition_id
+        self._limit = stalled_after
+        self._arrived, self._worked = Since(), Since()
+        self._lost, self._behind = Since(), Since()
+        self._trying: dict[Hashable, float] = {}
+        self._last_arrived: Hashable = None
+        self._idle_since: float | None = None
+        self._asked_at = 0.0
+        self._newest: int | None = None
+        self._reached: int | None = None
+
+    def look(self, facts: Facts, silent_since: float | None, now: float) -> Stall | None:
+        """Return the stall at this moment, or None.
+
+        Args:
+            facts: what is known of the partition.
+            silent_since: since when the hub has answered no question; None: it answers.
+            now: seconds of a monotonic clock.
+        """
+        self.arrivals += facts.arrived != self._last_arrived
+        self._last_arrived = facts.arrived
+        self._trying = {mark: self._trying.get(mark, now) for mark in facts.trying}
+        trying = min(self._trying.values(), default=now)
+        arrived, worked = self._arrived.of(facts.arrived, now), self._worked.of(facts.worked, now)
+        lost = self._lost.of(facts.is_lost, now)
+        still_since = max(arrived, worked)
+        self._idle_since = None if facts.is_busy or facts.is_ending else still_since
+        if facts.is_ending:
+            self.stall = None
+        elif now - trying >= self._limit:
+            self._found("store", trying, now, "the store has confirmed no write")
+        elif facts.is_busy:
+            reason = "events were received, and none was finished"
+            self._found("handler", still_since, now, reason)
+        elif not (facts.is_lost and self._found("link", max(lost, still_since), now, LOST)):
+            self._judge_link(facts, still_since, silent_since, now)
+        return self.stall
+
+    def _judge_link(
+        self, facts: Facts, idle_since: float, silent_since: float | None, now: float
+    ) -> None:
+        if facts.reached is not None:
+            self._reached = facts.reached
+        newest = max(
+            (number for number in (self._newest, facts.newest) if number is not None), default=None
+        )
+        reached = self._reached
+        self.is_behind = newest is not None and reached is not None and newest > reached
+        behind = self._behind.of((self.is_behind, reached), now)
+        if self.is_behind and self._found(
+            "link",
+            max(behind, idle_since),
+            now,
+            f"the hub has events up to {newest}, and none has arrived after {reached}",
+        ):
+            return
+        if silent_since is not None:
+            since = max(silent_since, idle_since)
+            reason = "no event arrives, and the hub answers no question"
+            self._found("hub", since, now, reason, SHORTEST_SILENCE)
+        else:
+            self.stall = None
+
+    def _found(
+        self, where: Where, since: float, now: float, reason: str, limit: float = 0.0
+    ) -> bool:
+        """Record a stall, if it has lasted for the time limit; return whether it has."""
+        seconds = now - since
+        self.stall = None
+        if seconds >= max(self._limit, limit):
+            self.stall = Stall(self._partition_id, where, seconds, f"{reason} for {seconds:.0f} s")
+        return self.stall is not None
+
+    def attribute(self, where: Where, reason: str) -> None:
+        """Change where the partition hangs, after a look at what the client does."""
+        if self.stall is not None:
+            self.stall = replace(self.stall, where=where, reason=reason)
+
+    def clear(self) -> None:
+        """Drop the stall: the partition only waits for others."""
+        self.stall = None
+
+    def question_due(self, now: float) -> float | None:
+        """Return since when the hub should be asked about the partition; None: it should not."""
+        if self._idle_since is None:
+            return None
+        due = max(self._idle_since, self._asked_at) + ASKING * self._limit
+        return due if now >= due else None
+
+    def asked(self, now: float) -> None:
+        """Record that the hub is asked."""
+        self._asked_at = now
+
+    def answered(self, properties: Mapping[str, Any]) -> None:
+        """Record the hub's answer.
+
+        Args:
+            properties: of the partition, as the client returns them.
+        """
+        newest = int(properties["last_enqueued_sequence_number"])
+        if self._reached is None:
+            # Where the partition began is not known: what arrives from now on has to arrive.
+            self._reached = newest
+        # Events that have expired are not expected any more.
+        self._newest = None if properties["is_empty"] else newest

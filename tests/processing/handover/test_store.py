@@ -1,0 +1,159 @@
+"""What a `HandoverStore` asks of the store below, and what it does when that fails."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from eventhub_checkpoints import (
+    CoalescingCheckpointStore,
+    ConfigurationError,
+    HandoverStore,
+    MemoryCheckpointStore,
+    aio,
+)
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.memory.rows import MemoryRows
+
+SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
+
+
+class Counted(MemoryCheckpointStore):
+    """Counts requests, and fails those of wishes if it is told to."""
+
+    def __init__(self, rows: MemoryRows | None = None) -> None:
+        super().__init__(rows)
+        self.requests: list[str] = []
+        self.fails = False
+
+    def read_ownerships(self, scope: Scope) -> Any:
+        self._count("list", scope)
+        return super().read_ownerships(scope)
+
+    def try_claim(self, proposal: Any) -> Any:
+        self._count("claim", proposal.scope)
+        return super().try_claim(proposal)
+
+    def _count(self, what: str, scope: Scope) -> None:
+        is_wish = scope.is_reserved
+        self.requests.append(f"{what} wishes" if is_wish else what)
+        if is_wish and self.fails:
+            raise ValueError("no answer")
+
+
+def claim(owner: str, partition_id: str = "0", **rest: Any) -> dict[str, Any]:
+    return {**SCOPE.as_dict(), "partition_id": partition_id, "owner_id": owner, **rest}
+
+
+def one_round(store: Any, me: str, wants: bool = False) -> list[str]:
+    rows = [row for row in store.list_ownership(*SCOPE) if wants or row["owner_id"] == me]
+    result = store.claim_ownership([{**row, "owner_id": me} for row in rows])
+    return [row["partition_id"] for row in result]
+
+
+@pytest.fixture
+def rows() -> MemoryRows:
+    return MemoryRows()
+
+
+def test_a_round_costs_one_more_list_and_a_wish_one_write(rows: MemoryRows) -> None:
+    below, other = Counted(rows), Counted(rows)
+    owner, thief = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
+    owner.claim_ownership([claim("owner")])
+    below.requests.clear()
+    assert one_round(owner, "owner") == ["0"]
+    assert below.requests == ["list", "list wishes", "claim"]
+    assert one_round(thief, "thief", wants=True) == []
+    assert other.requests == ["list", "list wishes", "claim wishes"]
+
+
+def test_wishes_that_cannot_be_listed_stop_no_renewal_and_nothing_is_taken(
+    rows: MemoryRows, caplog: pytest.LogCaptureFixture
+) -> None:
+    below, other = Counted(rows), Counted(rows)
+    owner, thief = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
+    owner.claim_ownership([claim("owner")])
+    below.fails = other.fails = True
+    assert one_round(owner, "owner") == ["0"]
+    assert one_round(thief, "thief", wants=True) == []
+    assert "the wishes of consumer group" in caplog.text
+    other.fails = False
+    assert one_round(thief, "thief", wants=True) == []
+    assert "claim wishes" in other.requests
+
+
+def test_a_wish_that_cannot_be_written_is_logged_and_written_in_a_later_round(
+    rows: MemoryRows, caplog: pytest.LogCaptureFixture
+) -> None:
+    below = Counted(rows)
+    thief = HandoverStore(below, expires_after=60)
+    MemoryCheckpointStore(rows).claim_ownership([claim("owner")])
+    listed = list(thief.list_ownership(*SCOPE))
+    below.fails = True
+    assert list(thief.claim_ownership([{**listed[0], "owner_id": "thief"}])) == []
+    assert "could not be asked" in caplog.text
+    below.fails = False
+    one_round(thief, "thief", wants=True)
+    (wish,) = MemoryCheckpointStore(rows).list_ownership(*SCOPE.wishes)
+    assert wish["owner_id"] == "thief>owner"
+
+
+def test_a_release_that_did_not_reach_the_store_is_made_up_for(rows: MemoryRows) -> None:
+    owner = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
+    thief = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
+    owner.claim_ownership([claim("owner")])
+    one_round(thief, "thief", wants=True)
+    assert one_round(owner, "owner") == []
+    # A store that refuses an old etag, as the official one.
+    owner.claim_ownership([claim("", etag="stale")])
+    assert owner.is_handing_over(*SCOPE, "0")
+    assert one_round(owner, "owner") == []
+    (row,) = MemoryCheckpointStore(rows).list_ownership(*SCOPE)
+    assert row["owner_id"] == ""
+    assert one_round(thief, "thief", wants=True) == ["0"]
+
+
+class Slow(aio.MemoryCheckpointStore):
+    """Takes its time for a write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_end, self.ended = asyncio.Event(), asyncio.Event(), False
+
+    async def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
+        self.begun.set()
+        await self.may_end.wait()
+        self.ended = True
+        return await super().write_checkpoint(checkpoint, seen)
+
+
+def test_a_handler_that_is_cancelled_completes_its_write_first() -> None:
+    async def cancelled() -> bool:
+        below = Slow()
+        store = aio.HandoverStore(below, expires_after=60)
+        row = {**SCOPE.as_dict(), "partition_id": "0", "offset": "1", "sequence_number": 1}
+        handler = asyncio.create_task(store.update_checkpoint(row))
+        await below.begun.wait()
+        handler.cancel()
+        await asyncio.sleep(0)
+        assert not handler.done()
+        below.may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await handler
+        return below.ended
+
+    assert asyncio.run(cancelled())
+
+
+def test_a_store_that_cannot_be_wrapped_is_refused() -> None:
+    store = HandoverStore(CoalescingCheckpointStore(MemoryCheckpointStore()), expires_after=60)
+    with pytest.raises(ConfigurationError, match="HandoverStore has to be the outermost"):
+        HandoverStore(store, expires_after=60)
+    right = re.escape("HandoverStore(CoalescingCheckpointStore(store)), not")
+    with pytest.raises(ConfigurationError, match=right):
+        CoalescingCheckpointStore(store)
+    with pytest.raises(ConfigurationError, match="expires_after"):
+        HandoverStore(store.store, expires_after=0)
+    with pytest.raises(ConfigurationError, match="store is of type str"):
+        HandoverStore("memory:", expires_after=60)  # type: ignore[arg-type]

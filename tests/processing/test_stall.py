@@ -1,0 +1,240 @@
+"""The rule of the watchdog: what makes a stall, where it hangs, and what is none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventhub_checkpoints import Stall
+from eventhub_checkpoints.processing.stall import ASKING, SHORTEST_SILENCE, Facts, PartitionWatch
+
+LIMIT = 100.0
+WORKING = Facts(arrived=7, worked=7, reached=6)
+BUSY = WORKING._replace(arrived=8, reached=7, is_busy=True)
+
+
+class Looks:
+    """One partition that is looked at ten times in the time limit.
+
+    Attributes:
+        newest: what the hub answers when it is asked; None: it does not answer.
+        asked: times at which it was asked.
+        found: where the partition hung, at each look.
+    """
+
+    def __init__(self, newest: int | None = 6) -> None:
+        self.watch = PartitionWatch("0", LIMIT)
+        self.newest = newest
+        self.now = 1000.0
+        self.asked: list[float] = []
+        self.found: list[str | None] = []
+        self.is_empty = False
+        self._silent_since: float | None = None
+
+    def look(self, facts: Facts) -> Stall | None:
+        stall = self.watch.look(facts, self._silent_since, self.now)
+        self.found.append(stall and stall.where)
+        if self.watch.question_due(self.now) is not None:
+            self.watch.asked(self.now)
+            self.asked.append(self.now)
+            if self.newest is None:
+                self._silent_since = self.now if self._silent_since is None else self._silent_since
+            else:
+                self._silent_since = None
+                self.watch.answered(
+                    {"last_enqueued_sequence_number": self.newest, "is_empty": self.is_empty}
+                )
+        self.now += LIMIT / 10
+        return stall
+
+    def until(self, facts: Facts, most: float = 2 * LIMIT) -> Stall:
+        """Look until there is a stall."""
+        end = self.now + most
+        while self.now < end:
+            if stall := self.look(facts):
+                return stall
+        raise AssertionError(f"nothing was found in {most:g} s")
+
+    def all(self, facts: Facts, seconds: float = 5 * LIMIT) -> set[str | None]:
+        """Look for a while; return what was found."""
+        end, self.found = self.now + seconds, []
+        while self.now < end:
+            self.look(facts)
+        return {*self.found}
+
+
+def test_a_partition_with_nothing_to_receive_has_not_stalled() -> None:
+    looks = Looks()
+    assert looks.all(WORKING, 20 * LIMIT) == {None}
+    assert len(looks.asked) == 20 / ASKING - 1, "the hub is asked rarely"
+
+
+def test_events_that_do_not_arrive_are_a_stall_of_the_link() -> None:
+    looks = Looks(newest=9)
+    stall = looks.until(WORKING)
+    assert (stall.partition_id, stall.where) == ("0", "link")
+    assert LIMIT <= stall.seconds <= LIMIT + LIMIT / 10
+    assert "events up to 9" in str(stall)
+    assert "after 6" in str(stall)
+    assert looks.now - 1000 <= (1 + ASKING) * LIMIT + LIMIT / 5
+
+
+def test_events_that_the_client_knows_of_need_no_question() -> None:
+    looks = Looks(newest=None)
+    assert looks.until(WORKING._replace(newest=9), LIMIT * 1.2).where == "link"
+
+
+def test_an_event_that_comes_to_an_idle_hub_has_the_whole_time_to_arrive() -> None:
+    looks = Looks()
+    assert looks.all(WORKING, 20 * LIMIT) == {None}
+    looks.newest, published = 7, looks.now
+    looks.until(WORKING)
+    assert looks.now - published >= LIMIT
+
+
+def test_a_partition_that_receives_is_never_asked_about() -> None:
+    looks = Looks(newest=10_000)
+    for number in range(100):
+        looks.look(Facts(arrived=number, worked=number, reached=number))
+    assert (looks.asked, {*looks.found}) == ([], {None})
+
+
+def test_a_stall_is_over_when_an_event_arrives() -> None:
+    looks = Looks(newest=9)
+    looks.until(WORKING)
+    assert looks.look(WORKING._replace(arrived=8, reached=7)) is None
+
+
+def test_events_that_have_expired_are_not_waited_for() -> None:
+    looks = Looks(newest=9)
+    looks.is_empty = True
+    assert looks.all(WORKING) == {None}
+
+
+def test_a_hub_that_was_created_again_is_not_behind() -> None:
+    assert Looks(newest=2).all(WORKING) == {None}
+
+
+def test_where_the_start_is_unknown_only_later_events_are_waited_for() -> None:
+    looks = Looks(newest=50)
+    opened = Facts()
+    assert looks.all(opened) == {None}
+    looks.newest = 51
+    assert looks.until(opened).where == "link"
+
+
+def test_after_a_rewind_the_events_from_there_are_waited_for() -> None:
+    looks = Looks(newest=6)
+    assert looks.all(WORKING) == {None}
+    assert looks.until(WORKING._replace(arrived=8, reached=2)).where == "link"
+
+
+def test_a_hub_that_does_not_answer_is_a_stall_of_the_hub() -> None:
+    looks = Looks(newest=None)
+    stall = looks.until(WORKING)
+    assert stall.where == "hub"
+    looks.newest = 6
+    assert looks.all(WORKING) == {None, "hub"}
+    assert looks.found[-1] is None
+
+
+def test_a_short_time_limit_does_not_shorten_the_time_that_the_hub_has() -> None:
+    watch = PartitionWatch("0", 1.0)
+    watch.look(WORKING, None, 0.0)
+    assert watch.look(WORKING, 1.0, SHORTEST_SILENCE + 0.9) is None
+    stall = watch.look(WORKING, 1.0, SHORTEST_SILENCE + 1.0)
+    assert stall is not None
+    assert stall.where == "hub"
+
+
+def test_an_answer_in_between_begins_the_time_of_the_hub_again() -> None:
+    looks = Looks()
+    for newest in (None, 6) * 20:
+        looks.newest = newest
+        assert looks.all(WORKING, ASKING * LIMIT) == {None}
+
+
+def test_events_in_work_that_do_not_end_are_a_stall_of_the_handler() -> None:
+    looks = Looks(newest=None)
+    looks.all(WORKING, LIMIT / 2)
+    stall = looks.until(BUSY)
+    assert stall.where == "handler"
+    assert LIMIT <= stall.seconds <= LIMIT + LIMIT / 10
+
+
+def test_a_slow_handler_that_ends_events_in_time_works() -> None:
+    looks = Looks(newest=10_000)
+    for count in range(20):
+        assert looks.all(BUSY._replace(worked=count), 0.9 * LIMIT) == {None}
+
+
+def test_a_hub_is_not_asked_while_a_handler_works() -> None:
+    looks = Looks()
+    looks.all(BUSY)
+    assert looks.asked == []
+
+
+def test_a_write_that_does_not_succeed_is_a_stall_of_the_store() -> None:
+    looks = Looks()
+    looks.all(WORKING, LIMIT)
+    tried = BUSY._replace(trying=frozenset({3.0}))
+    assert looks.until(tried).where == "store"
+    assert looks.look(BUSY._replace(worked=8)) is None
+
+
+def test_writes_that_succeed_one_after_another_are_not_a_stall() -> None:
+    looks = Looks()
+    for number in range(100):
+        assert looks.look(WORKING._replace(trying=frozenset({number}))) is None
+
+
+def test_a_partition_that_is_being_closed_has_not_stalled() -> None:
+    looks = Looks(newest=9)
+    ending = BUSY._replace(is_ending=True, trying=frozenset({1}))
+    assert looks.all(ending) == {None}
+    assert looks.asked == []
+
+
+def test_a_task_that_is_lost_is_a_stall_of_the_link_without_a_question() -> None:
+    looks = Looks(newest=None)
+    assert looks.until(WORKING._replace(is_lost=True), 1.2 * LIMIT).where == "link"
+
+
+def test_before_the_time_is_over_nothing_has_stalled() -> None:
+    for facts in (WORKING, BUSY, WORKING._replace(is_lost=True), WORKING._replace(newest=9)):
+        assert Looks(newest=None).all(facts, LIMIT) == {None}
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_stall_may_be_attributed_to_another_place(is_busy: bool) -> None:
+    looks = Looks(newest=9)
+    found = looks.until(BUSY if is_busy else WORKING)
+    looks.watch.attribute("handler", "it waits")
+    stall = looks.watch.stall
+    assert stall == Stall("0", "handler", found.seconds, "it waits")
+    looks.watch.clear()
+    looks.watch.attribute("handler", "it waits")
+    assert looks.watch.stall is None
+
+
+steps = st.tuples(st.floats(0, LIMIT * 0.49), st.booleans(), st.integers(0, 20))
+
+
+@given(st.lists(steps, max_size=60))
+def test_what_goes_on_in_less_than_the_time_has_never_stalled(
+    taken: list[tuple[float, bool, int]],
+) -> None:
+    # Whatever the hub answers.
+    watch, now, facts = PartitionWatch("0", LIMIT), 0.0, Facts(reached=-1)
+    for seconds, is_busy, newest in taken:
+        now += seconds
+        facts = facts._replace(
+            arrived=now,
+            worked=now,
+            is_busy=is_busy,
+            trying=frozenset({now}),
+            reached=(facts.reached or 0) + 1,
+        )
+        assert watch.look(facts, None, now) is None
+        watch.answered({"last_enqueued_sequence_number": newest, "is_empty": False})
+        now += seconds
+        assert watch.look(facts, 0.0, now) is None

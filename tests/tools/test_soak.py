@@ -1,0 +1,62 @@
+"""Consumers over a long time: a short run of `python -m soak`, and proof that it can fail."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from soak import __main__ as command
+from soak.ledger import Ledger
+from soak.real import Plan, started
+from soak.trend import MEASURES, trend
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_consumers_of_both_clients_lose_nothing_while_others_come_and_go() -> None:
+    plan = Plan("sqlite", seconds=5, visit=4, every=1, interval=0.3)
+    with started(plan) as soak:
+        outcome = soak.run()
+    assert outcome.problems == []
+    assert outcome.lost == {"sync": 0, "aio": 0}
+    assert outcome.visits > 0
+    assert all(ledger.events > 0 for ledger in outcome.ledgers.values())
+    assert {(who, measure) for who, measure, _ in outcome.trends} == {
+        (who, measure) for who in ("sync", "aio") for measure in MEASURES
+    }
+
+
+def test_a_leak_is_found_and_noise_or_a_peak_is_not() -> None:
+    noise = [0.3 * (number * 7 % 5) for number in range(30)]
+    leak = [(60.0 * at, 50 + 0.1 * at + noise[at]) for at in range(30)]
+    assert not trend(leak, 0.02).is_flat
+    assert trend(leak, 0.02).hourly == pytest.approx(6, rel=0.1)
+    peaks = [(60.0 * at, 50 + noise[at] + 20 * (at in (12, 25))) for at in range(30)]
+    assert trend(peaks, 0.02).is_flat
+    warm = [(60.0 * at, 50 + noise[at] - 30 * (at < 4)) for at in range(30)]
+    assert trend(warm, 0.02).is_flat
+
+
+def test_a_single_socket_more_each_while_is_a_leak() -> None:
+    assert not trend([(60.0 * at, 6 + at // 8) for at in range(30)], 0).is_flat
+    assert trend([(60.0 * at, 6 + (at == 20)) for at in range(30)], 0).is_flat
+
+
+def test_the_ledger_counts_what_is_missing_and_what_is_processed_again(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    ledger = Ledger(path)
+    path.write_text("0 0 9\n1 0 4\n0 8 12\n1 6 6\n0 13")
+    ledger.read()
+    assert (ledger.events, ledger.twice) == (19, 2)
+    assert ledger.missing({"0": 13, "1": 7}) == 1
+    with path.open("a") as file:
+        file.write(" 13\n1 5 6\n")
+    ledger.read()
+    assert (ledger.events, ledger.twice) == (21, 3)
+    assert ledger.missing({"0": 14, "1": 7}) == 0
+
+
+def test_a_store_that_no_other_process_reaches_is_refused(capsys) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["real", "--store", "memory"])
+    assert "invalid choice" in capsys.readouterr().err
