@@ -125,6 +125,7 @@ LAZY = {
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "spark.source.options": "only a job that asks for Kafka needs its client",
+    "spark.sink.writer": "only a job that asks for Kafka needs its client",
     "spark.source.data_source": "a job that only reads needs no sink",
     "localhub.local": "only who has the client asks for the client's arguments",
     "spark.query_follower": "a listener is made of PySpark, and positions do without it",
@@ -236,7 +237,7 @@ def may_import(arrow: Arrow, what: str) -> bool:
         return True
     if arrow.module in TRACING_MODULES and what == "opentelemetry":
         return True
-    if arrow.module.startswith("receive.kafka") and what == "confluent_kafka":
+    if arrow.module.startswith(("receive.kafka", "send.kafka")) and what == "confluent_kafka":
         return True
     if WITHOUT_IO.fullmatch(arrow.module) and not re.search(r"\b_a?sync\b", arrow.module):
         # The one module that reads what the client keeps to itself.

@@ -59,8 +59,8 @@ def test_settings_of_librdkafka_are_passed_on_from_the_environment_too(monkeypat
 
 def test_a_hub_may_be_reached_somewhere_else():
     local = {**HUB, "kafka.bootstrap.servers": "localhost:9092"}
-    assert address(local)._settings()["bootstrap.servers"] == "localhost:9092"
-    assert address(local)._settings()["sasl.password"] == STRING
+    assert address(local).client_settings()["bootstrap.servers"] == "localhost:9092"
+    assert address(local).client_settings()["sasl.password"] == STRING
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
@@ -245,6 +246,25 @@ def test_rows_of_an_older_pyspark_are_sent_too(hub, out, sent, monkeypatch):
 def body_and_properties():
     kinds = t.MapType(t.StringType(), t.StringType())
     return t.StructType([t.StructField("body", t.BinaryType()), t.StructField("properties", kinds)])
+
+
+def test_a_sink_sends_over_kafka_too():
+    cluster = Producer({"test.mock.num.brokers": "1", "log_level": "0"})
+    [broker] = cluster.list_topics(timeout=20).brokers.values()
+    options = {
+        "transport": "kafka",
+        "kafka.bootstrap.servers": f"{broker.host}:{broker.port}",
+        "eventHubName": "orders",
+    }
+    sink = Writing(options, body_and_properties())
+    schema = pa.schema([("body", pa.binary()), ("properties", pa.map_(pa.string(), pa.string()))])
+    batch = pa.RecordBatch.from_pylist([{"body": b"a", "properties": [("n", "1")]}], schema)
+    assert [sink.send([batch]).count for _ in range(2)] == [1, 1]
+    address = SinkOptions.parse(options).address
+    ids = address.ask_partition_ids()
+    assert sum(address.ask_properties(each).next_sequence_number for each in ids) == 2
+    with pytest.raises(ConfigurationError, match="needs transport=kafka"):
+        SinkOptions.parse({**options, "transport": "amqp"})
 
 
 def test_a_worker_keeps_its_connection_for_the_next_task_and_drops_a_broken_one(hub, out):

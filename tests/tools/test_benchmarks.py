@@ -134,6 +134,15 @@ def test_what_is_received_is_measured_beside_the_official_client(tmp_path: Path)
 
 
 @on_two_cores
+def test_what_is_sent_is_measured_beside_the_official_client(tmp_path: Path) -> None:
+    _, cases = quick_benchmark("benchmarks.send", tmp_path / "figures.json", "three-swallowed")
+    [target] = cases["three-swallowed"]["rate"]["targets"]
+    assert target["target"] == "at least 5 x official"
+    assert {*cases["three-swallowed"]["rate"]["median"]} == {"fast", "public", "official"}
+    assert all(value > 0 for value in cases["three-swallowed"]["rate"]["median"].values())
+
+
+@on_two_cores
 def test_what_spark_reads_is_measured_beside_a_plain_loop(tmp_path: Path) -> None:
     words = ["--partitions", "1"]
     only = ["batch-noop", "two-tasks", "idle"]

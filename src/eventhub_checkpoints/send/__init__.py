@@ -5,7 +5,8 @@
 
 - `settings`: how to send. `routing`: the partition of a key.
 - `events`: rows as columns, and encoded. `filling`: batches of encoded events.
-- `arrow`: columns of Arrow batches. `sender`: what a transport offers; `amqp` is one.
+- `arrow`: columns of Arrow batches. `sender`: what a transport offers; `amqp` and
+  `kafka` are the transports.
 """
 
 from eventhub_checkpoints.send.settings import SendSettings

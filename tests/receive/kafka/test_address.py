@@ -33,7 +33,7 @@ def test_a_hub_has_the_names_that_it_has_over_amqp():
 
 
 def test_a_connection_string_becomes_the_settings_of_the_kafka_endpoint():
-    assert KafkaAddress.of_hub(HUB)._settings() == {
+    assert KafkaAddress.of_hub(HUB).client_settings() == {
         "bootstrap.servers": "ns.servicebus.windows.net:9093",
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
@@ -44,12 +44,12 @@ def test_a_connection_string_becomes_the_settings_of_the_kafka_endpoint():
 
 def test_the_port_of_amqp_is_not_that_of_kafka():
     hub = HubAddress.from_connection_string(CONNECTION_STRING.replace(".net/", ".net:5671/"))
-    servers = KafkaAddress.of_hub(hub)._settings()["bootstrap.servers"]
+    servers = KafkaAddress.of_hub(hub).client_settings()["bootstrap.servers"]
     assert servers == "ns.servicebus.windows.net:9093"
 
 
 def test_what_a_job_sets_wins():
-    settings = KafkaAddress.of_hub(HUB, {"security.protocol": "SASL_PLAINTEXT"})._settings()
+    settings = KafkaAddress.of_hub(HUB, {"security.protocol": "SASL_PLAINTEXT"}).client_settings()
     assert settings["security.protocol"] == "SASL_PLAINTEXT"
     assert settings["sasl.username"] == "$ConnectionString"
 
@@ -64,7 +64,7 @@ def test_what_a_job_sets_wins():
 )
 def test_a_key_or_a_signature_becomes_a_connection_string(credential, secret):
     hub = HubAddress.from_credential("ns.servicebus.windows.net", "Orders", credential)
-    password = KafkaAddress.of_hub(hub)._settings()["sasl.password"]
+    password = KafkaAddress.of_hub(hub).client_settings()["sasl.password"]
     assert password.startswith("Endpoint=sb://ns.servicebus.windows.net/;")
     assert secret in password
     assert password.endswith(";EntityPath=Orders")

@@ -281,12 +281,12 @@ class KafkaAddress(Address):
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
         ahead = {"queued.min.messages": str(min(client.QUEUED_MESSAGES, until - start))}
-        consumer, errors = self._open({**ahead, **self._settings()})
+        consumer, errors = self._open({**ahead, **self.client_settings()})
         position = TopicPartition(self.eventhub_name, int(partition_id), start)
         return KafkaStream(consumer, errors, HeaderReader(self.headers), position)
 
     def _query(self, query: Callable[[TopicQueries], T]) -> T:
-        settings = {**IDLE, **self._settings()}
+        settings = {**IDLE, **self.client_settings()}
         key = key_of(str(self), settings, self.credential)
         consumer, errors = shared(key, lambda: self._open(settings))
         try:
@@ -305,7 +305,18 @@ class KafkaAddress(Address):
     def _is_hub(self) -> bool:
         return bool(self.connection_string or self.credential)
 
-    def _settings(self) -> dict[str, str]:
+    def tokens(self) -> client.Tokens | None:
+        """Return a callback for Entra tokens; None where the hub or topic needs none.
+
+        Raises:
+            ConfigurationError: the credential cannot be created.
+        """
+        if not self.credential:
+            return None
+        return client.tokens_of(self.credential, self.fully_qualified_namespace)
+
+    def client_settings(self) -> dict[str, str]:
+        """Return librdkafka's settings for a client of this hub or topic; they hold secrets."""
         if not self._is_hub:
             return dict(self.settings)
         hub = client.hub_settings(self.fully_qualified_namespace, self.connection_string)
@@ -313,10 +324,8 @@ class KafkaAddress(Address):
 
     def _open(self, settings: Mapping[str, str]) -> Opened:
         secrets = (value for name, value in settings.items() if "password" in name)
-        errors, tokens = ClientErrors(str(self), secrets), None
-        if self.credential:
-            tokens = client.tokens_of(self.credential, self.fully_qualified_namespace)
-        return client.open_consumer(self.consumer_group, settings, tokens, errors), errors
+        errors = ClientErrors(str(self), secrets)
+        return client.open_consumer(self.consumer_group, settings, self.tokens(), errors), errors
 
 
 def credential_in(hub: HubAddress) -> str | Credential:

@@ -5,23 +5,25 @@ from dataclasses import dataclass
 from typing import Self, get_args
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.send import settings
 from eventhub_checkpoints.spark.source.options import (
-    NAMES as SOURCE_NAMES,
-)
-from eventhub_checkpoints.spark.source.options import (
+    KAFKA,
     Options,
     known_options,
+    parse_address,
     parse_choice,
     parse_count,
-    parse_hub,
     parse_seconds,
+)
+from eventhub_checkpoints.spark.source.options import (
+    NAMES as SOURCE_NAMES,
 )
 
 HUB = ("connectionString", "fullyQualifiedNamespace", "eventHubName", "credential")
 NAMES = (
     *HUB,
+    "transport",
     "operationTimeout",
     "sendPath",
     "bytesPerBatch",
@@ -59,7 +61,7 @@ class SinkOptions:
         keys: how each event gets a key.
     """
 
-    address: HubAddress
+    address: Address
     sending: settings.SendSettings
     keys: EventKeys
 
@@ -77,11 +79,16 @@ class SinkOptions:
                 "the hub by the option connectionString or eventHubName"
             )
         known = known_options(own, (*NAMES, *SOURCE_NAMES))
-        if reading := [name for name in known if name not in NAMES]:
+        if reading := [name for name in known if name not in NAMES and not is_kafka(name)]:
             raise ConfigurationError(
                 f"the option {reading[0]} is for reading; a sink has the options {', '.join(NAMES)}"
             )
-        return cls(parse_hub(known), parse_settings(known), parse_keys(known))
+        return cls(parse_address(known), parse_settings(known), parse_keys(known))
+
+
+def is_kafka(name: str) -> bool:
+    """Return whether an option is a setting of librdkafka."""
+    return name.startswith(KAFKA)
 
 
 def parse_settings(options: Options) -> settings.SendSettings:

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.send.amqp.sender import HubSender
 from eventhub_checkpoints.send.arrow import COLUMNS, check_schema, read_rows, stating_progress
 from eventhub_checkpoints.send.events import EventRows
@@ -149,11 +150,12 @@ class StreamWriter(STREAM_WRITER):  # type: ignore[misc]  # its class depends on
 def log_sent(messages: Sequence[WriterCommitMessage | None]) -> None:
     """Log what was sent by a job that failed: a hub cannot take it back."""
     count = sum(each.count for each in messages if isinstance(each, SentEvents))
-    _LOGGER.warning(
-        "the job has failed after %s events of finished tasks were sent; they are in the hub, and "
-        "if the job is repeated they are sent again",
-        f"{count:,}",
-    )
+    if count:
+        _LOGGER.warning(
+            "the job failed after %s events of finished tasks were sent; they are in the hub, and "
+            "if the job is repeated they are sent again",
+            f"{count:,}",
+        )
 
 
 def check_columns(schema: StructType, key_column: str) -> list[str]:
@@ -224,11 +226,21 @@ def connected(options: SinkOptions) -> Iterator[Sender]:
     if idle is not None and not is_usable:
         idle.sender.close()
     if idle is None or not is_usable:
-        sender = HubSender(options.address, options.sending)
-        idle = Idle(options, sender, time.monotonic())
+        idle = Idle(options, new_sender(options), time.monotonic())
     try:
         yield idle.sender
     except BaseException:
         idle.sender.close()
         raise
     _idle.append(idle)
+
+
+def new_sender(options: SinkOptions) -> Sender:
+    """Return a sender for the transport of the address."""
+    if isinstance(options.address, HubAddress):
+        return HubSender(options.address, options.sending)
+    from eventhub_checkpoints.receive.kafka.address import KafkaAddress
+    from eventhub_checkpoints.send.kafka.sender import KafkaSender
+
+    assert isinstance(options.address, KafkaAddress)
+    return KafkaSender(options.address, options.sending)

@@ -1,0 +1,82 @@
+"""Comparison of the events of the source with those of the target."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.receive import HubAddress, OffsetRange
+from eventhub_checkpoints.receive.batches import read_range
+from eventhub_checkpoints.spark.sink.keys import EVENT_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the events.
+
+    Attributes:
+        events: in the source.
+        sent: in the target, copies included.
+        lost: of the source and not in the target.
+        copies: in the target beyond the first of each key.
+        kept: copies that `deduplicate` has kept.
+        dropped: events that `deduplicate` has dropped altogether.
+        wrong: rows that the query cannot have sent, or two events with one key.
+    """
+
+    events: int
+    sent: int
+    lost: int
+    copies: int
+    kept: int
+    dropped: int
+    wrong: int
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether nothing was lost and no copy was kept."""
+        return not (self.lost or self.kept or self.dropped or self.wrong)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.events} events in, {self.sent} out: {self.lost} lost, {self.copies} copies; "
+            f"after deduplicate {self.kept} copies, {self.dropped} dropped that were no copies; "
+            f"{self.wrong} wrong"
+        )
+
+
+def sent_events(hub: LocalHub, name: str) -> list[tuple[str, str]]:
+    """Return body and key of each event of a hub."""
+    address = HubAddress.from_connection_string(hub.connection_string(name))
+    ends = {
+        partition: hub.partition_properties(name, partition).last_sequence_number + 1
+        for partition in hub.partition_ids(name)
+    }
+    return [
+        (row["body"].decode(), dict(row["properties"]).get(EVENT_KEY, ""))
+        for partition, end in ends.items()
+        if end
+        for batch in read_range(address, OffsetRange(partition, 0, end))
+        for row in batch.to_pylist()
+    ]
+
+
+def judged(
+    names: Iterable[str], sent: list[tuple[str, str]], deduplicated: Iterable[str]
+) -> Outcome:
+    """Compare the names of the source's events with the rows of the target."""
+    expected = {f"{name}:1" for name in names}
+    bodies = {body for body, _ in sent}
+    keys: dict[str, set[str]] = {}
+    for body, key in sent:
+        keys.setdefault(key, set()).add(body)
+    kept = Counter(deduplicated)
+    return Outcome(
+        events=len(expected),
+        sent=len(sent),
+        lost=len(expected - bodies),
+        copies=len(sent) - len(bodies),
+        kept=sum(count - 1 for count in kept.values()),
+        dropped=len(bodies - kept.keys()),
+        wrong=len(bodies - expected) + sum(len(each) > 1 for each in keys.values()),
+    )
