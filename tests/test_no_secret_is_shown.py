@@ -44,7 +44,15 @@ MODULES = [
 ]
 NOT_MADE = {
     *("CheckpointManager", "PartitionProcessor", "Ticket", "Apart", "PartitionStats", "Position"),
-    *("Checkpoint", "Ownership", "Policy", "PartitionProperties", "Receiver", "RefusedLink"),
+    *(
+        "Stall",
+        "Checkpoint",
+        "Ownership",
+        "Policy",
+        "PartitionProperties",
+        "Receiver",
+        "RefusedLink",
+    ),
     *("Deletes", "ListsScopes", "WritesInTransaction", "SequenceOffset"),
     *("DeadLetter", "StoredLetter"),
     *("opened", "configured", "known", "checkpoint_arguments", "ANY"),
@@ -73,6 +81,8 @@ VALID: dict[str, Any] = {
     "contact_points": ["127.0.0.1"],
     "events": 10,
     "seconds": 5,
+    "expires_after": 60,
+    "keys": ["key"],
     "policy": every(seconds=5),
     "hubs": {"orders": 2},
     "hub": "orders",

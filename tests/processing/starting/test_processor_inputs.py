@@ -65,8 +65,9 @@ def other_store(variant: str) -> Any:
 
 def test_every_option_is_checked_where_it_is_given(kind: Any, store: Any) -> None:
     given = inspect.signature(kind).parameters
-    assert RULES.keys() | {"client", "processor", "store", "starting_position"} == given.keys()
-    for name in [*RULES, "starting_position"]:
+    checked = RULES.keys() | {"starting_position", "stalled_after", "on_stall"}
+    assert checked | {"client", "processor", "store"} == given.keys()
+    for name in checked:
         with pytest.raises(ConfigurationError, match=f"^{name} is <object .*; expected "):
             kind(partial, Plain, store=store, **{name: object()})
 
