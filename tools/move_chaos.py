@@ -28,6 +28,7 @@ from backends import Backend, Place
 from chaos.diary import PARTITIONS
 from chaos.journal import NOTHING, Journal, Line, Reading
 from chaos.judge import Judge, lost
+from chaos.nursery import Nursery
 from chaos.orders import Orders, Way, chosen_orders
 from chaos.process import Worker
 from chaos.publishing import Publishing
@@ -81,6 +82,7 @@ class MoveRound:
         source, target: where the positions are, and where they go.
         hub: hub of the events.
         publishing: publisher of events.
+        nursery: starts the workers.
         folder: for the journal and the logs.
         stride: number of calls by which the first runs of the move differ.
         seen: what occurred, by kind.
@@ -92,6 +94,7 @@ class MoveRound:
     target: Place
     hub: LocalHub
     publishing: Publishing
+    nursery: Nursery
     folder: Path
     stride: int = 1
     seen: Counter[str] = field(default_factory=Counter)
@@ -136,10 +139,11 @@ class MoveRound:
             url=place.url,
             journal=str(self.folder / "journal"),
             failures=0.0,
+            hands_over=False,
             slowness=min(orders.slowness, 0.1),
         )
         self._orders[orders.name] = orders
-        return Worker(orders, self.folder)
+        return Worker(orders, self.folder, self.nursery)
 
     def _end_old(self) -> None:
         """Stop the workers of the source gracefully, one after another, during the move."""
@@ -308,8 +312,9 @@ def run_moves(
             here, there = (opened.enter_context(each.place()) for each in (source, target))
             hub = opened.enter_context(LocalHub({HUB: len(PARTITIONS)}))
             publishing = opened.enter_context(Publishing(hub, HUB, random.Random(number)))
+            nursery = opened.enter_context(Nursery())
             chance = random.Random(number)
-            running = MoveRound(chance, here, there, hub, publishing, folder, stride)
+            running = MoveRound(chance, here, there, hub, publishing, nursery, folder, stride)
             outcome = running.run()
         what = "\n  ".join(running.problems)
         assert not what, f"round {number}: journal and logs are in {folder}\n  {what}"

@@ -1,17 +1,19 @@
 """Let everything go wrong while workers process, and report what happened to events and positions.
 
     python -m chaos --store all --rounds 50
+    python -m chaos --store all --rounds 170 --parallel 8         several rounds at once
     python -m chaos --store redis --seed 7 --rounds 1             repeat a round that has failed
     python -m chaos --store redis --seed 7 --rounds 1 --without fault-0,worker-2
 
 Run it with PYTHONPATH=src:tools. In each round some workers process the events of two partitions,
 one after another or two at once, with either client and every way of saving: a write for each
 event, a `CoalescingCheckpointStore`, a `Checkpointer` with a pool or sequentially, an
-`EventProcessor`, on Blob also the official store, with policies and limits chosen by the seed. Some
-workers' clocks are an hour off. The workers are killed, stopped, or suspended for longer than an
-ownership lasts; the storage is away, silent, slow, killed and started again, or loses its answers;
-the hub drops or refuses connections, is busy, or is created again. The last worker processes the
-rest. `judge.py` and `claimed.py` have the rules, `plan.py` and `storage.py` what goes wrong.
+`EventProcessor`, on Blob also the official store, with policies and limits chosen by the seed. Half
+of them are behind a `HandoverStore`. Some workers' clocks are an hour off. The workers are killed,
+stopped, or suspended for longer than an ownership lasts; the storage is away, silent, slow, killed
+and started again, or loses its answers; the hub drops or refuses connections, is busy, or is
+created again. The last worker processes the rest. `judge.py` and `claimed.py` have the rules,
+`plan.py` and `storage.py` what goes wrong.
 
 Round n of seed s is that of seed s + n; the seed decides what happens, and the timing depends on
 the machine. A failing round is run again with ever fewer faults and workers, as long as it still
@@ -21,17 +23,12 @@ fails, and printed as a command.
 import argparse
 import random
 import sys
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from backends import ServerMissingError
-from chaos.claimed import Replay, largest
-from chaos.plan import Plan, drawn, shrunk
-from chaos.rounds import Outcome, run_round
-from chaos.storage import SINGLE, STORES, Storage, storage_of
-from eventhub_checkpoints.localhub import LocalHub
+from chaos.claimed import largest
+from chaos.shares import Share, Total, results, shared
+from chaos.storage import SINGLE, STORES
 
 COLUMNS = (
     *("events", "claims", "kills", "stops", "pauses", "outages", "hub faults", "re-creations"),
@@ -39,71 +36,6 @@ COLUMNS = (
 )
 RULES = ("passed", "left out", "graceful", "back by official")
 """Kinds that have a column only if they occurred."""
-
-
-@dataclass
-class Total:
-    """What occurred on a store.
-
-    Attributes:
-        rounds: how many have run.
-        seen: what occurred, by kind.
-        replays: of all sessions.
-        failed: seeds.
-    """
-
-    rounds: int = 0
-    seen: Counter[str] = field(default_factory=Counter)
-    replays: list[Replay] = field(default_factory=list)
-    failed: list[int] = field(default_factory=list)
-
-    def add(self, seed: int, outcome: Outcome) -> None:
-        """Count a round."""
-        self.rounds += 1
-        self.seen.update(outcome.seen)
-        self.replays += outcome.replays
-        if outcome.problems:
-            self.failed.append(seed)
-
-
-def run_rounds(
-    store: str, seed: int, rounds: int, without: Sequence[str] = (), *, shrinks: bool = False
-) -> Total:
-    """Run the rounds on one hub and one storage, and print a line for each.
-
-    Raises:
-        ServerMissingError: the store's server is not available.
-    """
-    total = Total()
-    with (
-        STORES[store]() as backend,
-        storage_of(store, backend) as storage,
-        LocalHub({"none": 1}) as hub,
-    ):
-        for number in range(seed, seed + rounds):
-            plan, began = drawn(number, store, storage.faults), time.monotonic()
-            outcome = run_round(hub, storage, plan.without(without))
-            total.add(number, outcome)
-            result = "failed" if outcome.problems else "ok"
-            counts = ", ".join(f"{count} {kind}" for kind, count in outcome.seen.items() if count)
-            print(f"{store} {number} {result}, {time.monotonic() - began:.0f} s: {counts}")
-            if outcome.problems:
-                print(*(f"  {problem}" for problem in outcome.problems), sep="\n", flush=True)
-                if shrinks:
-                    print(f"repeat: {repetition(store, plan, smaller(hub, storage, plan))}")
-            sys.stdout.flush()
-    return total
-
-
-def smaller(hub: LocalHub, storage: Storage, plan: Plan) -> list[str]:
-    """Return names of the faults and workers without which a round still fails."""
-    return shrunk(plan, lambda names: bool(run_round(hub, storage, plan.without(names)).problems))
-
-
-def repetition(store: str, plan: Plan, without: Sequence[str]) -> str:
-    """Return the command that repeats a round."""
-    left_out = f" --without {','.join(without)}" if without else ""
-    return f"python -m chaos --store {store} --seed {plan.seed} --rounds 1{left_out}"
 
 
 def table(totals: Mapping[str, Total]) -> str:
@@ -146,19 +78,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", choices=("all", *STORES), default="sqlite")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--parallel", type=int, default=1, metavar="N", help="rounds at once")
     parser.add_argument("--without", metavar="NAMES", default="", help="faults and workers")
     parser.add_argument("--no-shrink", action="store_true", help="do not make failures smaller")
     chosen = parser.parse_args(arguments)
     print(f"chaos: seed {chosen.seed}, {chosen.rounds} rounds of {chosen.store}", flush=True)
     without = [name for name in chosen.without.split(",") if name]
     shrinks = not (without or chosen.no_shrink)
-    totals: dict[str, Total] = {}
-    for store in SINGLE if chosen.store == "all" else [chosen.store]:
-        try:
-            totals[store] = run_rounds(store, chosen.seed, chosen.rounds, without, shrinks=shrinks)
-        except ServerMissingError as missing:
-            print(missing)
-            return 1
+    stores = SINGLE if chosen.store == "all" else (chosen.store,)
+    totals = {store: Total() for store in stores}
+    shares = [
+        Share(store, share.start, len(share), without, shrinks)
+        for share in shared(chosen.seed, chosen.rounds, chosen.parallel)
+        for store in stores
+    ]
+    try:
+        for share, total in zip(shares, results(shares, chosen.parallel), strict=True):
+            totals[share.store] += total
+    except ServerMissingError as missing:
+        print(missing)
+        return 1
     print(table(totals))
     return 1 if any(total.failed for total in totals.values()) else 0
 

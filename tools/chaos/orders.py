@@ -39,6 +39,7 @@ class Orders:
         max_unsaved: of the checkpointer; None: no limit.
         batch: maximum number of events per call of a processor.
         is_apart: whether a processor finishes events separately.
+        hands_over: whether a `HandoverStore` is around the store; a processor has its own.
         slowness: seconds that an event may take.
         write_slowness: additional seconds that a write may take.
         failures: share of events that fail, each time.
@@ -59,6 +60,7 @@ class Orders:
     max_unsaved: int | None
     batch: int
     is_apart: bool
+    hands_over: bool
     slowness: float
     write_slowness: float
     failures: float
@@ -85,7 +87,8 @@ class Orders:
         """Name under which its replay is reported."""
         ways = {"processor": "processor, apart" if self.is_apart else "processor"}
         bounded = "" if self.max_unsaved is None else ", max_unsaved"
-        return f"{self.variant} {ways.get(self.way, self.way)}{bounded}"
+        handing = ", handing over" if self.hands_over else ""
+        return f"{self.variant} {ways.get(self.way, self.way)}{bounded}{handing}"
 
     def to_json(self) -> str:
         """Return the orders as JSON, for the command line."""
@@ -119,6 +122,7 @@ def chosen_orders(
         max_unsaved=chance.choice((1, 5, 40, 100)) if has_bound else None,
         batch=chance.randint(1, 30),
         is_apart=chance.random() < 0.5,
+        hands_over=way in ("pool", "handler", "coalesced", "each") and chance.random() < 0.5,
         # Otherwise a pool would always be empty when a stopping client calls the close handler.
         slowness=chance.choice((0.0, 0.005, 0.02, 0.05)) * (10 if way == "pool" else 1),
         write_slowness=chance.choice((0.0, 0.0, 0.02, 0.1)),

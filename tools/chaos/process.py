@@ -2,18 +2,15 @@
 
 import os
 import signal
-import sys
+import time
 from pathlib import Path
 
-import chaos
-import eventhub_checkpoints
 from chaos.journal import Journal
+from chaos.nursery import Nursery
 from chaos.orders import Orders
-from eventhub_checkpoints.cli.children import Child
 
 END_SECONDS = 30.0
-PATHS = [str(Path(one.__path__[0]).parent) for one in (eventhub_checkpoints, chaos)]
-"""Gives workers the import path of the parent."""
+POLL_SECONDS = 0.02
 
 
 class Worker:
@@ -23,41 +20,68 @@ class Worker:
         has_begun: whether it was seen at work, so that it handles SIGTERM.
     """
 
-    def __init__(self, orders: Orders, folder: Path) -> None:
+    def __init__(self, orders: Orders, folder: Path, nursery: Nursery) -> None:
         self.orders = orders
         self.has_begun = False
         self._journal = Journal(Path(orders.journal), orders.name)
-        self._child = Child(
-            [sys.executable, "-m", "chaos.worker", orders.to_json()],
-            log=folder / f"{orders.name}.log",
-            env={"PYTHONPATH": os.pathsep.join(PATHS)},
-            name=orders.name,
-        )
+        self._log = folder / f"{orders.name}.log"
+        self._nursery = nursery
+        self._pid = nursery.start(orders.to_json(), self._log)
+        self._status: int | None = None
 
     def freeze(self) -> None:
         """Suspend it (SIGSTOP), as a paused machine would."""
-        os.killpg(self._child.pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
         self._journal.write("frozen")
 
     def thaw(self) -> None:
         """Let it go on where it was."""
         self._journal.write("thawed")
-        os.killpg(self._child.pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def kill(self) -> str:
         """Kill it; return a description of the problem, if there is one."""
-        died = self._child.poll()
+        died = self.ended()
         self._journal.write("kill")
-        self._child.kill()
-        return "" if died is None else f"it ended by itself with {died}: {self._child.tail()}"
+        self._kill()
+        return "" if died is None else f"it ended by itself with {died}: {self._tail()}"
 
     def end(self) -> str:
         """Stop it gracefully; return a description of the problem, if there is one."""
-        died = self._child.poll()
-        status = self._child.stop(END_SECONDS)
+        died = self.ended()
+        self._signal(signal.SIGTERM)
+        status = self._wait(END_SECONDS)
+        if status is None:
+            status = self._kill()
         self._journal.write("ended", number=status)
         if died is not None:
-            return f"it ended by itself with {died}: {self._child.tail()}"
+            return f"it ended by itself with {died}: {self._tail()}"
         if status == -signal.SIGTERM and not self.has_begun:
             return ""
-        return f"SIGTERM ended it with {status}: {self._child.tail()}" if status else ""
+        return f"SIGTERM ended it with {status}: {self._tail()}" if status else ""
+
+    def ended(self) -> int | None:
+        """Return its exit status, negative for a signal; None while it runs."""
+        if self._status is None:
+            self._status = self._nursery.poll(self._pid)
+        return self._status
+
+    def _wait(self, seconds: float) -> int | None:
+        end = time.monotonic() + seconds
+        while self.ended() is None and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+        return self._status
+
+    def _kill(self) -> int:
+        self._signal(signal.SIGKILL)
+        while (status := self.ended()) is None:
+            time.sleep(POLL_SECONDS)
+        return status
+
+    def _signal(self, number: int) -> None:
+        if self.ended() is None:
+            os.kill(self._pid, number)
+
+    def _tail(self, lines: int = 20) -> str:
+        text = self._log.read_text(errors="replace") if self._log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])

@@ -16,6 +16,7 @@ from chaos.claimed import Replay
 from chaos.diary import PARTITIONS
 from chaos.journal import NOTHING, Journal, Line, Reading
 from chaos.judge import Judge, lost
+from chaos.nursery import Nursery
 from chaos.orders import Orders
 from chaos.plan import FREEZE, HUB_FAULTS, Fault, Life, Member, Plan
 from chaos.process import Worker
@@ -47,16 +48,30 @@ class Outcome:
     problems: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Stage:
+    """What the rounds on a store share.
+
+    Attributes:
+        storage: where positions are saved.
+        hub: server of their hubs.
+        nursery: starts their workers.
+    """
+
+    storage: Storage
+    hub: LocalHub
+    nursery: Nursery
+
+
 @dataclass
 class Round:
     """Running round.
 
     Attributes:
         plan: what happens.
-        storage: where positions are saved.
-        store: a store on it.
+        stage: where it happens.
+        store: a store on its storage.
         publishing: publisher of events.
-        hub: hub of the events.
         name: of the hub.
         folder: for the journal and the logs.
         seen: what occurred, by kind.
@@ -64,10 +79,9 @@ class Round:
     """
 
     plan: Plan
-    storage: Storage
+    stage: Stage
     store: Any
     publishing: Publishing
-    hub: LocalHub
     name: str
     folder: Path
     seen: Counter[str] = field(default_factory=Counter)
@@ -79,7 +93,7 @@ class Round:
         self._reading = Reading(path)
         self._orders: dict[str, Orders] = {}
         self._judge = Judge(self._orders)
-        self._scope = f"{self.hub.host}:{self.hub.port}", self.name, "$Default"
+        self._scope = f"{self.stage.hub.host}:{self.stage.hub.port}", self.name, "$Default"
 
     def run(self) -> Outcome:
         """Let workers come and go, and one process the rest."""
@@ -94,13 +108,13 @@ class Round:
     def _start(self, orders: Orders) -> Worker:
         orders = replace(
             orders,
-            connection=self.hub.connection_string(self.name),
-            url=self.storage.shown,
+            connection=self.stage.hub.connection_string(self.name),
+            url=self.stage.storage.shown,
             journal=str(self.folder / "journal"),
         )
         self._orders[orders.name] = orders
         self.seen["clocks off"] += bool(orders.clock)
-        return Worker(orders, self.folder)
+        return Worker(orders, self.folder, self.stage.nursery)
 
     def _live(self, life: Life) -> None:
         """Run some workers, which share and take from each other, until they end."""
@@ -132,11 +146,11 @@ class Round:
             self._have_at_the_hub(fault)
         else:
             self.seen["outages"] += 1
-            with self.storage.having(fault.kind):
+            with self.stage.storage.having(fault.kind):
                 time.sleep(fault.seconds)
 
     def _have_at_the_hub(self, fault: Fault) -> None:
-        hub = self.hub
+        hub = self.stage.hub
         if fault.kind == "connections lost":
             hub.drop_connections()
         elif fault.kind == "connections refused":
@@ -159,7 +173,7 @@ class Round:
         self._more()
         self.seen["re-creations"] += 1
         self.seen["events"] += sum(number + 1 for number in self.publishing.last().values())
-        self.hub.recreate(self.name)
+        self.stage.hub.recreate(self.name)
         self.store.delete_scope(*self._scope)
         self._journal.write("recreated")
         for partition in PARTITIONS:
@@ -200,7 +214,7 @@ class Round:
         last = self.publishing.last()
         worker = self._start(self.plan.last)
         end, left = time.monotonic() + REST_SECONDS, set(PARTITIONS)
-        while left and time.monotonic() < end:
+        while left and worker.ended() is None and time.monotonic() < end:
             time.sleep(POLL_SECONDS)
             for line in self._more():
                 if line.what == "done":
@@ -208,8 +222,8 @@ class Round:
                 if is_at_the_end(line, worker, last):
                     left.discard(line.partition)
         if left:
-            left_over = f"the rest of {sorted(left)} is not done"
-            self.problems.append(f"{left_over}, and nothing was for {REST_SECONDS} s")
+            waited = f"the last worker has ended, or was idle for {REST_SECONDS:g} s"
+            self.problems.append(f"the rest of {sorted(left)} is not done: {waited}")
         worker.has_begun = True
         if problem := worker.end():
             self.problems.append(f"{worker.orders.name}, {worker.orders.kind}: {problem}")
@@ -239,16 +253,17 @@ def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:
     return is_position and line.number == last[line.partition]
 
 
-def run_round(hub: LocalHub, storage: Storage, plan: Plan) -> Outcome:
+def run_round(stage: Stage, plan: Plan) -> Outcome:
     """Run the round of a plan; keep its files if something went wrong."""
+    hub = stage.hub
     name = f"hub-{plan.seed}-{next(HUB_NUMBERS)}"
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     with ExitStack() as opened:
         hub.create(name, len(PARTITIONS))
         opened.callback(hub.delete, name)
-        store = opened.enter_context(open_store(storage.url))
+        store = opened.enter_context(open_store(stage.storage.url))
         publishing = opened.enter_context(Publishing(hub, name, random.Random(plan.seed)))
-        outcome = Round(plan, storage, store, publishing, hub, name, folder).run()
+        outcome = Round(plan, stage, store, publishing, name, folder).run()
     if outcome.problems:
         return replace(outcome, problems=[*outcome.problems, f"journal and logs are in {folder}"])
     shutil.rmtree(folder)

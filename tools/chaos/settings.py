@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+EXPIRY_SECONDS = 1.5
 CLIENT: Mapping[str, Any] = {
     "load_balancing_interval": 0.3,
-    "partition_ownership_expiration_interval": 1.5,
+    "partition_ownership_expiration_interval": EXPIRY_SECONDS,
     "socket_timeout": 0.02,
 }
 """A worker is replaced soon after it was killed."""

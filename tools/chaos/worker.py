@@ -1,7 +1,6 @@
-"""Process of a worker: `python -m chaos.worker ORDERS`."""
+"""Process of a worker."""
 
 import logging
-import sys
 import time
 from pathlib import Path
 
@@ -18,9 +17,13 @@ def shift_clock(seconds: float) -> None:
     time.time = lambda: real() + seconds
 
 
-def main() -> None:
-    """Process until SIGTERM, or until it is killed."""
-    orders = orders_of(sys.argv[1])
+def run(text: str) -> None:
+    """Process until SIGTERM, or until it is killed.
+
+    Args:
+        text: the worker's orders, from `Orders.to_json`.
+    """
+    orders = orders_of(text)
     shift_clock(orders.clock)
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
     diary = Diary(Journal(Path(orders.journal), orders.name))
@@ -28,7 +31,3 @@ def main() -> None:
         aio_worker.Worker(orders, diary).run()
     else:
         sync_worker.Worker(orders, diary).run()
-
-
-if __name__ == "__main__":
-    main()

@@ -17,12 +17,13 @@ from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 from chaos._async.store import WatchedStore
 from chaos.diary import Claim, Diary, Fate, UnluckyError
 from chaos.orders import Orders
-from chaos.settings import CLIENT, DRAIN_SECONDS, STORE, WRITE_SECONDS
+from chaos.settings import CLIENT, DRAIN_SECONDS, EXPIRY_SECONDS, STORE, WRITE_SECONDS
 from eventhub_checkpoints.aio import (
     Checkpointer,
     CheckpointManager,
     CoalescingCheckpointStore,
     EventProcessor,
+    HandoverStore,
     PartitionProcessor,
     open_store,
 )
@@ -63,6 +64,12 @@ class Worker:
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
         return BlobCheckpointStore(url, container, credential=key)
 
+    def outermost(self, store: CheckpointStore) -> CheckpointStore:
+        """Return the store for the client: one that hands partitions over, or takes them."""
+        if not self.orders.hands_over:
+            return store
+        return HandoverStore(store, expires_after=EXPIRY_SECONDS)
+
     async def process(self, event: EventData) -> None:
         """Take as long as the event takes.
 
@@ -75,9 +82,9 @@ class Worker:
 
     async def tracked(self, store: WatchedStore) -> None:
         """Process with a `Checkpointer`."""
-        orders, diary = self.orders, self.diary
+        orders, diary, outermost = self.orders, self.diary, self.outermost(store)
         checkpointer = Checkpointer(
-            store,
+            outermost,
             orders.policy,
             max_pending=orders.max_pending,
             max_unsaved=orders.max_unsaved,
@@ -121,7 +128,7 @@ class Worker:
             diary.forget(claim)
 
         async with checkpointer, asyncio.TaskGroup() as tasks:
-            await receive_until_told(orders, store, on_event, on_initialize, on_close)
+            await receive_until_told(orders, outermost, on_event, on_initialize, on_close)
 
     async def coalesced(self, store: WatchedStore) -> None:
         """Process with a checkpoint for every event, some of which are written."""
@@ -151,7 +158,8 @@ class Worker:
             claim.closing(reason)
             diary.forget(claim)
 
-        await receive_until_told(self.orders, store, on_event, on_initialize, on_close)
+        outermost = self.outermost(store)
+        await receive_until_told(self.orders, outermost, on_event, on_initialize, on_close)
 
     async def processor(self, store: WatchedStore) -> None:
         """Process with an event processor, which handles SIGTERM itself."""
