@@ -18,7 +18,8 @@ from campaigns import IS_CAMPAIGN
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.errors import StoreError, StoreUnavailableError
 from eventhub_checkpoints.records import Scope
-from small_disk import fill, small_disk
+from small_disk import small_disk
+from tmpfs import fill
 
 pytestmark = pytest.mark.slow
 

@@ -1,38 +1,20 @@
-"""Small file system, to be filled."""
+"""Small file system, where this user may mount one."""
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from tmpfs import MountError, mounted
+
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """Mount an empty file system of a size such as `256k` on a folder, and remove the folder.
-
-    Skips the test where this user may not mount.
-    """
-    folder.mkdir(exist_ok=True)
-    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
-    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no right to mount a small file system: {mounted.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-        folder.rmdir()
-
-
-def fill(folder: Path) -> Path:
-    """Write a file that leaves no room; return its path."""
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
+    """Mount an empty file system of a size such as `256k` on a folder, or skip the test."""
+    with ExitStack() as opened:
         try:
-            while file.write(b"0" * 4096):
-                pass
-        except OSError:  # it is full
-            return filler
-    raise AssertionError("the disk takes everything")
+            opened.enter_context(mounted(folder, size))
+        except MountError as error:
+            pytest.skip(str(error))
+        yield folder

@@ -66,6 +66,7 @@ class Postgres(OwnServer):
     Args:
         durable: flush to disk as in production, so that it can be killed.
         access: lines of pg_hba.conf before the one that trusts everybody on this machine.
+        settings: of its configuration, such as `max_wal_size=64MB`.
 
     Attributes:
         source: running server whose data a new folder is copied from, to be its standby.
@@ -76,9 +77,12 @@ class Postgres(OwnServer):
     lacks = ("shift_clock",)
     user: ClassVar[str] = "test"
 
-    def __init__(self, *, durable: bool = False, access: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *, durable: bool = False, access: Sequence[str] = (), settings: Sequence[str] = ()
+    ) -> None:
         self._durable = durable
         self._access = access
+        self._settings = settings
         self.source: Postgres | None = None
         self._port = 0
         self._url = os.environ.get("POSTGRES_URL", "")
@@ -86,9 +90,11 @@ class Postgres(OwnServer):
         self._is_shared = True
 
     @classmethod
-    def own(cls, *, durable: bool = False, access: Sequence[str] = ()) -> Self:
+    def own(
+        cls, *, durable: bool = False, access: Sequence[str] = (), settings: Sequence[str] = ()
+    ) -> Self:
         """Return a child process in any case, for tests that kill it or change its settings."""
-        made = cls(durable=durable, access=access)
+        made = cls(durable=durable, access=access, settings=settings)
         made._url = ""
         made._is_shared = False
         return made
@@ -148,6 +154,7 @@ class Postgres(OwnServer):
             "listen_addresses=127.0.0.1",
             "shared_buffers=16MB",
             *(() if self._durable else HASTY),
+            *self._settings,
         ]
         words = ["-p", str(self._port), "-k", str(self.folder)]
         words += [word for setting in settings for word in ("-c", setting)]

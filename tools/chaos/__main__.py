@@ -11,9 +11,9 @@ event, a `CoalescingCheckpointStore`, a `Checkpointer` with a pool or sequential
 `EventProcessor`, on Blob also the official store, with policies and limits chosen by the seed. Half
 of them are behind a `HandoverStore`. Some workers' clocks are an hour off. The workers are killed,
 stopped, or suspended for longer than an ownership lasts; the storage is away, silent, slow, killed
-and started again, or loses its answers; the hub drops or refuses connections, is busy, or is
-created again. The last worker processes the rest. `judge.py` and `claimed.py` have the rules,
-`plan.py` and `storage.py` what goes wrong.
+and started again, without room on its disk, or loses its answers; the hub drops or refuses
+connections, is busy, or is created again. The last worker processes the rest. `judge.py` and
+`claimed.py` have the rules, `plan.py` and `storage.py` what goes wrong.
 
 Round n of seed s is that of seed s + n; the seed decides what happens, and the timing depends on
 the machine. A failing round is run again with ever fewer faults and workers, as long as it still

@@ -39,11 +39,11 @@ class Orders:
         max_unsaved: of the checkpointer; None: no limit.
         batch: maximum number of events per call of a processor.
         is_apart: whether a processor finishes events separately.
-        hands_over: whether a `HandoverStore` is around the store; a processor has its own.
         slowness: seconds that an event may take.
         write_slowness: additional seconds that a write may take.
         failures: share of events that fail, each time.
         clock: seconds by which the worker's clock is ahead.
+        hands_over: whether a `HandoverStore` is around the store; a processor has its own.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Orders:
     max_unsaved: int | None
     batch: int
     is_apart: bool
-    hands_over: bool
     slowness: float
     write_slowness: float
     failures: float
     clock: float = 0.0
+    hands_over: bool = False
 
     @property
     def policy(self) -> Policy:

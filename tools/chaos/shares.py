@@ -13,7 +13,7 @@ from chaos.claimed import Replay
 from chaos.nursery import Nursery
 from chaos.plan import Plan, drawn, shrunk
 from chaos.rounds import Outcome, Stage, run_round
-from chaos.storage import STORES, storage_of
+from chaos.storage import running
 from eventhub_checkpoints.localhub import LocalHub
 
 
@@ -93,8 +93,7 @@ def run_rounds(share: Share) -> Total:
     """
     store, total = share.store, Total()
     with (
-        STORES[store]() as backend,
-        storage_of(store, backend) as storage,
+        running(store) as storage,
         LocalHub({"none": 1}) as hub,
         Nursery() as nursery,
     ):

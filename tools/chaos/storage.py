@@ -9,8 +9,9 @@ import asyncio
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -27,15 +28,20 @@ from backends.redis_sentinel import RedisSentinel
 from backends.sqlite import Sqlite
 from fault_proxy import FaultProxy
 from tcp_servers import Passage
+from tmpfs import MountError, fill, mounted
 
 COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
 SLOW_SECONDS = 0.1
+FULL = "full disk"
+DISKS = {"sqlite": "16m", "postgres": "256m"}
+"""Sizes of the disks of those whose disk is filled; small, because that takes its time."""
+SMALL_LOG = ("min_wal_size=32MB", "max_wal_size=64MB")
 
 
 STORES: dict[str, Callable[[], Backend]] = {
     "sqlite": Sqlite,
     "blob": Blob,
-    "postgres": partial(Postgres.own, durable=True),
+    "postgres": partial(Postgres.own, durable=True, settings=SMALL_LOG),
     "mysql": partial(Mysql.own, durable=True),
     "redis": partial(LocalRedis, *COMMITS),
     "cassandra": partial(Cassandra, own=True, durable=True),
@@ -56,12 +62,19 @@ class Storage(ABC):
         url: for the parent.
         shown: for the workers.
         faults: names of the faults that can be made.
+
+    Args:
+        backend: running.
+        disk: folder of its small disk; None: its disk cannot be filled.
     """
 
     faults: Sequence[str]
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, disk: Path | None = None) -> None:
         self.backend = backend
+        if disk is not None:
+            self._disk = disk
+            self.faults = (*self.faults, FULL)
         self._place = backend.place().create()
         self.url = self.shown = self._place.url
 
@@ -98,16 +111,24 @@ class SqliteFile(Storage):
 
     faults = ("locked",)
 
-    def __init__(self, backend: Backend) -> None:
-        super().__init__(backend)
+    def __init__(self, backend: Backend, disk: Path | None = None) -> None:
+        super().__init__(backend, disk)
+        self._filler: Path | None = None
         path = self.url.removeprefix("sqlite:///")
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=10)
 
     def begin(self, fault: str) -> None:
-        self._connection.execute("BEGIN EXCLUSIVE")
+        if fault == FULL:
+            self._filler = fill(self._disk)
+        else:
+            self._connection.execute("BEGIN EXCLUSIVE")
 
     def end(self) -> None:
-        self._connection.execute("ROLLBACK")
+        if self._filler is not None:
+            self._filler.unlink()
+            self._filler = None
+        else:
+            self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
         self._connection.close()
@@ -143,8 +164,9 @@ class Server(Storage):
 
     faults: Sequence[str] = ("refused", "hang", "slow", "lost answers", "restart", "paused")
 
-    def __init__(self, backend: Backend) -> None:
-        super().__init__(backend)
+    def __init__(self, backend: Backend, disk: Path | None = None) -> None:
+        super().__init__(backend, disk)
+        self._filler: Path | None = None
         port = urlsplit(self.url).port
         assert port is not None
         self._passage = FaultyPassage(("127.0.0.1", port))
@@ -158,6 +180,8 @@ class Server(Storage):
             self.backend.kill()
         elif fault == "paused":
             self.backend.pause()
+        elif fault == FULL:
+            self._filler = fill(self._disk)
         else:
             self._passage.fault = fault
 
@@ -166,6 +190,11 @@ class Server(Storage):
         self._passage.fault = ""
         self._passage.up()
         self.backend.resume()
+        if self._filler is not None:
+            self._filler.unlink()
+            self._filler = None
+            # It may have ended, without room for its log.
+            self.backend.kill()
         if not self.backend.is_own:
             self.backend.restart()
 
@@ -221,10 +250,35 @@ class Clustered(Storage):
         pass
 
 
-def storage_of(name: str, backend: Backend) -> Storage:
+@contextmanager
+def running(name: str) -> Iterator[Storage]:
+    """Start the backend of a store, on a small disk if it can be filled, and yield its storage.
+
+    Raises:
+        ServerMissingError: the server is not available.
+    """
+    backend = STORES[name]()
+    with ExitStack() as opened:
+        disk = None
+        if name in DISKS:
+            try:
+                disk = opened.enter_context(mounted(folder_of(backend), DISKS[name]))
+            except MountError as error:
+                print(f"{name} is run without a {FULL}: {error}")
+        opened.enter_context(backend)
+        yield opened.enter_context(storage_of(name, backend, disk))
+
+
+def folder_of(backend: Backend) -> Path:
+    """Return the folder of the data."""
+    assert isinstance(backend, OwnServer | Sqlite)
+    return backend.folder
+
+
+def storage_of(name: str, backend: Backend, disk: Path | None) -> Storage:
     """Return a storage on a running backend."""
     if name == "sqlite":
-        return SqliteFile(backend)
+        return SqliteFile(backend, disk)
     if name == "blob":
         return BlobServer(backend)
-    return Server(backend) if name in SINGLE else Clustered(backend)
+    return Server(backend, disk) if name in SINGLE else Clustered(backend)
