@@ -34,6 +34,8 @@ class View:
         holds: whether it has reason to believe that it owns the partition.
         ever: whether it ever owned it.
         due: step of the claim whose first list is still to come.
+        doubted: step of the last list that has shown it as lost; a client closes it only after its
+            next claims, and not at all if one of them wins it back.
     """
 
     base: str | None = None
@@ -45,11 +47,12 @@ class View:
     holds: bool = False
     ever: bool = False
     due: int | None = None
+    doubted: int | None = None
 
     def lose(self) -> None:
         """Record that the store no longer holds the partition."""
         self.holds = False
-        self.due = None
+        self.due = self.doubted = None
 
 
 @dataclass(slots=True)
@@ -78,6 +81,7 @@ class Judge:
         self.seen: Counter[str] = Counter()
         self._writers: dict[str, str] = {}
         self._views: dict[tuple[str, str], View] = {}
+        self._proposed: dict[str, int] = {}
         self._step = 0
 
     def tick(self) -> int:
@@ -101,7 +105,13 @@ class Judge:
             view.lose()
         elif not view.holds:
             view.holds = view.ever = True
-            view.due = view.claimed
+            if view.doubted is None:
+                view.due = view.claimed
+            view.doubted = None
+
+    def proposed(self, store: str) -> None:
+        """Record that a store begins a batch of claims."""
+        self._proposed[store] = self.tick()
 
     def given_up(self, store: str, partition_id: str) -> None:
         """Record that a batch of claims omitted the partition, or that it was released."""
@@ -112,8 +122,13 @@ class Judge:
         for (name, partition_id), view in self._views.items():
             row = rows.get(partition_id)
             is_others = row is None or row.owner_id != store
-            if name == store and view.claimed < began and is_others:
+            if name != store or view.claimed >= began:
+                continue
+            if view.doubted is not None and self._proposed.get(store, -1) < view.doubted:
+                view.lose()  # nothing was claimed since the last list, so everything was closed
+            elif view.doubted is not None or (view.holds and is_others):
                 view.lose()
+                view.doubted = self.tick()
 
     def checkpoints_listed(self, store: str, began: int, rows: Mapping[str, Checkpoint]) -> None:
         """Record the end of a list of checkpoints; what the store wrote meanwhile is newer."""
@@ -176,6 +191,7 @@ class Judge:
         if isinstance(answer, Written):
             view.base = answer.version
             view.met = None if update.forced else view.met
+            view.writing = False  # a forced call goes on, to read who owns the partition
         else:
             update.conflicts += 1
             self._met(update.store, view, answer.stored)

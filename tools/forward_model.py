@@ -163,8 +163,10 @@ class Model:
         self._list_checkpoints(client)
 
     def _claim(self, client: Client, partition_ids: list[str]) -> None:
+        self.judge.proposed(client.name)
         for partition_id in set(PARTITIONS) - set(partition_ids):
-            if self.judge.view(client.name, partition_id).holds:
+            view = self.judge.view(client.name, partition_id)
+            if view.holds or view.doubted is not None:
                 self.judge.given_up(client.name, partition_id)
         etags = {row.partition_id: row.etag for row in self.rows.ownerships(SCOPE).rows}
         if self.chance(0.1):

@@ -169,6 +169,62 @@ def test_a_list_of_ownerships_teaches_a_loss(states: PartitionStates) -> None:
     assert known.lease.owner_id == ""
 
 
+def lose(states: PartitionStates) -> None:
+    """Show another owner, as the list of ownerships at the begin of a client's round does."""
+    states.ownerships_listed(SCOPE, [(owned("e2", "thief"), 1.0)], next_change())
+
+
+def win(states: PartitionStates, known: PartitionState) -> None:
+    """Claim the partition over the row that was listed, as the next step of the round."""
+    states.proposed([proposal(SCOPE, "0")])
+    known.record_claim(known.lease.won(owned("e3"), "e2"))
+
+
+def test_a_partition_won_back_in_the_round_that_saw_its_loss_goes_on_where_it_was(
+    states: PartitionStates,
+) -> None:
+    # The client keeps it open, and still saves what it had received before the loss.
+    known = held(states)
+    lose(states)
+    win(states, known)
+    show(states, row("of the thief", 9))
+    assert known.checkpoint.base == "adopted"
+    assert known.checkpoint.refuses(8)
+
+
+def test_a_partition_won_in_a_later_round_than_its_loss_begins_anew(
+    states: PartitionStates,
+) -> None:
+    known = held(states)
+    lose(states)  # nothing was claimed after it: the client has closed the partition
+    lose(states)
+    win(states, known)
+    show(states, row("of the thief", 9))
+    assert known.checkpoint == CheckpointGuard("of the thief")
+
+
+def test_a_partition_that_the_round_of_its_loss_did_not_win_begins_anew(
+    states: PartitionStates,
+) -> None:
+    known = held(states)
+    lose(states)
+    states.proposed([proposal(SCOPE, "1")])
+    win(states, known)
+    show(states, row("of the thief", 9))
+    assert known.checkpoint == CheckpointGuard("of the thief")
+
+
+def test_a_partition_whose_claim_was_refused_is_still_open(states: PartitionStates) -> None:
+    # A claim that raises ends the round, and the client keeps what it has open.
+    known = held(states)
+    lose(states)
+    states.proposed([proposal(SCOPE, "0")])
+    lose(states)
+    win(states, known)
+    show(states, row("of the thief", 9))
+    assert known.checkpoint.refuses(8)
+
+
 def test_a_list_of_ownerships_does_not_undo_a_claim_that_ended_meanwhile(
     states: PartitionStates,
 ) -> None:

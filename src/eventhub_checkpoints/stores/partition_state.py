@@ -22,6 +22,8 @@ class Lease:
         owner_id: owner that holds the partition through this store; `""` if none.
         taken: whether the partition was newly won, and its first list since then is pending.
         ever: whether this store has ever held the partition.
+        doubted: owner that a list has shown to have lost the partition. Its client closes it only
+            after its next claims, and not at all if one of them wins it back.
         winner: owner that won `etags`.
         etags: etags won in an unbroken series of claims, the newest last. A late release may use
             the newest, but must not undo a newer claim of the same client.
@@ -30,6 +32,7 @@ class Lease:
     owner_id: str = RELEASED
     taken: bool = False
     ever: bool = False
+    doubted: str = RELEASED
     winner: str = RELEASED
     etags: tuple[str, ...] = ()
 
@@ -40,7 +43,7 @@ class Lease:
         goes_on = row.owner_id == self.winner and previous_etag in self.etags
         return Lease(
             owner_id=row.owner_id,
-            taken=self.taken or row.owner_id != self.owner_id,
+            taken=self.taken or row.owner_id not in (self.owner_id, self.doubted),
             ever=True,
             winner=row.owner_id,
             etags=(*(self.etags if goes_on else ()), row.etag)[-REMEMBERED_ETAGS:],
@@ -52,12 +55,12 @@ class Lease:
 
     def lost(self) -> "Lease":
         """Return the lease after the partition was lost."""
-        return replace(self, owner_id=RELEASED, taken=False)
+        return replace(self, owner_id=RELEASED, taken=False, doubted=RELEASED)
 
     def listed(self, row: Ownership | None) -> "Lease":
         """Return the lease after a list of ownerships; `row` is None if there is none."""
         is_lost = self.owner_id and (row is None or row.owner_id != self.owner_id)
-        return self.lost() if is_lost else self
+        return replace(self.lost(), doubted=self.owner_id) if is_lost else self
 
     def newer_etag(self, etag: str | None) -> str | None:
         """Return the newest etag of the series that includes this one; None if it is the newest."""
@@ -165,6 +168,7 @@ class PartitionState:
         written_at, claimed_at: number of this store's last write or claim.
         adopted_at: number of the list that the checkpoint was last reset to.
         taken_at: number of the claim that newly won the partition.
+        doubted_at: number of the last list that has shown the partition as lost.
         writing: whether a write of this store is in progress. A list may show it before its answer
             arrives, and must not attribute it to another writer.
         is_let_go: whether the client is to close the partition and open it again.
@@ -177,6 +181,7 @@ class PartitionState:
     claimed_at: int = 0
     adopted_at: int = 0
     taken_at: int = 0
+    doubted_at: int = 0
     writing: bool = False
     is_let_go: bool = False
 
@@ -206,10 +211,17 @@ class PartitionState:
 
 @dataclass(slots=True, eq=False)
 class ScopeState:
-    """States of a scope's partitions, and the number of its last list of checkpoints."""
+    """States of a scope's partitions.
+
+    Attributes:
+        partitions: by their ids.
+        listed_at: number of the last list of checkpoints.
+        proposed_at: number of the last batch of claims.
+    """
 
     partitions: dict[str, PartitionState] = field(default_factory=dict)
     listed_at: int = 0
+    proposed_at: int = 0
 
 
 class PartitionStates:
@@ -268,7 +280,13 @@ class PartitionStates:
             known = here.partitions.get(partition_id) or self.partition(scope, partition_id)
             if known.claimed_at < began:
                 known.confirmed = shown.get(partition_id)
+                was_doubted = known.lease.doubted
                 known.lease = known.lease.listed(known.confirmed and known.confirmed[0])
+                if was_doubted and here.proposed_at < known.doubted_at:
+                    # The client had nothing to claim after the last list, and closed everything.
+                    known.lease = known.lease.lost()
+                elif known.lease.doubted:
+                    known.doubted_at = next_change()
 
     def forget(self, scope: Scope, partition_id: str | None) -> None:
         """Reset the state of a partition, or a whole scope, whose rows were deleted on purpose."""
@@ -281,6 +299,8 @@ class PartitionStates:
         """Drop the leases of partitions that a batch of claims no longer proposes."""
         batch = {(self._scope(claim.scope), claim.partition_id) for claim in claims}
         for here in {scope for scope, _ in batch}:
+            here.proposed_at = next_change()
             for partition_id, known in here.partitions.items():
-                if known.lease.owner_id and (here, partition_id) not in batch:
+                is_held = known.lease.owner_id or known.lease.doubted
+                if is_held and (here, partition_id) not in batch:
                     known.record_claim(known.lease.lost())
