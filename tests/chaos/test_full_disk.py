@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from backends import VARIANTS, OwnServer, Place, ServerMissingError, Variant
+from backends.mysql import Mysql
 from backends.postgres import Postgres
 from backends.redis import LocalRedis
 from campaigns import IS_CAMPAIGN
@@ -108,6 +109,29 @@ def use_up_log(url: str) -> None:
             connection.execute("SELECT pg_logical_emit_message(true, '', 'x')")
             connection.execute("SELECT pg_switch_wal()")
         raise AssertionError("the server has room for its log")
+
+
+@pytest.mark.parametrize("variant", VARIANTS if IS_CAMPAIGN else ["sync"])
+def test_mariadb_without_room_for_its_data_goes_on(
+    variant: Variant, scope: Scope, loop: Loop, numbers: Iterator[int]
+) -> None:
+    server = Mysql.own(durable=True)
+    with (
+        running(server, "384m") as folder,
+        server.place() as place,
+        opened(place, variant, scope, loop) as client,
+    ):
+        client.save("first", 1)
+        filler = fill(folder)
+        confirmed, error = save_until_refused(client, numbers)
+        assert "disk is full; nothing was changed" in str(error)
+        assert not isinstance(error, StoreUnavailableError)  # trying again would not help
+        assert saved(client) == confirmed | {"first"}
+        filler.unlink()
+        client.save("first", 2)
+        server.restart()
+        assert client.position("first") == 2
+        assert saved(client) == confirmed | {"first"}
 
 
 @pytest.mark.parametrize("variant", VARIANTS if IS_CAMPAIGN else ["aio"])
