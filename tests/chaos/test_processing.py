@@ -14,7 +14,7 @@ from chaos.claimed import SLACK, Replay, largest
 from chaos.journal import Journal, Line, Reading
 from chaos.judge import GRACE, Judge, lost
 from chaos.orders import Orders, orders_of
-from chaos.plan import Plan, drawn, shrunk
+from chaos.plan import STREAM_EVERY, Plan, drawn, shrunk
 from chaos.rounds import Outcome, Stage
 from chaos.storage import SINGLE, Server
 
@@ -230,6 +230,17 @@ def test_what_an_official_worker_has_written_back_is_counted_and_breaks_no_rule(
     assert told.counts == {"back by official": 1}
 
 
+def test_what_a_stream_publishes_before_it_has_read_it_is_told() -> None:
+    told = story(POOL).tell("spark", "read", 0, 2).tell("spark", "publishing", 2)
+    assert told.problems == ["2 is being published, and 1 is not done"]
+
+
+def test_what_a_stream_has_published_and_is_no_longer_found_is_told() -> None:
+    told = story(POOL).tell("spark", "read", 0, 1).tell("spark", "published", 1)
+    told.tell("parent", "listing").tell("parent", "listed", 0)
+    assert told.problems == ["found 0 saved, where 1 was before"]
+
+
 def test_a_hub_that_is_created_again_begins_at_its_first_event() -> None:
     told = story(POOL).process(0, 1).tell("a", "saving", 1).tell("a", "saved", 1)
     told.tell("a", "kill").tell("parent", "recreated").begin("b", -1)
@@ -265,6 +276,15 @@ def test_a_plan_is_drawn_from_its_seed_and_can_leave_out_each_of_its_names() -> 
             rest = plan.without([name]).names
             assert set(plan.names) - set(rest) >= {name}
         assert plan.without(plan.names).lives == []
+
+
+def test_a_round_of_many_has_a_stream_whose_hub_is_not_created_again() -> None:
+    plans = [drawn(number, "sqlite", Server.faults) for number in range(STREAM_EVERY)]
+    assert [plan.seed for plan in plans if plan.stream] == [0]
+    for number in range(0, 30 * STREAM_EVERY, STREAM_EVERY):
+        plan = drawn(number, "sqlite", Server.faults)
+        assert not any(life.recreated for life in plan.lives)
+        assert plan.without(["stream"]).stream is None
 
 
 def test_a_failing_plan_is_shrunk_to_the_names_that_matter() -> None:

@@ -12,7 +12,8 @@ event, a `CoalescingCheckpointStore`, a `Checkpointer` with a pool or sequential
 of them are behind a `HandoverStore`. Some workers' clocks are an hour off. The workers are killed,
 stopped, or suspended for longer than an ownership lasts; the storage is away, silent, slow, killed
 and started again, without room on its disk, or loses its answers; the hub drops or refuses
-connections, is busy, or is created again. The last worker processes the rest. `judge.py` and
+connections, is busy, or is created again. In every 50th round a Spark stream reads the hub beside
+them, and publishes its progress. The last worker processes the rest. `judge.py` and
 `claimed.py` have the rules, `plan.py` and `storage.py` what goes wrong.
 
 Round n of seed s is that of seed s + n; the seed decides what happens, and the timing depends on
@@ -34,7 +35,7 @@ COLUMNS = (
     *("events", "claims", "kills", "stops", "pauses", "outages", "hub faults", "re-creations"),
     *("clocks off", "steals", "lost", "back", "two owners", "replay"),
 )
-RULES = ("passed", "left out", "graceful", "back by official")
+RULES = ("streams", "streams killed", "passed", "left out", "graceful", "back by official")
 """Kinds that have a column only if they occurred."""
 
 

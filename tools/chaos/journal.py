@@ -8,7 +8,13 @@ from typing import Literal, NamedTuple
 
 Deed = Literal["listing", "listed", "claimed", "begun", "done", "failed", "raised", "closing"]
 Seen = Literal["won", "other", "own", "stored", "frozen", "thawed", "recreated"]
-What = Deed | Seen | Literal["closed", "saving", "saved", "refused", "unsaved", "kill", "ended"]
+Streamed = Literal["read", "publishing", "published"]
+What = (
+    Deed
+    | Seen
+    | Streamed
+    | Literal["closed", "saving", "saved", "refused", "unsaved", "kill", "ended"]
+)
 NOTHING = -1
 """Position of a partition without a saved position."""
 
@@ -25,7 +31,8 @@ class Line(NamedTuple):
             stops. `won` is a claim that the store has returned, `other` and `own` is the owner in
             a list. The parent records `kill` before it kills a worker, `ended` with the exit
             status, `frozen` and `thawed`, `stored` for a row of an ownership, and `recreated` when
-            the hub's numbers begin again.
+            the hub's numbers begin again. A Spark stream records `read` in its sink, and
+            `publishing` and `published` before and after its publisher calls the store.
         partition: its id, or `-`.
         claim: number of the worker's session of the partition.
         number: a sequence number.

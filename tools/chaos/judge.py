@@ -13,13 +13,15 @@ And a worker that has read that a partition has another owner begins no event of
 later. What a frozen worker has in its hands when it goes on counts as read again.
 
 An official worker writes and first claims without a condition: what it has written back is counted,
-and breaks no rule. When the hub is created again, everything begins again.
+and breaks no rule. A Spark stream has partitions of its own, and only the rules 1 and 2. When the
+hub is created again, everything begins again.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from chaos.claimed import PATIENCE, Claimed, Replay, replay_of, unfinished
+from chaos.diary import PARTITIONS
 from chaos.journal import NOTHING, Line
 from chaos.orders import Orders
 
@@ -86,7 +88,7 @@ class Judge:
     def _on_listed(self, line: Line) -> None:
         before = self._listings[line.who].get(line.partition, NOTHING)
         if line.number < before:
-            if any(self._is_official(who) for who in self._orders):
+            if line.partition in PARTITIONS and any(map(self._is_official, self._orders)):
                 self.counts["back by official"] += 1
                 self._set_back.add(line.partition)
                 self._known[line.partition] = line.number
@@ -167,6 +169,15 @@ class Judge:
         claim.done[line.number] = line.at
         claim.raised.discard(line.number)
         self.done[line.partition].add(line.number)
+
+    def _on_read(self, line: Line) -> None:
+        self.done[line.partition].add(line.number)
+
+    def _on_publishing(self, line: Line) -> None:
+        self._check_passed(line, "is being published")
+
+    def _on_published(self, line: Line) -> None:
+        self._known[line.partition] = max(self._known[line.partition], line.number)
 
     def _on_failed(self, line: Line) -> None:
         self._of(line).failed.add(line.number)

@@ -10,11 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from chaos.orders import HOUR, WAYS, Orders, chosen_orders
+from chaos.streaming import Stream
 
 End = Literal["kill", "stop"]
 HUB_FAULTS = ("connections lost", "connections refused", "hub busy", "hub slow")
 FREEZE = "freeze"
 RECREATE = "recreate"
+STREAM_EVERY = 50
+"""Rounds for one with a Spark stream, which takes long to start. Its hub is not created again: it
+would need its checkpoint folder removed."""
+BEHIND = -50 * 60.0
+"""A client's tokens are valid for an hour by its clock; later, the hub would refuse them."""
 OWN_CLOCK = "sqlite"
 """The store whose clock is that of the workers' machine."""
 
@@ -76,17 +82,20 @@ class Plan:
         seed: from which it was drawn.
         lives: one after another.
         last: orders of the worker that processes the rest.
+        stream: the Spark stream beside the workers.
     """
 
     seed: int
     lives: Sequence[Life]
     last: Orders
+    stream: Stream | None = None
 
     @property
     def names(self) -> list[str]:
         """Return the names of all faults, and of all workers that end before the last one."""
         faults = [fault.name for life in self.lives for fault in life.faults]
         faults += [life.recreated.name for life in self.lives if life.recreated]
+        faults += [self.stream.name] if self.stream else []
         return faults + [one.orders.name for life in self.lives for one in life.members]
 
     def without(self, names: Sequence[str]) -> "Plan":
@@ -102,7 +111,9 @@ class Plan:
             )
             for life in self.lives
         ]
-        return replace(self, lives=[life for life in lives if life.members or life.recreated])
+        stream = None if self.stream and self.stream.name in names else self.stream
+        lives = [life for life in lives if life.members or life.recreated]
+        return replace(self, lives=lives, stream=stream)
 
 
 def drawn(seed: int, store: str, faults: Sequence[str]) -> Plan:
@@ -137,7 +148,12 @@ def drawn(seed: int, store: str, faults: Sequence[str]) -> Plan:
         recreated = Fault(f"fault-{next(names)}", RECREATE, 0) if chance.random() < 0.1 else None
         lives.append(Life(members, drawn_faults, chance.uniform(0, 1.5), recreated))
     last = orders_of_a_worker(chance, "last", store)
-    return Plan(seed, lives, replace(last, failures=0.0, slowness=0.0, write_slowness=0.0))
+    stream = None
+    if seed % STREAM_EVERY == 0:
+        stream = Stream("stream", chance.random() < 0.7, chance.random() < 0.5)
+        lives = [replace(life, recreated=None) for life in lives]
+    last = replace(last, failures=0.0, slowness=0.0, write_slowness=0.0)
+    return Plan(seed, lives, last, stream)
 
 
 def orders_of_a_worker(chance: random.Random, name: str, store: str) -> Orders:
@@ -145,7 +161,7 @@ def orders_of_a_worker(chance: random.Random, name: str, store: str) -> Orders:
     if store == "blob" and chance.random() < 0.25:
         # The official stores compare the server's times with the worker's clock.
         return chosen_orders(chance, name, ("official",))
-    clocks = (0.0,) if store == OWN_CLOCK else (0.0,) * 8 + (-HOUR, HOUR)
+    clocks = (0.0,) if store == OWN_CLOCK else (0.0,) * 8 + (BEHIND, HOUR)
     return chosen_orders(chance, name, WAYS, clocks)
 
 

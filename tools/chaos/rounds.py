@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from chaos.plan import FREEZE, HUB_FAULTS, Fault, Life, Member, Plan
 from chaos.process import Worker
 from chaos.publishing import Publishing
 from chaos.storage import Storage
+from chaos.streaming import GROUP, READS, Stream, Streaming
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 
@@ -93,17 +94,61 @@ class Round:
         self._reading = Reading(path)
         self._orders: dict[str, Orders] = {}
         self._judge = Judge(self._orders)
+        self._streaming: Streaming | None = None
         self._scope = f"{self.stage.hub.host}:{self.stage.hub.port}", self.name, "$Default"
 
     def run(self) -> Outcome:
         """Let workers come and go, and one process the rest."""
-        for life in self.plan.lives:
-            self._live(life)
-            if life.recreated:
-                self._recreate()
-        self.publishing.stop()
-        self._finish()
+        with ExitStack() as opened:
+            if self.plan.stream:
+                self._streaming = opened.enter_context(self._stream())
+            for number, life in enumerate(self.plan.lives):
+                self._live(life)
+                if life.recreated:
+                    self._recreate()
+                if number == 0 and self._streaming and self.plan.stream:
+                    self._disturb(self.plan.stream, self._streaming)
+            self.publishing.stop()
+            self._finish()
+            if self._streaming:
+                self._finish_stream(self._streaming)
         return self._outcome()
+
+    def _stream(self) -> Streaming:
+        self.seen["streams"] += 1
+        connection = self.stage.hub.connection_string(self.name)
+        return Streaming(connection, self.stage.storage.shown, self.folder)
+
+    def _disturb(self, stream: Stream, streaming: Streaming) -> None:
+        """Kill a stream as soon as it has read something, and start it again."""
+        if stream.is_killed:
+            self._wait_until(lambda: any(self._judge.done[one] for one in READS.values()))
+            self.seen["streams killed"] += 1
+            streaming.kill(stream)
+
+    def _wait_until(self, predicate: Callable[[], bool]) -> None:
+        """Read the journal until something is true, for a limited time."""
+        end = time.monotonic() + REST_SECONDS
+        while not predicate() and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+            self._more()
+
+    def _finish_stream(self, streaming: Streaming) -> None:
+        """Let a stream read what is left, and check what it has published."""
+        last = self.publishing.last()
+        expected = {READS[one]: number for one, number in last.items()}
+        self._wait_until(
+            lambda: streaming.ended() is not None or not lost(self._judge.done, expected)
+        )
+        if problem := streaming.end():
+            self.problems.append(problem)
+        self._more()
+        if missing := lost(self._judge.done, expected):
+            self.seen["lost"] += len(missing)
+            self.problems.append(f"the stream has not read {len(missing)}, as {missing[:3]}")
+        found = self._saved(GROUP, READS)
+        if found != last:
+            self.problems.append(f"{found} is published, and the hub ends at {last}")
 
     def _start(self, orders: Orders) -> Worker:
         orders = replace(
@@ -202,11 +247,17 @@ class Round:
         """Record what is saved and who owns what now, and return the positions."""
         for row in self.store.list_ownership(*self._scope):
             self._journal.write("stored", row["partition_id"], etag=row["etag"])
+        if self._streaming:
+            self._saved(GROUP, READS)
+        return self._saved("$Default", {one: one for one in PARTITIONS})
+
+    def _saved(self, group: str, names: Mapping[str, str]) -> dict[str, int]:
+        """Record the positions of a group, under these names of its partitions."""
         self._journal.write("listing")
-        rows = self.store.list_checkpoints(*self._scope)
+        rows = self.store.list_checkpoints(*self._scope[:2], group)
         found = {row["partition_id"]: row["sequence_number"] for row in rows}
-        for partition in PARTITIONS:
-            self._journal.write("listed", partition, 0, found.get(partition, NOTHING))
+        for partition, name in names.items():
+            self._journal.write("listed", name, 0, found.get(partition, NOTHING))
         return found
 
     def _finish(self) -> None:
@@ -241,7 +292,7 @@ class Round:
         self.seen["events"] += sum(number + 1 for number in last.values())
         self.seen["claims"] = len(self._judge.replays)
         self.seen["steals"] = self._judge.steals
-        self.seen["lost"] = len(missing)
+        self.seen["lost"] += len(missing)
         if missing:
             self.problems.append(f"{len(missing)} events are lost, as {missing[:3]}")
         return Outcome(self.seen, self._judge.replays, [*self.problems, *self._judge.problems])
