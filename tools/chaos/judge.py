@@ -41,6 +41,7 @@ class Judge:
         problems: descriptions of broken rules.
         counts: broken rules by their names, and what official workers have written back.
         done: the events that were processed, by partition.
+        known: the position that was last found or confirmed, by partition.
         replays: of every session that another one has followed.
         steals: sessions of a partition whose last owner was alive and had not closed it.
     """
@@ -59,7 +60,7 @@ class Judge:
         """Know nothing of the hub's events and of the rows: at the start, and for a new hub."""
         self.done: dict[str, set[int]] = defaultdict(set)
         self._prefix: dict[str, int] = defaultdict(lambda: NOTHING)
-        self._known: dict[str, int] = defaultdict(lambda: NOTHING)
+        self.known: dict[str, int] = defaultdict(lambda: NOTHING)
         self._listings: dict[str, dict[str, int]] = {}
         self._listed_at: dict[str, float] = {}
         self._claims: dict[Key, Claimed] = {}
@@ -82,7 +83,7 @@ class Judge:
         return who in self._orders and self._orders[who].way == "official"
 
     def _on_listing(self, line: Line) -> None:
-        self._listings[line.who] = dict(self._known)
+        self._listings[line.who] = dict(self.known)
         self._listed_at[line.who] = line.at
 
     def _on_listed(self, line: Line) -> None:
@@ -91,12 +92,12 @@ class Judge:
             if line.partition in PARTITIONS and any(map(self._is_official, self._orders)):
                 self.counts["back by official"] += 1
                 self._set_back.add(line.partition)
-                self._known[line.partition] = line.number
+                self.known[line.partition] = line.number
             else:
                 found = f"found {line.number} saved, where {before} was before"
                 self._problem(line, "back", found)
         self._check_passed(line, "was found saved")
-        self._known[line.partition] = max(self._known[line.partition], line.number)
+        self.known[line.partition] = max(self.known[line.partition], line.number)
 
     def _check_passed(self, line: Line, how: str) -> None:
         done, number = self.done[line.partition], self._prefix[line.partition]
@@ -177,7 +178,7 @@ class Judge:
         self._check_passed(line, "is being published")
 
     def _on_published(self, line: Line) -> None:
-        self._known[line.partition] = max(self._known[line.partition], line.number)
+        self.known[line.partition] = max(self.known[line.partition], line.number)
 
     def _on_failed(self, line: Line) -> None:
         self._of(line).failed.add(line.number)
@@ -202,7 +203,7 @@ class Judge:
             claim.troubled_since = line.at
 
     def _on_saved(self, line: Line) -> None:
-        self._known[line.partition] = max(self._known[line.partition], line.number)
+        self.known[line.partition] = max(self.known[line.partition], line.number)
         self._on_refused(line)
 
     def _on_refused(self, line: Line) -> None:

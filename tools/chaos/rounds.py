@@ -28,6 +28,7 @@ from eventhub_checkpoints.localhub import LocalHub
 
 FIRST_EVENT_SECONDS = 15.0
 REST_SECONDS = 90.0
+STREAM_SECONDS = 240.0
 POLL_SECONDS = 0.05
 BUSY = "com.microsoft:server-busy"
 HUB_NUMBERS = itertools.count()
@@ -126,9 +127,9 @@ class Round:
             self.seen["streams killed"] += 1
             streaming.kill(stream)
 
-    def _wait_until(self, predicate: Callable[[], bool]) -> None:
+    def _wait_until(self, predicate: Callable[[], bool], seconds: float = REST_SECONDS) -> None:
         """Read the journal until something is true, for a limited time."""
-        end = time.monotonic() + REST_SECONDS
+        end = time.monotonic() + seconds
         while not predicate() and time.monotonic() < end:
             time.sleep(POLL_SECONDS)
             self._more()
@@ -137,8 +138,13 @@ class Round:
         """Let a stream read what is left, and check what it has published."""
         last = self.publishing.last()
         expected = {READS[one]: number for one, number in last.items()}
+        known = self._judge.known
         self._wait_until(
-            lambda: streaming.ended() is not None or not lost(self._judge.done, expected)
+            lambda: (
+                streaming.ended() is not None
+                or all(known[one] == number for one, number in expected.items())
+            ),
+            STREAM_SECONDS,
         )
         if problem := streaming.end():
             self.problems.append(problem)
