@@ -174,6 +174,13 @@ def test_what_is_done_during_a_write_that_has_just_ended_does_not_count_yet() ->
         assert len(told.problems) == problems
 
 
+def test_writes_after_the_new_owner_has_looked_do_not_hide_that_one_before_was_late() -> None:
+    told = story(POOL).process(0).tell("a", "saving", 0).process(*range(1, 9)).wait(2)
+    told.tell("b", "listing").tell("b", "listed", -1).wait(0.1).tell("a", "saved", 0)
+    told.wait(0.1).tell("a", "saving", 8).tell("a", "saved", 8).tell("b", "claimed", -1)
+    assert told.problems == []
+
+
 def test_what_is_done_when_a_write_that_failed_is_not_tried_again_counts() -> None:
     told = story(POOL).process(0).tell("a", "saving", 0).tell("a", "unsaved", 0).wait(9)
     told.process(*range(1, 6)).wait(SLACK + 0.1).tell("a", "kill").begin("b", -1)

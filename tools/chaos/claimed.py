@@ -52,7 +52,7 @@ class Claimed:
         has_failed_writes: whether a write has failed, and none has succeeded since.
         troubled_since: when the first write began that has not succeeded.
         tried_at: when the last write began.
-        last_write: when the last successful write began, counted from the first attempt, and ended.
+        writes: when each successful write began, counted from the first attempt, and ended.
         closing_at: when the client closed it.
         is_graceful: whether it was closed because the client stopped.
         closed_at: when it ended gracefully.
@@ -69,7 +69,7 @@ class Claimed:
     has_failed_writes: bool = False
     troubled_since: float | None = None
     tried_at: float = 0.0
-    last_write: tuple[float, float] = (0.0, 0.0)
+    writes: list[tuple[float, float]] = field(default_factory=list)
     closing_at: float | None = None
     is_graceful: bool = False
     closed_at: float | None = None
@@ -99,7 +99,10 @@ def replay_of(claim: Claimed, position: int, read_at: float, end: float) -> Repl
         begun = [one - position for one, at in claim.begun.items() if at <= read_at]
         counted = max([0, *begun])
         return Replay(orders.kind, len(again), counted, orders.max_unsaved)
-    since, (began, ended) = end, claim.last_write
+    since = end
+    # It may have written again after its successor read the position.
+    before = [write for write in claim.writes if write[0] < end]
+    began, ended = before[-1] if before else (0.0, 0.0)
     if claim.troubled_since is not None and end < claim.tried_at + PATIENCE:
         since = min(since, claim.troubled_since)
     # Events finished during a write belong to the next one, which may not have begun yet.

@@ -209,7 +209,7 @@ class Judge:
     def _on_refused(self, line: Line) -> None:
         claim = self._of(line)
         if claim.troubled_since is not None:
-            claim.last_write = claim.troubled_since, line.at
+            claim.writes.append((claim.troubled_since, line.at))
         claim.troubled_since, claim.has_failed_writes = None, False
 
     def _on_unsaved(self, line: Line) -> None:

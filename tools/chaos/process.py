@@ -8,8 +8,10 @@ from pathlib import Path
 from chaos.journal import Journal
 from chaos.nursery import Nursery
 from chaos.orders import Orders
+from chaos.worker import SHOW_STACKS
 
 END_SECONDS = 30.0
+STACKS_SECONDS = 1.0
 POLL_SECONDS = 0.02
 
 
@@ -52,6 +54,9 @@ class Worker:
         self._signal(signal.SIGTERM)
         status = self._wait(END_SECONDS)
         if status is None:
+            self._signal(SHOW_STACKS)
+            status = self._wait(STACKS_SECONDS)
+        if status is None:
             status = self._kill()
         self._journal.write("ended", number=status)
         if died is not None:
@@ -82,6 +87,6 @@ class Worker:
         if self.ended() is None:
             os.kill(self._pid, number)
 
-    def _tail(self, lines: int = 20) -> str:
+    def _tail(self, lines: int = 60) -> str:
         text = self._log.read_text(errors="replace") if self._log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])

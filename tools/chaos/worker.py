@@ -1,6 +1,8 @@
 """Process of a worker."""
 
+import faulthandler
 import logging
+import signal
 import time
 from pathlib import Path
 
@@ -9,6 +11,9 @@ from chaos._sync import worker as sync_worker
 from chaos.diary import Diary
 from chaos.journal import Journal
 from chaos.orders import orders_of
+
+SHOW_STACKS = signal.SIGUSR1
+"""Has a worker write the stacks of its threads to its log."""
 
 
 def shift_clock(seconds: float) -> None:
@@ -24,6 +29,7 @@ def run(text: str) -> None:
         text: the worker's orders, from `Orders.to_json`.
     """
     orders = orders_of(text)
+    faulthandler.register(SHOW_STACKS, all_threads=True)
     shift_clock(orders.clock)
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
     diary = Diary(Journal(Path(orders.journal), orders.name))
