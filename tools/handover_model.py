@@ -2,6 +2,7 @@
 
     PYTHONPATH=src:tools python -m handover_model            all cases
     PYTHONPATH=src:tools python -m handover_model planned    some of them
+    PYTHONPATH=src:tools python -m handover_model --large    those that take from minutes to an hour
 
 One consumer owns all partitions, others want them. A step is one request to the store, the end of a
 drain, a tick of the clock, or trouble: a crash, a stop, a request that fails or whose answer is
@@ -84,6 +85,14 @@ CASES = {
     "clock behind": Case(partitions=1, rounds=(2, 3), ticks=3, skew=-1),
     "foreign store": Case(partitions=1, rounds=(2, 3), ticks=1, faults=1, is_foreign=True),
     "owner without it": Case(partitions=1, rounds=(2, 3), ticks=3, is_deaf=True),
+}
+LARGE = {
+    "two thieves, two partitions, time": Case(thieves=2, rounds=(1, 2), ticks=1),
+    "two thieves, deadline": Case(thieves=2, partitions=1, rounds=(1, 2), ticks=3),
+    "two thieves, one of three dies": Case(
+        thieves=2, partitions=1, rounds=(1, 2), ticks=1, crashes=1
+    ),
+    "two partitions, more rounds": Case(rounds=(3, 3), ticks=1),
 }
 
 
@@ -492,11 +501,14 @@ def explore(case: Case) -> Tried:
 def main() -> None:
     """Try the cases that were named, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", default=[*CASES], help=", ".join(CASES))
+    cases = CASES | LARGE
+    parser.add_argument("cases", nargs="*", help=", ".join(cases))
+    parser.add_argument("--large", action="store_true", help="the large cases, if none is named")
+    asked = parser.parse_args()
     total = Tried()
-    for name in parser.parse_args().cases:
+    for name in asked.cases or (LARGE if asked.large else CASES):
         began = time.monotonic()
-        tried = explore(CASES[name])
+        tried = explore(cases[name])
         for field in vars(total):
             setattr(total, field, getattr(total, field) + getattr(tried, field))
         print(line(name, tried, time.monotonic() - began), flush=True)
@@ -506,7 +518,7 @@ def main() -> None:
 def line(name: str, tried: Tried, seconds: float) -> str:
     """Return one line of the report."""
     counts = f"{tried.states:>10,} states {tried.steps:>11,} steps {tried.ends:>9,} ends"
-    return f"{name:<34} {counts} {tried.traces:>12.3g} traces {seconds:>7.1f} s"
+    return f"{name:<35} {counts} {tried.traces:>12.3g} traces {seconds:>7.1f} s"
 
 
 if __name__ == "__main__":
