@@ -103,6 +103,8 @@ class Actor:
         open: what it has open, drains, or has lost without knowing.
         held: etag of each partition in the last result that its client has; what it releases with.
         newest: etag that its store has last won for each partition.
+        asked: whom it has last asked for each partition, and when; also after the wish was replaced
+            by another's, which may be written while this one takes the partition.
     """
 
     def __init__(self, name: str, skew: int, rounds: int) -> None:
@@ -112,6 +114,7 @@ class Actor:
         self.open: dict[str, str] = {}
         self.held: dict[str, int] = {}
         self.newest: dict[str, int] = {}
+        self.asked: dict[str, tuple[str, int]] = {}
         self.rows: dict[str, Row] = {}
         self.claims: tuple[tuple[str, int | None], ...] = ()
         self.asks: tuple[tuple[str, str, int | None], ...] = ()
@@ -121,7 +124,7 @@ class Actor:
         """Return an actor that shares nothing that changes."""
         other = Actor.__new__(Actor)
         other.__dict__.update(self.__dict__)
-        for name in ("open", "held", "newest"):
+        for name in ("open", "held", "newest", "asked"):
             setattr(other, name, dict(getattr(self, name)))
         group = other.group = GroupHandover.__new__(GroupHandover)
         group.__dict__.update(self.group.__dict__)
@@ -142,6 +145,7 @@ class Actor:
             *(frozenset(departures), wishes, frozenset(group._owners.items())),
             *(frozenset(group._spent.items()), frozenset(group._held_back.items())),
             *(frozenset(group._etags.items()), frozenset(group.released)),
+            frozenset(self.asked.items()),
         )
 
 
@@ -254,8 +258,8 @@ class World:
         ticks = LIMIT - abs(self.case.skew)
         if self.now - modified >= ticks:
             return
-        asked, _, made_at = self.wishes.get(partition_id, ("", 0, 0))
-        if asked == f"{actor.name}>{owner}" and self.now - made_at >= ticks:
+        asked, asked_at = actor.asked.get(partition_id, ("", 0))
+        if asked == owner and self.now - asked_at >= ticks:
             return
         raise ModelError(f"{actor.name} takes {partition_id} from {owner}")
 
@@ -270,6 +274,7 @@ class World:
         for partition_id, owner, etag in actor.asks if ok else ():
             if self.wishes.get(partition_id, ("", None, 0))[1] == etag:
                 self.write(self.wishes, partition_id, f"{actor.name}>{owner}")
+                actor.asked[partition_id] = owner, self.now
         actor.phase = IDLE
         if actor.is_stopping:
             return
