@@ -113,7 +113,7 @@ def test_a_store_that_works_or_is_not_reached_shows_nothing(
             assert any("Connection" in text or "connect" in text for text in heard.texts)
 
 
-@pytest.mark.parametrize("lean", [True], ids=["lean"])
+@pytest.mark.parametrize("lean", [True, False], ids=["lean", "driver"])
 def test_a_proxy_with_a_password_shows_nothing(
     lean: bool,
     servers: Callable[[str], Backend],
