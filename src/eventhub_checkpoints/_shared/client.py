@@ -32,6 +32,8 @@ EXPIRY = "_partition_ownership_expiration_interval"
 ASSUMED = 180.0
 """Seconds: the client's own default."""
 UNKNOWN = object()
+UNNAMED = "the namespace"
+"""Namespace of a client that does not show it."""
 PROCESSORS = "azure.eventhub._eventprocessor", "azure.eventhub.aio._eventprocessor"
 """Packages of the client's loops that call handlers."""
 
@@ -59,7 +61,7 @@ def scope_of(client: Any) -> Scope:
     """
     address = getattr(client, "_address", None)
     return Scope(
-        getattr(address, "hostname", "the namespace"),
+        getattr(address, "hostname", UNNAMED),
         client.eventhub_name,
         getattr(client, "_consumer_group", "of the client"),
     )
