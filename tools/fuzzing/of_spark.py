@@ -66,8 +66,8 @@ def stream_offset(data: bytes) -> None:
     """Read an offset of this package's source, which Spark gives back from its log."""
     value = json_of(data)
     if isinstance(value, dict):
-        found = StreamOffset.from_json(value, HUB)
-        again = StreamOffset.from_json(json.loads(json.dumps(found.to_json())), HUB)
+        found = StreamOffset.from_json(value, HUB, "ns")
+        again = StreamOffset.from_json(json.loads(json.dumps(found.to_json())), HUB, "ns")
         require_equal(again.to_json(), found.to_json())
         for partition_id in found.next:
             require_equal(type(found.begin(partition_id, found)), int)

@@ -4,7 +4,7 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -166,7 +166,7 @@ def next_offset(
     for key, each in starts.items():
         if each.lost:
             lost[key] = lost.get(key, 0) + each.lost
-    return StreamOffset(start.hub, reached, begins, lost)
+    return replace(start, next=reached, begins=begins, lost=lost, is_initial=False)
 
 
 def limited(limits: Limits, waiting: Mapping[str, int]) -> dict[str, int]:

@@ -107,7 +107,9 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             properties = self._read_properties()
             starts = batches.starts_of(self._options, properties)
             numbers = resolve(address, starts, properties, timeout)
-            self._initial = StreamOffset(self._hub, numbers, is_initial=True)
+            self._initial = StreamOffset(
+                self._hub, numbers, is_initial=True, namespace=address.fully_qualified_namespace
+            )
         return self._initial
 
     def latestOffset(  # noqa: N802
@@ -125,10 +127,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: requested events are gone, and `failOnDataLoss` is set.
             HubUnavailableError: the hub did not answer in time.
         """
-        if start is None:
-            here = self._planned or self._begin()
-        else:
-            here = StreamOffset.from_json(start, self._hub)
+        here = self._parse(start) if start is not None else self._planned or self._begin()
         if self._is_idle:
             self._stopped.wait(self._queried_at + IDLE_PAUSE - time.monotonic())
         self._query(here)
@@ -144,6 +143,10 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Byte for byte what Spark has, because it compares strings.
         self._latest = end.to_json() if start is None or not self._is_idle else dict(start)
         return self._latest
+
+    def _parse(self, offset: Offset) -> StreamOffset:
+        address = self._options.address
+        return StreamOffset.from_json(offset, self._hub, address.fully_qualified_namespace)
 
     def _query(self, here: StreamOffset) -> None:
         """Query the hub; repeat the query if a position is after the hub's end."""
@@ -189,8 +192,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             DataLossError: events of the batch are gone, and `failOnDataLoss` is set.
         """
-        before = StreamOffset.from_json(start, self._hub)
-        after = StreamOffset.from_json(end, self._hub)
+        before, after = self._parse(start), self._parse(end)
         self._planned = after
         if dict(start) == dict(end):
             return []
