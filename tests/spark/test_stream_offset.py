@@ -19,6 +19,7 @@ OFFSETS = st.builds(
     NUMBERS,
     st.booleans(),
     namespace=st.just("ns"),
+    created=st.sampled_from(["", "2026-11-24T10:00:00.123+00:00"]),
 )
 
 

@@ -21,6 +21,7 @@ HUB = "_hub"
 INITIAL = "_initial"
 LOST = "_lost"
 NAMESPACE = "_namespace"
+CREATED = "_created"
 """Metadata of this package's source in an offset: keys that begin with `_`."""
 
 
@@ -37,6 +38,7 @@ class StreamOffset:
             query was new. Events that expire between planning and reading are only logged.
         is_initial: whether the first batch starts here, so that no batch ends here.
         namespace: the hub's; offsets that earlier versions wrote do not have it.
+        created: when the hub was created, ISO 8601; "" if unknown.
     """
 
     hub: str
@@ -45,6 +47,7 @@ class StreamOffset:
     lost: Mapping[str, int] = dataclasses.field(default_factory=dict)
     is_initial: bool = False
     namespace: str = ""
+    created: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], hub: str, namespace: str) -> Self:
@@ -76,11 +79,14 @@ class StreamOffset:
             in_order(lost),
             bool(value.get(INITIAL)),
             namespace,
+            str(value.get(CREATED, "")),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the dict that is passed to Spark."""
         metadata: dict[str, Any] = {HUB: self.hub}
+        if self.created:
+            metadata[CREATED] = self.created
         if self.begins:
             metadata[FROM] = in_order(self.begins)
         if self.is_initial:
@@ -90,6 +96,10 @@ class StreamOffset:
         if self.namespace:
             metadata[NAMESPACE] = self.namespace
         return in_order(self.next) | dict(sorted(metadata.items()))
+
+    def is_of(self, created: str) -> bool:
+        """Return whether this offset is of the hub that was created then, as far as is known."""
+        return not (self.created and created) or self.created == created
 
     def begin(self, partition_id: str, previous: Self) -> int:
         """Return where a partition begins in the batch from `previous` to this offset.
