@@ -198,11 +198,16 @@ def explanation(
     if STOLEN in condition:
         return HubUnavailableError(
             f"{partition} is held by another receiver in consumer group "
-            f"{group!r}. Read in a consumer group of your own, or stop that "
-            f"receiver ({message})"
+            f"{group!r}, such as a consumer of that group. {OWN_GROUP}, or stop that receiver "
+            f"({message})"
         )
     return HubUnavailableError(f"{partition} cannot be read: {message}")
 
+
+OWN_GROUP = (
+    "Read in a consumer group that nobody else reads (Spark's option consumerGroup; with "
+    "checkpointConsumerGroup a job still begins at the checkpoints of the other group)"
+)
 
 SYNC, AIO = "eventhub_checkpoints", "eventhub_checkpoints.aio"
 SYNC_CLIENT, AIO_CLIENT = "azure.eventhub", "azure.eventhub.aio"
