@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.spark import options as shared
 from eventhub_checkpoints.spark import position_formats as formats
 from eventhub_checkpoints.spark.offsets import StreamOffset, parse_progress
 from eventhub_checkpoints.spark.query_checkpoint import _Reader
@@ -79,8 +80,8 @@ def source_options(data: bytes) -> None:
     given = {"name": text}
     for parse in (
         lambda: options.parse_one_position(given, "name", "earliest"),
-        lambda: options.parse_seconds(given, "name", 1.0),
-        lambda: options.parse_count(given, "name", 1),
+        lambda: shared.parse_seconds(given, "name", 1.0),
+        lambda: shared.parse_count(given, "name", 1),
         lambda: options.parse_limits(given, "name", HUB),
         lambda: options.parse_by_partition(given, "name", HUB),
         lambda: options.parse_ranges_per_task({"partitionsPerTask": text}),
