@@ -88,7 +88,7 @@ CASES = {
 }
 LARGE = {
     "two thieves, two partitions, time": Case(thieves=2, rounds=(1, 2), ticks=1),
-    "two thieves, deadline": Case(thieves=2, partitions=1, rounds=(1, 2), ticks=3),
+    "two thieves, deadline": Case(thieves=2, partitions=1, rounds=(1, 2), ticks=2),
     "two thieves, one of three dies": Case(
         thieves=2, partitions=1, rounds=(1, 2), ticks=1, crashes=1
     ),
