@@ -6,6 +6,8 @@
 from azure.eventhub._pyamqp.aio._receiver_async import ReceiverLink as AioReceiverLink
 from azure.eventhub._pyamqp.receiver import ReceiverLink
 
+TAGS = "_received_delivery_tags"
+
 
 class NoTags(set[bytes]):
     """Set of delivery tags that stays empty."""
@@ -18,5 +20,4 @@ def forget_delivery_tags() -> None:
     """Have the links of azure-eventhub remember no tags; call it before receiving."""
     no_tags = NoTags()
     for link in (ReceiverLink, AioReceiverLink):
-        tags = property(lambda self: no_tags, lambda self, value: None)
-        link._received_delivery_tags = tags
+        setattr(link, TAGS, property(lambda self: no_tags, lambda self, value: None))
