@@ -40,6 +40,11 @@ def cases(servers: Servers) -> dict[str, Entry]:
     def balancing(case: Callable[..., Rounds], **own: int) -> Case:
         return partial(in_a_thread, partial(case, servers.sync, **own))
 
+    def counted(prepare: Callable[..., operations.Work], **own: int) -> Case:
+        return partial(
+            operations.trips, servers.counted, prepare=partial(prepare, size=BATCH, **own)
+        )
+
     renew, first_claims = operations.renew, operations.first_claims
     return {
         "renew": Entry("renew", balancing(renew), one, TIMES),
@@ -50,9 +55,27 @@ def cases(servers: Servers) -> dict[str, Entry]:
         "renew-64": Entry("64 renewals", balancing(renew, size=BATCH), each, TIMES),
         "trips-64": Entry(
             "64 first claims, counted",
-            partial(operations.trips, servers.counted, size=BATCH),
+            counted(operations.claiming),
             (OneTrip(),),
             ("trips",),
+        ),
+        "round-64": Entry(
+            "a round, 64 partitions",
+            balancing(operations.balance, size=BATCH, hands_over=False),
+            (),
+            TIMES,
+        ),
+        "round-64-handover": Entry(
+            "the same, hand-over",
+            balancing(operations.balance, size=BATCH, hands_over=True),
+            (),
+            TIMES,
+        ),
+        "trips-round-64": Entry(
+            "a round, counted", counted(operations.balancing, hands_over=False), (), ("trips",)
+        ),
+        "trips-round-64-handover": Entry(
+            "the same, hand-over", counted(operations.balancing, hands_over=True), (), ("trips",)
         ),
         "list": Entry("list 1024", balancing(operations.list_many), listed, TIMES),
         "list-aio": Entry(

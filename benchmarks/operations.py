@@ -23,6 +23,7 @@ from benchmarks.measuring import (
     turned,
 )
 from benchmarks.rows import Row, checkpoint, ownership, scope_of
+from eventhub_checkpoints import HandoverStore
 
 MANY = 1024
 QUICK_MANY = 64
@@ -30,7 +31,12 @@ QUICK_MANY = 64
 PAGE = 5000
 """Most blobs of one answer. Source: Azure's reference of List Blobs, `maxresults`."""
 
+EXPIRES_AFTER = 180.0
+"""Seconds: the client's default."""
+
 Work = Callable[[], Any]
+Prepare = Callable[[str, Any], Work]
+"""Makes what a side, by its name, does again and again."""
 OpenCounted = Callable[[], AbstractContextManager[tuple[Sides, Callable[[], int]]]]
 """Gives all sides, and how often one of them has waited for an answer until now."""
 
@@ -80,10 +86,32 @@ def first_claims(open_sides: Open, quick: bool, size: int = 1) -> Rounds:
         yield from often(works, quick, size)
 
 
-def trips(open_counted: OpenCounted, quick: bool, size: int) -> Rounds:
-    """How often a call that claims several partitions waits for an answer."""
+def balance(open_sides: Open, quick: bool, size: int, hands_over: bool) -> Rounds:
+    """List the ownerships of a group, and renew all of them: a round of load balancing."""
+    with open_sides() as found:
+        works = {name: balancing(name, side, size, hands_over) for name, side in found.items()}
+        yield from often(works, quick, size)
+
+
+def balancing(name: str, side: Any, size: int, hands_over: bool) -> Work:
+    """Does a round, ours with a `HandoverStore` or without; bare calls list what ours own."""
+    if hands_over and name.endswith(OURS):
+        side = HandoverStore(side, expires_after=EXPIRES_AFTER)
+    rows = list(side.claim_ownership(of_group(name, size)))
+    names = scope_of(ownership(name.replace(BARE, OURS)))
+
+    def once() -> None:
+        assert len(side.list_ownership(*names)) == size
+        rows[:] = side.claim_ownership(rows)
+        assert len(rows) == size
+
+    return once
+
+
+def trips(open_counted: OpenCounted, quick: bool, prepare: Prepare) -> Rounds:
+    """How often some work waits for an answer."""
     with open_counted() as (found, count_now):
-        works = {name: claiming(name, side, size) for name, side in found.items()}
+        works = {name: prepare(name, side) for name, side in found.items()}
         # Until statements are prepared; official Blob has none, and takes long.
         in_turns({name: work for name, work in works.items() if name != OFFICIAL}, 0, operations=10)
         while True:

@@ -124,7 +124,7 @@ LAZY = {
     "stores.connections": "azure-identity is no dependency; it is used where it is installed",
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
-    "spark.source.options": "only a job that asks for Kafka needs its client",
+    "spark.options": "only a job that asks for Kafka needs its client",
     "spark.sink.writer": "only a job that asks for Kafka needs its client",
     "spark.source.data_source": "a job that only reads needs no sink",
     "localhub.local": "only who has the client asks for the client's arguments",

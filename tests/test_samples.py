@@ -169,6 +169,15 @@ def ends_on_sigterm(place: Place, sample: Path) -> None:
     }
 
 
+def hands_partitions_over(place: Place, sample: Path) -> None:
+    place.publish(FIRST)
+    printed = place.run(sample)
+    assert re.search(r"^second: partition \d from \d+$", printed, re.MULTILINE)
+    [(events, twice)] = re.findall(r"(\d+) events, processed twice: (\d+)", printed)
+    assert int(events) > len(PARTITIONS) * FIRST
+    assert twice == "0"
+
+
 def keeps_files(place: Place, sample: Path) -> None:
     place.publish(FIRST)
     assert "processed 40 events, first ('0', 0)" in place.run(sample, "files")
@@ -276,6 +285,7 @@ EXPECTED: dict[str, Callable[[Place, Path], None]] = {
     "consumer_to_spark.py": hands_over_to_spark,
     "custom_store.py": keeps_files,
     "graceful_stop.py": ends_on_sigterm,
+    "hand_over.py": hands_partitions_over,
     "hub_to_parquet.py": writes_files,
     "kafka_options.py": tells_kafka_options,
     "processor.py": buries_what_fails,

@@ -6,27 +6,19 @@ not reached, and closed. Commands are in `tests/cli/test_secrets.py`, pages in
 `tests/ui/test_access.py`, the source of Spark in `tests/spark/test_planted_secrets.py`.
 """
 
-import base64
 import logging
-import pickle
 import re
 import socket
 import threading
-import traceback
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
-from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
-from azure.eventhub import EventData, EventHubConsumerClient
+from azure.eventhub import EventData, EventHubConsumerClient, TransportType
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
-from azure.storage.blob import generate_container_sas
 from sqlalchemy import make_url
 
 from backends import BACKENDS, Backend, Variant
@@ -40,159 +32,27 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints.aio import dead_letters as aio_sinks
 from eventhub_checkpoints.arrow import HubAddress, ReadSettings, read_batches
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.send.arrow import send_batches
 from eventhub_checkpoints.send.settings import SendSettings
+from forward_proxy import ForwardProxy
+from planted import KEY, SECRETS_OF, WORD, WRONG_KEY, Heard, listening, secrets_of_blob
+from websocket_gate import WebSocketGate
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
 ]
 
-WORD = "planted-Pa55/word@+="
-KEY = base64.b64encode(b"planted key of the hub, 32 bytes").decode()
-WRONG_KEY = base64.b64encode(b"another key of the hub, 32 bytes").decode()
-LIVE_SIGNATURE = re.compile(
-    r"(?i)(?:\bsig(?:nature)?=|SharedKey [\w-]+:|Bearer )(?!\*\*\*|REDACTED)"
-)
-"""A signature or token is a secret as long as it is valid, though it is not what was planted."""
-
-
-class Heard(logging.Handler):
-    """What people get to see: all logs with their tracebacks, warnings, errors and `repr`s.
-
-    Attributes:
-        texts: each of them.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        # Handlers of users may show the arguments, too, as those for JSON do.
-        self.texts.append(f"{record.name}: {self.format(record)} {record.args!r}")
-
-    @contextmanager
-    def deaf(self) -> Iterator[None]:
-        """Leave out what a test itself does with secrets."""
-        before = len(self.texts)
-        yield
-        del self.texts[before:]
-
-    def see(self, *values: object) -> None:
-        """Look at objects as they are printed."""
-        for value in values:
-            self.texts.append(f"{value} {value!r}")
-
-    @contextmanager
-    def error(self) -> Iterator[None]:
-        """Look at an error with its causes, if one is raised, and at what another process gets."""
-        try:
-            yield
-        except Exception as error:
-            self.texts.append("".join(traceback.format_exception(error)))
-            for each in (error, error.__cause__, error.__context__):
-                self.see(each, getattr(each, "__dict__", None))
-                with suppress(Exception):
-                    self.texts.append(repr(pickle.dumps(each)))
-
-    def check(self, *secrets: str) -> None:
-        """Find none of the secrets, however it is spelled, and no signature that is valid."""
-        assert self.texts
-        for secret in secrets:
-            encoded = base64.b64encode(secret.encode()).decode()
-            for spelled in {secret, quote(secret), quote(secret, safe=""), encoded}:
-                shown = [text for text in self.texts if spelled in text]
-                assert not shown, f"a secret is shown: {shown[0][:3000]}"
-        signed = [text for text in self.texts if LIVE_SIGNATURE.search(text)]
-        assert not signed, f"a signature is shown: {signed[0][:3000]}"
+WITHOUT = {"memory", "sqlite"}
 
 
 @pytest.fixture
 def heard() -> Iterator[Heard]:
-    root, handler = logging.getLogger(), Heard()
-    loggers = [root, *(logging.getLogger(name) for name in list(root.manager.loggerDict))]
-    levels = [(each, each.level) for each in loggers]
-    for each in loggers:
-        each.setLevel(logging.DEBUG if each is root else logging.NOTSET)
-    root.addHandler(handler)
-    try:
-        with warnings.catch_warnings(record=True) as warned:
-            yield handler
-            handler.see(*warned)
-    finally:
-        root.removeHandler(handler)
-        for each, level in levels:
-            each.setLevel(level)
-
-
-Secret = tuple[str, dict[str, Any], list[str]]
-"""URL and settings of a store, and the secrets in them."""
-
-
-def in_url(url: str, user: str) -> str:
-    return url.replace("//", f"//{user}:{quote(WORD, safe='')}@", 1)
-
-
-def secrets_of_sql(place: Any, heard: "Heard") -> Iterator[Secret]:
-    url = make_url(place.url)
-    if url.drivername == "mysql":
-        name = f"user_{place.database[-16:]}"
-        with heard.deaf():
-            place.execute(f"CREATE USER {name} IDENTIFIED BY '{WORD}'")
-            place.execute(f"GRANT ALL ON {place.database}.* TO {name}")
-        url = url.set(username=name)
-    yield url.set(password=WORD).render_as_string(hide_password=False), {}, [WORD]
-    yield url.render_as_string(hide_password=False), {"credential": lambda: WORD}, [WORD]
-
-
-def secrets_of_redis(place: Any, heard: "Heard") -> Iterator[Secret]:
-    name = place.namespace
-    place.raw.execute_command("ACL", "SETUSER", name, "reset", "on", f">{WORD}", "~*", "+@all")
-    yield in_url(place.url, name), {}, [WORD]
-
-
-def secrets_of_cassandra(place: Any, heard: "Heard") -> Iterator[Secret]:
-    yield in_url(place.url, "app"), {}, [WORD]
-
-
-def secrets_of_blob(place: Any, heard: "Heard") -> Iterator[Secret]:
-    expiry = datetime.now(UTC) + timedelta(hours=1)
-    sas = generate_container_sas(
-        EMULATOR_ACCOUNT,
-        place.url.rpartition("/")[2],
-        EMULATOR_KEY,
-        permission="racwdl",
-        expiry=expiry,
-    )
-    signature = unquote(sas.rpartition("sig=")[2].partition("&")[0])
-    yield f"{place.url}?{sas}", {}, [signature]
-    yield place.url, {"credential": AzureSasCredential(sas)}, [signature]
-    key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
-    yield place.url, {"credential": key}, [EMULATOR_KEY]
-    # A token is never sent over plain HTTP, to this address neither.
-    yield place.url, {"credential": Token()}, [WORD]
-
-
-class Token:
-    """Credential with a token that nobody accepts."""
-
-    def get_token(self, *_: str, **__: Any) -> AccessToken:
-        return AccessToken(WORD, 2**31)
-
-
-SECRETS_OF = {
-    "blob": secrets_of_blob,
-    "postgres": secrets_of_sql,
-    "mysql": secrets_of_sql,
-    "redis": secrets_of_redis,
-    "cassandra": secrets_of_cassandra,
-}
-WITHOUT = {"memory", "sqlite"}
+    with listening() as hearing:
+        yield hearing
 
 
 def test_every_backend_with_a_secret_is_tried() -> None:
@@ -251,6 +111,41 @@ def test_a_store_that_works_or_is_not_reached_shows_nothing(
                     use(Client(store, scope, loop), heard)
             heard.check(*secrets)
             assert any("Connection" in text or "connect" in text for text in heard.texts)
+
+
+@pytest.mark.parametrize("lean", [True, False], ids=["lean", "driver"])
+def test_a_proxy_with_a_password_shows_nothing(
+    lean: bool,
+    servers: Callable[[str], Backend],
+    variant: Variant,
+    scope: Scope,
+    loop: Loop,
+    heard: Heard,
+    closed_port: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opener = aio.open_store if variant == "aio" else open_store
+    with (
+        servers("blob").place() as place,
+        ForwardProxy(make_url(place.url).port or 0, f"user:{WORD}") as proxy,
+    ):
+        by_sas, _, by_key, _ = secrets_of_blob(place, heard)
+        for url, settings, secrets in (by_sas, by_key):
+            for password, port, seconds in (
+                (WORD, proxy.port, 30.0),
+                ("wrong", proxy.port, 0.5),
+                (WORD, closed_port, 0.5),
+                (None, 0, 30.0),
+            ):
+                address = f"http://user:{quote(password or '', safe='')}@127.0.0.1:{port}"
+                monkeypatch.setenv("HTTP_PROXY", address if password else "")
+                with heard.error():
+                    limits = {"operation_timeout": seconds, "write_timeout": seconds}
+                    store = opener(url, lean=lean, **limits, **settings)
+                    use(Client(store, scope, loop), heard)
+            heard.check(WORD, *secrets)
+        assert proxy.served >= 10
+        assert proxy.refused >= 2
 
 
 @pytest.fixture
@@ -347,6 +242,37 @@ def test_reading_and_sending_batches_show_nothing(
             assert send_batches(address, [pa.record_batch({"body": ["event"]})], sends) == 1
     assert sum(hub.partition_properties("orders", id_).last_sequence_number for id_ in "01") == 9
     heard.check(KEY, WRONG_KEY)
+
+
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_a_hub_behind_a_proxy_with_a_password_shows_nothing(
+    path: Any, hub: LocalHub, heard: Heard, closed_port: int
+) -> None:
+    string = strings(hub, closed_port)[0].partition(";")[2]
+    with WebSocketGate(hub.port) as gate, ForwardProxy(gate.port, f"user:{WORD}") as proxy:
+        rows = 0
+        for password, port, seconds in (
+            (WORD, proxy.port, 30.0),
+            ("wrong", proxy.port, 1.0),
+            (WORD, closed_port, 1.0),
+        ):
+            reads = ReadSettings(
+                receive_path=path, operation_timeout=seconds, receiver_timeout=seconds
+            )
+            of_proxy = {"proxy_hostname": "127.0.0.1", "proxy_port": port}
+            address = HubAddress.from_connection_string(
+                f"Endpoint=sb://ns.servicebus.windows.net/;{string}",
+                # Not an address of this machine, for which the client would use no proxy.
+                custom_endpoint_address="sb://hub.example:80",
+                transport_type=TransportType.AmqpOverWebsocket,
+                http_proxy={**of_proxy, "username": "user", "password": password},
+                use_tls=False,
+            )
+            heard.see(address)
+            with heard.error(), read_batches(address, settings=reads) as batches:
+                rows += batches.to_table().num_rows
+        assert (rows, proxy.served > 0, proxy.refused > 0) == (10, True, True)
+    heard.check(KEY, WORD)
 
 
 def test_what_is_shown_would_be_heard(heard: Heard) -> None:

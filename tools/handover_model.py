@@ -2,6 +2,7 @@
 
     PYTHONPATH=src:tools python -m handover_model            all cases
     PYTHONPATH=src:tools python -m handover_model planned    some of them
+    PYTHONPATH=src:tools python -m handover_model --large    those that take from minutes to an hour
 
 One consumer owns all partitions, others want them. A step is one request to the store, the end of a
 drain, a tick of the clock, or trouble: a crash, a stop, a request that fails or whose answer is
@@ -85,6 +86,14 @@ CASES = {
     "foreign store": Case(partitions=1, rounds=(2, 3), ticks=1, faults=1, is_foreign=True),
     "owner without it": Case(partitions=1, rounds=(2, 3), ticks=3, is_deaf=True),
 }
+LARGE = {
+    "two thieves, two partitions, time": Case(thieves=2, rounds=(1, 2), ticks=1),
+    "two thieves, deadline": Case(thieves=2, partitions=1, rounds=(1, 2), ticks=2),
+    "two thieves, one of three dies": Case(
+        thieves=2, partitions=1, rounds=(1, 2), ticks=1, crashes=1
+    ),
+    "two partitions, more rounds": Case(rounds=(3, 3), ticks=1),
+}
 
 
 class Actor:
@@ -94,6 +103,8 @@ class Actor:
         open: what it has open, drains, or has lost without knowing.
         held: etag of each partition in the last result that its client has; what it releases with.
         newest: etag that its store has last won for each partition.
+        asked: whom it has last asked for each partition, and when; also after the wish was replaced
+            by another's, which may be written while this one takes the partition.
     """
 
     def __init__(self, name: str, skew: int, rounds: int) -> None:
@@ -103,6 +114,7 @@ class Actor:
         self.open: dict[str, str] = {}
         self.held: dict[str, int] = {}
         self.newest: dict[str, int] = {}
+        self.asked: dict[str, tuple[str, int]] = {}
         self.rows: dict[str, Row] = {}
         self.claims: tuple[tuple[str, int | None], ...] = ()
         self.asks: tuple[tuple[str, str, int | None], ...] = ()
@@ -112,7 +124,7 @@ class Actor:
         """Return an actor that shares nothing that changes."""
         other = Actor.__new__(Actor)
         other.__dict__.update(self.__dict__)
-        for name in ("open", "held", "newest"):
+        for name in ("open", "held", "newest", "asked"):
             setattr(other, name, dict(getattr(self, name)))
         group = other.group = GroupHandover.__new__(GroupHandover)
         group.__dict__.update(self.group.__dict__)
@@ -133,6 +145,7 @@ class Actor:
             *(frozenset(departures), wishes, frozenset(group._owners.items())),
             *(frozenset(group._spent.items()), frozenset(group._held_back.items())),
             *(frozenset(group._etags.items()), frozenset(group.released)),
+            frozenset(self.asked.items()),
         )
 
 
@@ -245,8 +258,8 @@ class World:
         ticks = LIMIT - abs(self.case.skew)
         if self.now - modified >= ticks:
             return
-        asked, _, made_at = self.wishes.get(partition_id, ("", 0, 0))
-        if asked == f"{actor.name}>{owner}" and self.now - made_at >= ticks:
+        asked, asked_at = actor.asked.get(partition_id, ("", 0))
+        if asked == owner and self.now - asked_at >= ticks:
             return
         raise ModelError(f"{actor.name} takes {partition_id} from {owner}")
 
@@ -261,6 +274,7 @@ class World:
         for partition_id, owner, etag in actor.asks if ok else ():
             if self.wishes.get(partition_id, ("", None, 0))[1] == etag:
                 self.write(self.wishes, partition_id, f"{actor.name}>{owner}")
+                actor.asked[partition_id] = owner, self.now
         actor.phase = IDLE
         if actor.is_stopping:
             return
@@ -492,11 +506,14 @@ def explore(case: Case) -> Tried:
 def main() -> None:
     """Try the cases that were named, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", default=[*CASES], help=", ".join(CASES))
+    cases = CASES | LARGE
+    parser.add_argument("cases", nargs="*", help=", ".join(cases))
+    parser.add_argument("--large", action="store_true", help="the large cases, if none is named")
+    asked = parser.parse_args()
     total = Tried()
-    for name in parser.parse_args().cases:
+    for name in asked.cases or (LARGE if asked.large else CASES):
         began = time.monotonic()
-        tried = explore(CASES[name])
+        tried = explore(cases[name])
         for field in vars(total):
             setattr(total, field, getattr(total, field) + getattr(tried, field))
         print(line(name, tried, time.monotonic() - began), flush=True)
@@ -506,7 +523,7 @@ def main() -> None:
 def line(name: str, tried: Tried, seconds: float) -> str:
     """Return one line of the report."""
     counts = f"{tried.states:>10,} states {tried.steps:>11,} steps {tried.ends:>9,} ends"
-    return f"{name:<34} {counts} {tried.traces:>12.3g} traces {seconds:>7.1f} s"
+    return f"{name:<35} {counts} {tried.traces:>12.3g} traces {seconds:>7.1f} s"
 
 
 if __name__ == "__main__":

@@ -220,3 +220,12 @@ def test_a_hub_of_the_most_partitions_is_described():
         started = time.monotonic()
         assert len(ask(hub, "orders", "get_partition_ids")) == 2048
         assert time.monotonic() - started < 10
+
+
+def test_a_hub_that_is_created_again_has_a_later_time_of_creation():
+    with LocalHub({"orders": 1}) as hub:
+        times = []
+        for _ in range(3):
+            times.append(ask(hub, "orders", "get_eventhub_properties")["created_at"])
+            hub.recreate("orders")
+        assert times == sorted(set(times))

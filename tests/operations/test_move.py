@@ -1,6 +1,7 @@
 """A group moves from one store to another, and is killed at every call of a store."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -173,6 +174,39 @@ def test_a_late_checkpoint_of_the_old_store_is_moved_too(groups) -> None:
     move._settle = 0.0
     run(move)
     assert new.positions()["0"] == Position(17, "1700")
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_an_outage_is_no_time_in_which_a_consumer_notices_its_loss(
+    groups, monkeypatch, is_refused
+) -> None:
+    old, new = groups
+    filled(old)
+    old.own("0", "consumer")
+    move = mover(old, new, settle=60.0)
+    while [each.stage for each in move.advance()] != [Stage.PREPARED, Stage.DONE, Stage.DONE]:
+        pass
+    shift, monotonic = 30.0, time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + shift)
+    assert move.advance()[0].stage is Stage.PREPARED
+    list_checkpoints = move._source.list_checkpoints
+
+    def away(*args: Any, **kwargs: Any) -> Any:
+        nonlocal shift
+        shift += 40.0
+        if is_refused:
+            raise StoreUnavailableError("the server is away")
+        return list_checkpoints(*args, **kwargs)
+
+    for _ in range(3):
+        with monkeypatch.context() as patched, ExitStack() as raising:
+            patched.setattr(move._source, "list_checkpoints", away)
+            if is_refused:
+                raising.enter_context(pytest.raises(StoreUnavailableError))
+            move.advance()
+    assert [move.advance()[0].stage for _ in range(3)] == [Stage.PREPARED] * 3
+    shift += 40.0
+    assert [move.advance()[0].stage for _ in range(3)][-1] is Stage.DONE
 
 
 def test_a_checkpoint_that_comes_between_reading_and_closing_is_not_lost(groups) -> None:

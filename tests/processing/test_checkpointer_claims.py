@@ -80,7 +80,8 @@ def test_a_checkpoint_that_another_owner_has_passed_is_refused_and_counted(
     row = dict(session.names, offset="9", sequence_number=2)
     stage.finished(other.update_checkpoint(row, force=True))
     consumer.tickets["0"][0].done()
-    wait(lambda: checkpointer.stats()["0"].refused)
+    wait(lambda: seen)  # after it is counted
+    assert checkpointer.stats()["0"].refused == 1
     assert isinstance(seen[0][1], StaleCheckpointError)
     assert checkpointer.stats()["0"].lag_events == 2
     assert checkpointer.healthy()

@@ -140,3 +140,13 @@ def test_two_silent_receivers_before_more_events_are_an_outage():
 def test_silence_is_counted_anew_after_an_event():
     scripts = [[0], SILENCE], [[1], SILENCE], [[2], SILENCE], [[3]]
     assert ScriptedReader(0, 4, *scripts).numbers() == [0, 1, 2, 3]
+
+
+def test_the_reason_that_an_earlier_receiver_reported_is_kept_until_events_arrive(monkeypatch):
+    troubles = ["epoch '9' holds it", ""]
+    monkeypatch.setattr(ScriptedStream, "trouble", property(lambda _: troubles.pop(0)))
+    with pytest.raises(HubUnavailableError, match="although it holds events up to 99: epoch '9'"):
+        ScriptedReader(0, 5, [SILENCE], [SILENCE]).numbers()
+    troubles[:] = ["epoch '9' holds it", "", ""]
+    with pytest.raises(HubUnavailableError, match="from sequence number 1 on for 60 s, twice"):
+        ScriptedReader(0, 5, [SILENCE], [[0], SILENCE], [SILENCE]).numbers()

@@ -64,6 +64,8 @@ def test_a_partition_held_by_another_epoch_is_reported_soon(hub, path):
         error, seconds = refusal(address_of(hub), HubUnavailableError, path)
     assert str(error).startswith(f"partition 0 of {address_of(hub)} is held by another receiver")
     assert "higher epoch '5'" in str(error)
+    assert "consumerGroup" in str(error)
+    assert "checkpointConsumerGroup" in str(error)
     assert isinstance(error.__cause__, EventHubError)
     assert seconds < 4
 

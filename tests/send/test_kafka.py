@@ -42,7 +42,7 @@ def test_every_column_arrives(cluster, rows):
         assert sender.accepted == 3
         assert sender.is_usable
     ends = {each: address.ask_properties(each).next_sequence_number for each in
-            address.ask_partition_ids()}  # fmt: skip
+            address.ask_hub().partition_ids}  # fmt: skip
     found = [
         row
         for partition, end in ends.items()

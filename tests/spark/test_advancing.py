@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
+from eventhub_checkpoints.receive.hub import HubState
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source.batches import losses, next_offset, partition_starts
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits
@@ -11,23 +12,24 @@ ADDRESS = HubAddress("ns", "orders", "$Default", "secret")
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
-def held(**by_partition):
+def held(created="", **by_partition):
     """First and next number of each partition."""
-    return {
+    partitions = {
         partition.removeprefix("p"): PartitionProperties(partition[1:], *numbers, "", NEWEST)
         for partition, numbers in by_partition.items()
     }
+    return HubState(created, partitions)
 
 
-def at(lost=None, initial=False, **by_partition):
+def at(lost=None, initial=False, created="", begins=None, **by_partition):
     numbers = {one.removeprefix("p"): number for one, number in by_partition.items()}
-    return StreamOffset("orders", numbers, lost=lost or {}, is_initial=initial)
+    return StreamOffset("orders", numbers, begins or {}, lost or {}, initial, created=created)
 
 
 def advance(start, found, limits=NO_LIMITS, ends=None):
     starts = partition_starts(ADDRESS, start, found)
-    ends = ends or {one: each.next_sequence_number for one, each in found.items()}
-    return next_offset(start, starts, ends, limits)
+    ends = ends or {one: each.next_sequence_number for one, each in found.partitions.items()}
+    return next_offset(start, starts, ends, limits, found.created)
 
 
 def said(start, found):
@@ -98,3 +100,22 @@ def test_what_comes_behind_the_target_is_left_for_the_next_run():
     assert after == StreamOffset("orders", {"0": 50, "1": 0}, {"1": 0})
     assert advance(after, found, ends={"0": 50, "1": 0}) is after
     assert advance(at(p0=60, p1=0), found, ends={"0": 50, "1": 0}).next == {"0": 60, "1": 0}
+
+
+def test_a_hub_that_was_created_again_is_told_although_it_has_grown_past_the_position():
+    start, again = at(p0=5, p1=7, created="10:00"), held("11:00", p0=(0, 9), p1=(0, 7))
+    assert advance(start, again) == at(p0=9, p1=7, created="11:00", begins={"0": 0, "1": 0})
+    [loss] = said(start, again)
+    assert "deleted and created again" in loss
+    assert "created at 10:00, and the present one was created at 11:00" in loss
+    # Even one that is empty, where the one before was empty too.
+    assert advance(at(p0=0, created="10:00"), held("11:00", p0=(0, 0))).created == "11:00"
+
+
+@pytest.mark.parametrize(("before", "now"), [("", "11:00"), ("11:00", ""), ("11:00", "11:00")])
+def test_a_hub_is_the_same_if_either_time_of_creation_is_unknown(before, now):
+    start, same = at(p0=5, created=before), held(now, p0=(0, 9))
+    assert said(start, same) == []
+    assert advance(start, same) == at(p0=9, created=now)
+    idle = at(p0=9, created=before)
+    assert advance(idle, same) is idle

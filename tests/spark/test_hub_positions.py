@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
-from eventhub_checkpoints import ConfigurationError, MemoryCheckpointStore, Scope
+from eventhub_checkpoints import ConfigurationError, MemoryCheckpointStore
 from eventhub_checkpoints.receive import HubAddress, partition_properties
 from eventhub_checkpoints.spark import (
     EndingPositions,
@@ -15,18 +15,8 @@ from eventhub_checkpoints.spark import (
     starting_positions,
 )
 
-SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 BOTH = pytest.mark.parametrize("positions_of", [starting_positions, ending_positions])
-
-
-@pytest.fixture
-def store():
-    store = MemoryCheckpointStore()
-    for partition, number in {"0": 4, "2": 29}.items():
-        row = {"partition_id": partition, "offset": str(number * 100), "sequence_number": number}
-        store.update_checkpoint({**SCOPE.as_dict(), **row})
-    return store
 
 
 @pytest.fixture
@@ -35,8 +25,23 @@ def address(hub):
 
 
 @pytest.fixture
-def client(hub):
-    with EventHubConsumerClient(**hub.client_arguments("Orders"), consumer_group="$Default") as one:
+def scope(address):
+    return address.scope()
+
+
+@pytest.fixture
+def store(scope):
+    store = MemoryCheckpointStore()
+    for partition, number in {"0": 4, "2": 29}.items():
+        row = {"partition_id": partition, "offset": str(number * 100), "sequence_number": number}
+        store.update_checkpoint({**scope.as_dict(), **row})
+    return store
+
+
+@pytest.fixture
+def client(hub, address):
+    names = hub.client_arguments("Orders", address.fully_qualified_namespace)
+    with EventHubConsumerClient(**names, consumer_group="$Default") as one:
         yield one
 
 
@@ -45,57 +50,75 @@ def numbers(positions):
 
 
 @BOTH
-def test_the_partitions_are_asked_of_the_hub(positions_of, store, hub, address, client):
+def test_the_partitions_are_asked_of_the_hub(positions_of, store, hub, address, client, scope):
     for given in (hub.connection_string("Orders"), address, client):
-        found = positions_of(store, SCOPE, hub=given)
+        found = positions_of(store, scope, hub=given)
         assert list(found.positions) == ["0", "1", "2", "3"]
         assert numbers(found) == {"0": 5, "1": None, "2": 30, "3": None}
 
 
 @BOTH
-def test_partition_ids_that_are_given_are_taken_without_asking(positions_of, store):
-    nowhere = "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=Orders"
-    assert numbers(positions_of(store, SCOPE, ["2"], hub=nowhere)) == {"2": 30}
+def test_partition_ids_that_are_given_are_taken_without_asking(positions_of, store, scope):
+    namespace, name, _ = scope
+    key = "SharedAccessKeyName=n;SharedAccessKey=k"
+    closed = {"custom_endpoint_address": "sb://127.0.0.1:1"}
+    unreachable = HubAddress.from_credential(namespace, name, key, **closed)
+    assert numbers(positions_of(store, scope, ["2"], hub=unreachable)) == {"2": 30}
 
 
 @BOTH
-def test_without_partitions_and_without_a_hub_both_ways_are_named(positions_of, store):
+def test_without_partitions_and_without_a_hub_both_ways_are_named(positions_of, store, scope):
     with pytest.raises(ConfigurationError, match=r"partition_ids is None; .* or hub="):
-        positions_of(store, SCOPE)
+        positions_of(store, scope)
 
 
-def test_the_hub_says_how_its_name_is_written(store, address):
-    folded = Scope(SCOPE.fully_qualified_namespace, "orders", "$Default")
+def test_the_hub_says_how_its_name_is_written(store, address, scope):
+    folded = scope._replace(eventhub_name="orders")
     found = starting_positions(store, folded, hub=address)
     assert found.eventhub_name == "Orders"
     assert numbers(found)["0"] == 5
 
 
-def test_checkpoints_of_another_hub_are_refused(store, address):
-    other = Scope(SCOPE.fully_qualified_namespace, "Payments", "$Default")
-    with pytest.raises(ConfigurationError, match="hub 'Payments', and hub= is 'Orders'"):
+def test_checkpoints_of_another_hub_are_refused(store, address, scope):
+    other = scope._replace(eventhub_name="Payments")
+    with pytest.raises(ConfigurationError, match="has the hub 'Payments', and hub= has 'Orders'"):
         starting_positions(store, other, hub=address)
 
 
-def test_ends_are_exclusive_and_include_what_the_store_has(store):
-    found = ending_positions(store, SCOPE, ["0", "1", "2"])
+@BOTH
+def test_checkpoints_of_another_namespace_are_refused(positions_of, store, scope, address, client):
+    test = scope._replace(fully_qualified_namespace="test.servicebus.windows.net")
+    for hub in (address, client):
+        with pytest.raises(ConfigurationError, match=r"'test\.servic.*, and hub= has '127.*scope"):
+            positions_of(store, test, hub=hub)
+    assert numbers(positions_of(store, test, ["0"])) == {"0": None}
+
+
+def test_a_client_that_does_not_show_its_namespace_is_believed(store, scope, client, monkeypatch):
+    test = scope._replace(fully_qualified_namespace="test.servicebus.windows.net")
+    monkeypatch.delattr(client, "_address")
+    assert starting_positions(store, test, ["0"], hub=client).eventhub_name == "Orders"
+
+
+def test_ends_are_exclusive_and_include_what_the_store_has(store, scope):
+    found = ending_positions(store, scope, ["0", "1", "2"])
     assert isinstance(found, EndingPositions)
     assert numbers(found) == {"0": 5, "1": None, "2": 30}
     assert found.positions["1"] == EventPosition.from_start_of_stream()
     assert list(found.to_source()) == ["endingPositions"]
 
 
-def test_kafka_cannot_end_at_the_earliest_event(store, address):
-    ends = ending_positions(store, SCOPE, hub=address)
+def test_kafka_cannot_end_at_the_earliest_event(store, address, scope):
+    ends = ending_positions(store, scope, hub=address)
     with pytest.raises(ConfigurationError, match=r"partition 1 \(start of stream\), 3 \(start"):
         ends.to_kafka()
     assert ends.to_kafka(hub=address) == '{"Orders":{"0":5,"1":0,"2":30,"3":0}}'
-    latest = ending_positions(store, SCOPE, hub=address, missing="latest")
+    latest = ending_positions(store, scope, hub=address, missing="latest")
     assert latest.to_kafka() == '{"Orders":{"0":5,"1":-1,"2":30,"3":-1}}'
 
 
-def test_a_batch_of_kafka_cannot_begin_at_the_latest_event(store, address):
-    starts = starting_positions(store, SCOPE, hub=address, missing="latest")
+def test_a_batch_of_kafka_cannot_begin_at_the_latest_event(store, address, scope):
+    starts = starting_positions(store, scope, hub=address, missing="latest")
     assert starts.to_kafka() == '{"Orders":{"0":5,"1":-1,"2":30,"3":-1}}'
     with pytest.raises(ConfigurationError, match=r"partition 1 \(end of stream\)"):
         starts.to_kafka(batch=True)
@@ -121,7 +144,9 @@ def test_kafka_is_given_the_numbers_of_times_and_offsets(hub, address, hub_as):
     assert positions.to_kafka(hub=given) == '{"Orders":{"0":10,"1":0,"2":30,"3":-2}}'
 
 
-def test_a_checkpoint_with_an_offset_only_is_resolved_by_one_event(hub, address, foreign_store):
+def test_a_checkpoint_with_an_offset_only_is_resolved_by_one_event(
+    hub, address, foreign_store, scope
+):
     with EventHubConsumerClient(**hub.client_arguments("Orders"), consumer_group="g") as client:
         events = []
 
@@ -131,7 +156,7 @@ def test_a_checkpoint_with_an_offset_only_is_resolved_by_one_event(hub, address,
 
         client.receive(keep, partition_id="0", starting_position="-1")
     row = {"partition_id": "0", "offset": events[0].offset, "sequence_number": None}
-    found = starting_positions(foreign_store(row), SCOPE, ["0"])
+    found = starting_positions(foreign_store(row), scope, ["0"])
     assert found.to_kafka(hub=address) == '{"Orders":{"0":1}}'
     assert numbers(found.resolved(address)) == {"0": 1}
 
@@ -148,9 +173,9 @@ def test_a_client_tells_ends_and_is_not_used_to_receive(client):
         inside.to_kafka(hub=client)
 
 
-def test_numbers_are_resolved_without_asking_for_what_is_known(store):
+def test_numbers_are_resolved_without_asking_for_what_is_known(store, scope):
     nowhere = "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=Orders"
-    found = starting_positions(store, SCOPE, ["0", "1"])
+    found = starting_positions(store, scope, ["0", "1"])
     assert found.to_kafka(hub=nowhere) == '{"Orders":{"0":5,"1":-2}}'
 
 

@@ -132,8 +132,9 @@ def test_no_argument_of_positions_is_echoed_with_a_secret(secret, caplog):
         (gap_report, ({"0": secret}, secret)),
         (parse_progress, (secret,)),
         (parse_progress, ({"sources": []}, secret)),
-        (StreamOffset.from_json, ({"_hub": secret, "0": 1}, "orders")),
-        (StreamOffset.from_json, ({secret: secret}, "orders")),
+        (StreamOffset.from_json, ({"_hub": secret, "0": 1}, "orders", "ns")),
+        (StreamOffset.from_json, ({"_namespace": secret, "0": 1}, "orders", "ns")),
+        (StreamOffset.from_json, ({secret: secret}, "orders", "ns")),
     ]
     for act, args in calls:
         _, text = shown(act, *args)

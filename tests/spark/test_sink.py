@@ -261,7 +261,7 @@ def test_a_sink_sends_over_kafka_too():
     batch = pa.RecordBatch.from_pylist([{"body": b"a", "properties": [("n", "1")]}], schema)
     assert [sink.send([batch]).count for _ in range(2)] == [1, 1]
     address = SinkOptions.parse(options).address
-    ids = address.ask_partition_ids()
+    ids = address.ask_hub().partition_ids
     assert sum(address.ask_properties(each).next_sequence_number for each in ids) == 2
     with pytest.raises(ConfigurationError, match="needs transport=kafka"):
         SinkOptions.parse({**options, "transport": "amqp"})

@@ -165,6 +165,32 @@ def test_lost_events_fail_a_query_or_are_counted_in_its_progress(start_query, dr
     assert end["_lost"] == {"2": 40}
 
 
+ADDED = ("_namespace", "_created")
+"""Keys that the first offsets did not have."""
+
+
+def test_a_query_goes_on_from_an_old_log_but_in_no_other_hub_of_the_name(
+    start_query, drain, hub, tmp_path
+):
+    drain()
+    logged = tmp_path / "query" / "offsets" / "0"
+    *head, offset = logged.read_text().split("\n")
+    old = {key: value for key, value in json.loads(offset).items() if key not in ADDED}
+    logged.write_text("\n".join([*head, json.dumps(old)]))
+    logged.with_name(".0.crc").unlink()
+    hub.publish("Orders", "3", ["more"] * 2)
+    assert drain().numbers == {"3": [0, 1]}
+    hub.recreate("Orders")
+    for partition in "0123":
+        hub.publish("Orders", partition, ["new"] * 40)
+    with pytest.raises(StreamingQueryException, match="deleted and created again"):
+        start_query(Batches()).awaitTermination(WAIT)
+    assert drain(failOnDataLoss="false").numbers == {each: [*range(40)] for each in "0123"}
+    production = hub.connection_string("Orders").replace("127.0.0.1", "localhost")
+    with pytest.raises(StreamingQueryException, match=r"belongs to namespace '127\.0\.0\.1:"):
+        start_query(Batches(), connectionString=production).awaitTermination(WAIT)
+
+
 def test_a_stream_has_no_end(start_query):
     with pytest.raises(StreamingQueryException, match="a stream has no end") as caught:
         start_query(Batches(), endingPosition="latest").awaitTermination(WAIT)

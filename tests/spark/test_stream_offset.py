@@ -11,22 +11,31 @@ from eventhub_checkpoints.spark.offsets import StreamOffset
 pytestmark = pytest.mark.slow
 
 NUMBERS = st.dictionaries(st.integers(0, 40).map(str), st.integers(0, 2**63 - 1), max_size=6)
-OFFSETS = st.builds(StreamOffset, st.just("Orders"), NUMBERS, NUMBERS, NUMBERS, st.booleans())
+OFFSETS = st.builds(
+    StreamOffset,
+    st.just("Orders"),
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    st.booleans(),
+    namespace=st.just("ns"),
+    created=st.sampled_from(["", "2026-11-24T10:00:00.123+00:00"]),
+)
 
 
 @given(OFFSETS)
 def test_an_offset_comes_back_as_the_same_text(offset):
     text = json.dumps(offset.to_json())
-    again = StreamOffset.from_json(json.loads(text), "Orders")
+    again = StreamOffset.from_json(json.loads(text), "Orders", "ns")
     assert again == offset
     assert json.dumps(again.to_json()) == text
 
 
 def test_partitions_stand_in_numeric_order_and_our_keys_behind_them():
-    offset = StreamOffset("Orders", {"10": 1, "9": 2}, {"10": 1, "9": 0}, {"9": 5}, True)
+    offset = StreamOffset("Orders", {"10": 1, "9": 2}, {"10": 1, "9": 0}, {"9": 5}, True, "ns")
     assert json.dumps(offset.to_json()) == (
         '{"9": 2, "10": 1, "_from": {"9": 0, "10": 1}, "_hub": "Orders", "_initial": true, '
-        '"_lost": {"9": 5}}'
+        '"_lost": {"9": 5}, "_namespace": "ns"}'
     )
 
 
@@ -37,10 +46,17 @@ def test_progress_finds_the_numbers_and_nothing_else(offset):
 
 
 def test_another_hub_is_told_before_its_numbers_are_used():
-    offset = StreamOffset("Orders", {"0": 5}).to_json()
-    assert StreamOffset.from_json(offset, "ORDERS").next == {"0": 5}
+    offset = StreamOffset("Orders", {"0": 5}, namespace="Test.net").to_json()
+    assert StreamOffset.from_json(offset, "ORDERS", "test.NET").next == {"0": 5}
     with pytest.raises(ConfigurationError, match="hub 'Orders', and the options name 'clicks'"):
-        StreamOffset.from_json(offset, "clicks")
+        StreamOffset.from_json(offset, "clicks", "test.net")
+    with pytest.raises(ConfigurationError, match=r"namespace .*, and the options name 'prod"):
+        StreamOffset.from_json(offset, "orders", "production.net")
+
+
+def test_an_offset_of_before_the_namespace_was_written_takes_that_of_the_options():
+    offset = StreamOffset.from_json({"0": 5, "_hub": "orders"}, "orders", "production.net")
+    assert offset.to_json() == {"0": 5, "_hub": "orders", "_namespace": "production.net"}
 
 
 def test_the_checkpoint_of_another_source_is_told():
@@ -55,7 +71,7 @@ def test_the_checkpoint_of_another_source_is_told():
         {"0": 5, "_lost": [5]},
     ):
         with pytest.raises(ConfigurationError, match="written by another source"):
-            StreamOffset.from_json(odd, "orders")
+            StreamOffset.from_json(odd, "orders", "ns")
 
 
 def test_a_partition_begins_where_the_batch_before_ended_unless_its_end_says_otherwise():

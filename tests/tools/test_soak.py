@@ -1,15 +1,26 @@
 """Consumers over a long time: a short run of `python -m soak`, and proof that it can fail."""
 
+import asyncio
+import gc
+import inspect
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from azure.eventhub import EventHubConsumerClient
+from azure.eventhub._pyamqp.aio._receiver_async import ReceiverLink as AioReceiverLink
+from azure.eventhub._pyamqp.receiver import ReceiverLink
+from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
+from eventhub_checkpoints.localhub import LocalHub
 from soak import __main__ as command
+from soak import delivery_tags
 from soak.ledger import Ledger
+from soak.official import tags_kept
 from soak.real import Plan, started
 from soak.simulated import run_day
-from soak.trend import MEASURES, trend
+from soak.trend import TOLERATED, trend
 
 
 @pytest.mark.slow
@@ -23,7 +34,7 @@ def test_consumers_of_both_clients_lose_nothing_while_others_come_and_go() -> No
     assert outcome.visits > 0
     assert all(ledger.events > 0 for ledger in outcome.ledgers.values())
     assert {(who, measure) for who, measure, _ in outcome.trends} == {
-        (who, measure) for who in ("sync", "aio") for measure in MEASURES
+        (who, measure) for who in ("sync", "aio") for measure in TOLERATED
     }
 
 
@@ -74,3 +85,80 @@ def test_the_command_prints_the_seed_and_the_trend_of_a_day(capsys) -> None:
     printed = capsys.readouterr().out
     assert "seed 7: 2,880 events in 0.1 hours" in printed
     assert "| aio | KiB allocated |" in printed
+
+
+EVENTS = 50
+
+
+def receive_sync(connection: str) -> int:
+    """Receive all events; return the number of tags kept while the link is open."""
+    client = EventHubConsumerClient.from_connection_string(connection, "$Default")
+    found: list[int] = []
+    received: list[object] = []
+
+    def on_batch(_: object, events: list[object]) -> None:
+        received.extend(events)
+        if len(received) == EVENTS:
+            found.append(tags_kept())
+            client.close()
+
+    client.receive_batch(on_batch, partition_id="0", starting_position="-1")
+    return found[0]
+
+
+def receive_aio(connection: str) -> int:
+    """Receive all events; return the number of tags kept while the link is open."""
+
+    async def receive() -> int:
+        found = asyncio.get_running_loop().create_future()
+        received: list[object] = []
+
+        async def on_batch(_: object, events: list[object]) -> None:
+            received.extend(events)
+            if len(received) == EVENTS:
+                found.set_result(tags_kept())
+
+        client = AioEventHubConsumerClient.from_connection_string(connection, "$Default")
+        async with client:
+            task = asyncio.create_task(
+                client.receive_batch(on_batch, partition_id="0", starting_position="-1")
+            )
+            kept = await found
+            task.cancel()
+            await asyncio.wait([task])
+        return kept
+
+    return asyncio.run(receive())
+
+
+@pytest.fixture
+def forgetting() -> Iterator[None]:
+    delivery_tags.forget_delivery_tags()
+    yield
+    for link in (ReceiverLink, AioReceiverLink):
+        del link._received_delivery_tags
+
+
+@pytest.fixture
+def connection() -> Iterator[str]:
+    gc.collect()
+    with LocalHub({"orders": 1}) as hub:
+        hub.publish("orders", "0", [b"event"] * EVENTS)
+        yield hub.connection_string("orders")
+
+
+@pytest.mark.parametrize("receive", [receive_sync, receive_aio])
+def test_the_client_keeps_a_tag_of_every_event(connection, receive) -> None:
+    before = tags_kept()
+    assert receive(connection) - before >= EVENTS
+
+
+@pytest.mark.parametrize("receive", [receive_sync, receive_aio])
+def test_the_workaround_keeps_no_tags(connection, forgetting, receive) -> None:
+    assert receive(connection) == 0
+
+
+def test_users_are_shown_the_workaround_that_the_soak_uses() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text()
+    for part in (delivery_tags.NoTags, delivery_tags.forget_delivery_tags, tags_kept):
+        assert inspect.getsource(part) in page

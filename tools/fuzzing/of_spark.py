@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.spark import options as shared
 from eventhub_checkpoints.spark import position_formats as formats
 from eventhub_checkpoints.spark.offsets import StreamOffset, parse_progress
 from eventhub_checkpoints.spark.query_checkpoint import _Reader
@@ -66,8 +67,8 @@ def stream_offset(data: bytes) -> None:
     """Read an offset of this package's source, which Spark gives back from its log."""
     value = json_of(data)
     if isinstance(value, dict):
-        found = StreamOffset.from_json(value, HUB)
-        again = StreamOffset.from_json(json.loads(json.dumps(found.to_json())), HUB)
+        found = StreamOffset.from_json(value, HUB, "ns")
+        again = StreamOffset.from_json(json.loads(json.dumps(found.to_json())), HUB, "ns")
         require_equal(again.to_json(), found.to_json())
         for partition_id in found.next:
             require_equal(type(found.begin(partition_id, found)), int)
@@ -79,8 +80,8 @@ def source_options(data: bytes) -> None:
     given = {"name": text}
     for parse in (
         lambda: options.parse_one_position(given, "name", "earliest"),
-        lambda: options.parse_seconds(given, "name", 1.0),
-        lambda: options.parse_count(given, "name", 1),
+        lambda: shared.parse_seconds(given, "name", 1.0),
+        lambda: shared.parse_count(given, "name", 1),
         lambda: options.parse_limits(given, "name", HUB),
         lambda: options.parse_by_partition(given, "name", HUB),
         lambda: options.parse_ranges_per_task({"partitionsPerTask": text}),

@@ -101,9 +101,11 @@ class Group:
         self.ledger = Ledger()
         self._setting, self._hub, self._loop = setting, hub, loop
         self._running: list[tuple[Any, Any]] = []
+        self._stores: list[Any] = []
 
     def join(self, name: str, store: Any, *, hands_over: bool) -> None:
-        """Start a consumer; it runs until the group is stopped."""
+        """Start a consumer; it runs until the group is stopped, which also closes its store."""
+        self._stores.append(store)
         setting, arguments = self._setting, self._setting.arguments(self._hub)
         member_of: Any = AioMember if setting.variant == "aio" else SyncMember
         rest = store, self.ledger.count, hands_over, arguments
@@ -117,7 +119,7 @@ class Group:
         self._running.append((member, thread))
 
     def stop(self) -> None:
-        """Stop all consumers."""
+        """Stop all consumers, and close their stores."""
         for member, running in self._running:
             if isinstance(running, threading.Thread):
                 member.stop()
@@ -125,6 +127,8 @@ class Group:
             else:
                 self._loop.finished(stopped(member, running))
         self._running.clear()
+        while self._stores:
+            self._loop.finished(self._stores.pop().close())
 
 
 async def started(member_of: Any, *args: Any) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
     python -m soak real                                     30 minutes on PostgreSQL
     python -m soak real --store redis --seconds 7200
     python -m soak real --leak 200                          to see that a leak is found
+    python -m soak real --keep-tags                         to see what azure-eventhub keeps
     python -m soak day                                      24 simulated hours
 
 Run it with PYTHONPATH=src:tools:. in the root of the repository. `real`: two groups read the same
@@ -34,6 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     real.add_argument("--seconds", type=float, default=plan.seconds)
     real.add_argument("--rate", type=float, default=plan.rate, help="events per second")
     real.add_argument("--leak", type=int, metavar="BYTES", default=0, help="kept of every event")
+    real.add_argument("--keep-tags", action="store_true", help="see docs/memory.md")
     day = ways.add_parser("day", help="consumers on a simulated clock")
     day.add_argument("--hours", type=float, default=24.0)
     day.add_argument("--seed", type=int, default=1)
@@ -43,7 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"seed {chosen.seed}: {outcome_of_day.events:,} events in {chosen.hours:g} hours")
         print(table([("aio", "KiB allocated", outcome_of_day.trend)]))
         return 0 if outcome_of_day.trend.is_flat else 1
-    plan = Plan(chosen.store, chosen.seconds, chosen.rate, kept=chosen.leak)
+    plan = Plan(
+        chosen.store, chosen.seconds, chosen.rate, kept=chosen.leak, keeps_tags=chosen.keep_tags
+    )
     print(f"soak: {plan}", flush=True)
     try:
         with started(plan) as soak:

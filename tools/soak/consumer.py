@@ -8,12 +8,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
 from eventhub_checkpoints import EventProcessor, PartitionProcessor, aio, every, open_store
+from soak.delivery_tags import forget_delivery_tags
+from soak.trend import answer_samples
 
 EXPIRY_INTERVALS = 5
 
@@ -29,6 +32,8 @@ class Orders:
         journal: path of the file in which it records the events that it has processed.
         interval: seconds between two rounds of load balancing.
         kept: bytes to keep of every event: a leak, which the judgement has to find.
+        keeps_tags: whether azure-eventhub keeps a tag of every event, as it does by itself.
+        samples: path of the file in which it answers `soak.trend.sample`.
     """
 
     variant: str
@@ -37,6 +42,8 @@ class Orders:
     journal: str
     interval: float
     kept: int
+    keeps_tags: bool
+    samples: str = ""
 
     def to_json(self) -> str:
         """Return the argument of the process."""
@@ -85,6 +92,9 @@ class AioProcessing(aio.PartitionProcessor):
 
 def run(orders: Orders) -> None:
     """Process until SIGTERM."""
+    if not orders.keeps_tags:
+        forget_delivery_tags()
+    answer_samples(Path(orders.samples))
     records = Records(orders)
     words: Any = {
         "conn_str": orders.connection,

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -17,7 +17,7 @@ from eventhub_checkpoints.cli.children import Child, ChildError
 from eventhub_checkpoints.localhub import LocalHub
 from soak.consumer import Orders
 from soak.ledger import Ledger
-from soak.trend import MEASURES, Sample, Trend, sample, table, trends
+from soak.trend import TOLERATED, Sample, Trend, sample, table, trends
 
 VARIANTS = ("sync", "aio")
 PARTITIONS = ("0", "1", "2", "3")
@@ -41,6 +41,7 @@ class Plan:
         every: seconds between two samples.
         interval: seconds between two rounds of load balancing.
         kept: bytes that the consumers leak of every event.
+        keeps_tags: whether azure-eventhub keeps a tag of every event, as it does by itself.
     """
 
     backend: str = "postgres"
@@ -50,6 +51,7 @@ class Plan:
     every: float = 60.0
     interval: float = 2.0
     kept: int = 0
+    keeps_tags: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +94,29 @@ class Outcome:
 class Group:
     """Consumers of one variant: one that stays, and one that comes and goes."""
 
-    def __init__(self, variant: str, orders: Orders, folder: Path) -> None:
+    def __init__(self, orders: Orders, folder: Path) -> None:
         self._orders, self._folder = orders, folder
-        self.ledger = Ledger(folder / f"{variant}-journal")
-        self.steady = self._start(f"{variant}-steady")
+        self.ledger = Ledger(Path(orders.journal))
+        self.steady = self._start("steady")
         self._visitor: Child | None = None
 
-    def _start(self, name: str) -> Child:
+    def _start(self, role: str) -> Child:
+        name = f"{self._orders.variant}-{role}"
+        orders = replace(self._orders, samples=str(self._samples(role)))
         paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         return Child(
-            [sys.executable, "-m", "soak.consumer", self._orders.to_json()],
+            [sys.executable, "-m", "soak.consumer", orders.to_json()],
             log=self._folder / f"{name}.log",
             env={"PYTHONPATH": os.pathsep.join(paths)},
             name=name,
         )
+
+    def _samples(self, role: str) -> Path:
+        return self._folder / f"{self._orders.variant}-{role}-samples"
+
+    def sample(self, at: float) -> Sample:
+        """Read what the consumer that stays uses now."""
+        return sample(self.steady.pid, self._samples("steady"), at)
 
     def change(self, has_visitor: bool) -> None:
         """Let the second consumer come or go.
@@ -116,7 +127,7 @@ class Group:
         if (status := self.steady.poll()) is not None:
             raise ChildError(f"{self.steady.name} ended with {status}:\n{self.steady.tail()}")
         if has_visitor and self._visitor is None:
-            self._visitor = self._start(f"{self._orders.variant}-visitor")
+            self._visitor = self._start("visitor")
         elif not has_visitor and self._visitor is not None:
             visitor, self._visitor = self._visitor, None
             # On a busy machine it may not have got as far as handling the signal.
@@ -188,10 +199,10 @@ class Soak:
     def _sample(self, elapsed: float) -> None:
         told = []
         for variant, group in self._groups.items():
-            taken = sample(group.steady.pid, elapsed)
+            taken = group.sample(elapsed)
             self._samples[variant].append(taken)
             group.ledger.read()
-            used = ", ".join(f"{name} {getattr(taken, name):.4g}" for name in MEASURES)
+            used = ", ".join(f"{name} {getattr(taken, name):.4g}" for name in TOLERATED)
             counted = f"{group.ledger.events} events, {group.ledger.twice} again"
             told.append(f"{variant}: {counted}, {used}")
         print(f"{elapsed:6.0f} s", *told, sep="  ", flush=True)
@@ -236,12 +247,13 @@ def started(plan: Plan) -> Iterator[Soak]:
             journal = folder / f"{variant}-journal"
             journal.touch()
             orders = Orders(
-                variant,
-                hub.connection_string(HUB),
-                place.url,
-                str(journal),
-                plan.interval,
-                plan.kept,
+                variant=variant,
+                connection=hub.connection_string(HUB),
+                url=place.url,
+                journal=str(journal),
+                interval=plan.interval,
+                kept=plan.kept,
+                keeps_tags=plan.keeps_tags,
             )
-            groups[variant] = opened.enter_context(Group(variant, orders, folder))
+            groups[variant] = opened.enter_context(Group(orders, folder))
         yield Soak(plan, hub, place, groups)

@@ -32,6 +32,8 @@ EXPIRY = "_partition_ownership_expiration_interval"
 ASSUMED = 180.0
 """Seconds: the client's own default."""
 UNKNOWN = object()
+UNNAMED = "the namespace"
+"""Namespace of a client that does not show it."""
 PROCESSORS = "azure.eventhub._eventprocessor", "azure.eventhub.aio._eventprocessor"
 """Packages of the client's loops that call handlers."""
 
@@ -59,7 +61,7 @@ def scope_of(client: Any) -> Scope:
     """
     address = getattr(client, "_address", None)
     return Scope(
-        getattr(address, "hostname", "the namespace"),
+        getattr(address, "hostname", UNNAMED),
         client.eventhub_name,
         getattr(client, "_consumer_group", "of the client"),
     )
@@ -196,11 +198,16 @@ def explanation(
     if STOLEN in condition:
         return HubUnavailableError(
             f"{partition} is held by another receiver in consumer group "
-            f"{group!r}. Read in a consumer group of your own, or stop that "
-            f"receiver ({message})"
+            f"{group!r}, such as a consumer of that group. {OWN_GROUP}, or stop that receiver "
+            f"({message})"
         )
     return HubUnavailableError(f"{partition} cannot be read: {message}")
 
+
+OWN_GROUP = (
+    "Read in a consumer group that nobody else reads (Spark's option consumerGroup; with "
+    "checkpointConsumerGroup a job still begins at the checkpoints of the other group)"
+)
 
 SYNC, AIO = "eventhub_checkpoints", "eventhub_checkpoints.aio"
 SYNC_CLIENT, AIO_CLIENT = "azure.eventhub", "azure.eventhub.aio"

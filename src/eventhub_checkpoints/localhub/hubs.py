@@ -10,6 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Literal
 
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.amqp.types import Timestamp
 from eventhub_checkpoints.localhub import arguments
 from eventhub_checkpoints.localhub.conditions import RefusedError, bad_partition, not_found
 from eventhub_checkpoints.localhub.events import now, read_events
@@ -141,11 +142,14 @@ class Hub:
         name: as it was created.
         partitions: number of partitions.
         groups: the consumer groups in addition to `$Default`; None admits every name.
+        created_at: what the hub reports.
     """
 
-    def __init__(self, name: str, partitions: int, groups: Iterable[str] | None) -> None:
+    def __init__(
+        self, name: str, partitions: int, groups: Iterable[str] | None, created_at: Timestamp
+    ) -> None:
         self.name = name
-        self.created_at = now()
+        self.created_at = created_at
         self.partitions: list[PartitionLog] = []
         self.readers: dict[tuple[str, str], list[EventLink]] = defaultdict(list)
         self.publishers: set[PublishLink] = set()
@@ -244,6 +248,7 @@ class Hubs:
         arguments.check_hubs(hubs)
         self._groups = arguments.read_groups(groups)
         self._hubs: dict[str, Hub] = {}
+        self._created_at = 0
         for name, partitions in hubs.items():
             self.create(name, partitions)
 
@@ -272,7 +277,10 @@ class Hubs:
         arguments.check_hub(name, partitions)
         if name.lower() in self._hubs:
             raise ValueError(f"hub {quoted(name)} exists; `recreate` empties it")
-        self._hubs[name.lower()] = Hub(name, partitions, self._groups)
+        # A hub that is created again within a millisecond can be told from the one before.
+        self._created_at = max(now(), self._created_at + 1)
+        created_at = Timestamp(self._created_at)
+        self._hubs[name.lower()] = Hub(name, partitions, self._groups, created_at)
 
     def recreate(self, name: str, partitions: int) -> None:
         """Replace the hub with the same name by a new one; its sequence numbers start at 0."""

@@ -250,6 +250,7 @@ class Move:
         self._target_fence = Fence(target, scope, expires_after=expires_after)
         self._here = self._there = Rows({}, {})
         self._changed: dict[str, float] = {}
+        self._unanswered_since: float | None = None
         self._done: set[str] = set()
         self._overtaken: dict[tuple[int, str], int] = {}
 
@@ -313,6 +314,8 @@ class Move:
             ConfigurationError: a partition cannot be moved; the message names it.
             StoreError: a store failed.
         """
+        # It stays set over passes that fail.
+        self._unanswered_since = self._unanswered_since or time.monotonic()
         moves = self._read()
         waiting = [each.partition_id for each in moves if each.stage is not Stage.DONE]
         self._target_fence.hold(waiting)
@@ -323,6 +326,8 @@ class Move:
         self._target_fence.release(self._target_fence.held.keys() - set(waiting))
         self._fence_source(moves)
         for_each(self._advance, moves, CONCURRENCY)
+        self._leave_out_unanswered()
+        self._unanswered_since = None
         return moves
 
     def _advance(self, each: PartitionMove) -> None:
@@ -343,6 +348,7 @@ class Move:
         before = self._here.checkpoints
         self._there = Rows.read(self._target, self._scope, self._expires_after)
         self._here = Rows.read(self._source, self._scope, self._expires_after)
+        self._leave_out_unanswered()
         for id_ in self._ids:
             if before.get(id_) != self._here.checkpoints.get(id_):
                 self._changed[id_] = time.monotonic()
@@ -350,6 +356,19 @@ class Move:
         moves = progress(self._ids, self._here, self._there)
         self._done = {each.partition_id for each in moves if each.stage is Stage.DONE}
         return moves
+
+    def _leave_out_unanswered(self) -> None:
+        """Count no time in which the stores did not answer as time to settle.
+
+        In an outage a consumer cannot notice its loss. Afterwards it would go on with the event
+        whose checkpoint it was writing.
+        """
+        now = time.monotonic()
+        seconds = now - (self._unanswered_since or now)
+        self._unanswered_since = now
+        for times in (self._changed, self._source_fence.taken_at, self._target_fence.taken_at):
+            for id_ in times:
+                times[id_] += seconds
 
     def _close_again(self) -> None:
         """Close the source's checkpoint of a moved partition that a late consumer has opened.

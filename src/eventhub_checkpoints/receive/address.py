@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import NamedTuple, Self
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
@@ -34,6 +34,19 @@ class PartitionProperties:
     def is_empty(self) -> bool:
         """Return whether no event is retained."""
         return self.first_sequence_number == self.next_sequence_number
+
+
+class HubProperties(NamedTuple):
+    """Properties of a hub.
+
+    Attributes:
+        partition_ids: in numeric order.
+        created_at: UTC; later if the hub was deleted and created again. None where the transport
+            does not report it.
+    """
+
+    partition_ids: list[str]
+    created_at: datetime | None
 
 
 class Stream(ABC):
@@ -105,8 +118,8 @@ class Address(ABC):
     consumer_group: str
 
     @abstractmethod
-    def ask_partition_ids(self) -> list[str]:
-        """Return the ids of all partitions, in numeric order; may block without limit.
+    def ask_hub(self) -> HubProperties:
+        """Return the properties of the hub; may block without limit.
 
         Raises:
             ConfigurationError: there is no such hub.

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.address import Address, HubProperties, PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 
 QUERIES_AT_ONCE = 32
@@ -24,7 +24,56 @@ def list_partitions(address: Address, *, timeout: float = OPERATION_TIMEOUT) -> 
         ConfigurationError: the namespace has no such hub, or refuses access.
         HubUnavailableError: no answer within `timeout` (s), or the client gave up.
     """
-    return ask_each([str(address)], lambda _: address.ask_partition_ids(), timeout)[str(address)]
+    answers = ask_each([str(address)], lambda _: address.ask_hub(), timeout)
+    return answers[str(address)].partition_ids
+
+
+class HubState(NamedTuple):
+    """What a hub has at one moment.
+
+    Attributes:
+        created: see `HubProperties`; ISO 8601 with milliseconds, "" if not reported.
+        partitions: by id, in numeric order.
+    """
+
+    created: str
+    partitions: dict[str, PartitionProperties]
+
+
+def hub_state(
+    address: Address, *, expected: Iterable[str] = (), timeout: float = OPERATION_TIMEOUT
+) -> HubState:
+    """Return the properties of a hub and of all its partitions, queried concurrently.
+
+    Args:
+        address: the hub.
+        expected: ids that the hub probably has. They are queried at the same time as the list of
+            partitions, which halves the time.
+        timeout: seconds for everything together.
+
+    Raises:
+        ConfigurationError: the namespace has no such hub, or refuses access.
+        HubUnavailableError: no answer within `timeout`, or the client gave up.
+    """
+    deadline = time.monotonic() + timeout
+    properties: dict[str, PartitionProperties] = {}
+
+    def ask(name: str) -> HubProperties | None:
+        if name == str(address):
+            return address.ask_hub()
+        # A re-created hub may have fewer: the list shows that, while the client's own attempts
+        # would take 13 s. Partitions that fail for another reason are queried again.
+        with suppress(HubUnavailableError, ConfigurationError):
+            properties[name] = address.try_properties(name)
+        return None
+
+    hub = ask_each([str(address), *expected], ask, timeout)[str(address)]
+    assert hub is not None
+    unknown = [id_ for id_ in hub.partition_ids if id_ not in properties]
+    left = deadline - time.monotonic()
+    properties |= partition_properties(address, unknown, timeout=left)
+    created = hub.created_at.isoformat(timespec="milliseconds") if hub.created_at else ""
+    return HubState(created, {id_: properties[id_] for id_ in hub.partition_ids})
 
 
 def partition_properties(
@@ -39,37 +88,21 @@ def partition_properties(
     Args:
         address: the hub.
         partition_ids: default: all.
-        expected: ids that the hub probably has, if all are read. They are queried at the same
-            time as the list of partitions, which halves the time.
+        expected: if all are read, see `hub_state`.
         timeout: seconds for everything together.
 
     Raises:
         ConfigurationError: the namespace has no such hub, or refuses access.
         HubUnavailableError: no answer within `timeout`, or the client gave up.
     """
-    deadline = time.monotonic() + timeout
-    properties: dict[str, PartitionProperties] = {}
-
-    def ask(name: str) -> list[str]:
-        if name == str(address):
-            return address.ask_partition_ids()
-        # A re-created hub may have fewer: the list shows that, while the client's own attempts
-        # would take 13 s. Partitions that fail for another reason are queried again.
-        with suppress(HubUnavailableError, ConfigurationError):
-            properties[name] = address.try_properties(name)
-        return []
-
     if partition_ids is None:
-        answers = ask_each([str(address), *expected], ask, timeout)
-        partition_ids = answers[str(address)]
-    ids = list(partition_ids)
-    properties |= ask_each(
-        [id_ for id_ in ids if id_ not in properties],
+        return hub_state(address, expected=expected, timeout=timeout).partitions
+    return ask_each(
+        partition_ids,
         address.ask_properties,
-        deadline - time.monotonic(),
+        timeout,
         describe=lambda silent: f"partition {silent} of {address}",
     )
-    return {id_: properties[id_] for id_ in ids}
 
 
 def first_event(

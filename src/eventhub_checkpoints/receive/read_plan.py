@@ -88,6 +88,29 @@ def ahead_of_end(address: Address, number: int, properties: PartitionProperties)
     )
 
 
+def created_again(
+    address: Address, first: PartitionProperties, number: int, before: str, now: str
+) -> DataLossError:
+    """Return the error for a position in a hub that was deleted and created again.
+
+    Args:
+        address: the hub.
+        first: of one of its partitions, for the attributes of the error.
+        number: the position in that partition.
+        before: when the hub of the position was created.
+        now: when the present hub was created.
+    """
+    return DataLossError(
+        first.partition_id,
+        number,
+        first.first_sequence_number,
+        f"{address} was deleted and created again: the checkpoint is of the hub that was created "
+        f"at {before}, and the present one was created at {now}, so its sequence numbers are those "
+        "of other events. Start with a new checkpointLocation, or set failOnDataLoss=false to read "
+        "the new hub from its first event",
+    )
+
+
 def partition_gone(
     address: Address, partition_id: str, number: int, present: Iterable[str]
 ) -> DataLossError:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
+from eventhub_checkpoints._shared.client import OWN_GROUP
 from eventhub_checkpoints.errors import HubUnavailableError
 from eventhub_checkpoints.receive.address import Address, PartitionProperties, Stream
 from eventhub_checkpoints.receive.columns import Columns
@@ -78,9 +79,11 @@ class RangeReader:
                 is_late = time.monotonic() > moved + patience
                 is_stuck = is_late and columns and max(columns.numbers) < begin
                 if is_stuck or (not columns and stream.reached <= self.next):
-                    self._trouble = stream.trouble
+                    # That of an earlier receiver if this one was merely silent.
+                    self._trouble = stream.trouble or self._trouble
                     return
                 if columns:
+                    self._trouble = ""
                     yield self._within(columns)
                 if self.next < min(stream.reached, self.until):
                     # By rule 2, no event has these sequence numbers.
@@ -157,7 +160,8 @@ class RangeReader:
             return HubUnavailableError(
                 f"{partition} delivered nothing to consumer group "
                 f"{self.address.consumer_group!r} within {2 * seconds:g} s although it holds "
-                f"events up to {newest}: does the group exist, and may it be read?"
+                f"events up to {newest}: does the group exist, and may it be read? Do "
+                f"consumers of the group hold the partition? {OWN_GROUP}"
             )
         return HubUnavailableError(
             f"{partition} delivered nothing from sequence number {self.next} on for {seconds:g} s, "

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from eventhub_checkpoints._shared.client import UNNAMED
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
@@ -19,7 +20,7 @@ from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.read_plan import SHOWN_LENGTH, without_checkpoints
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
-from eventhub_checkpoints.spark.hub import Hub, ask_partition_ids, name_of
+from eventhub_checkpoints.spark.hub import Hub, ask_partition_ids, scope_of
 from eventhub_checkpoints.spark.positions import EndingPositions, StartingPositions
 from eventhub_checkpoints.spark.validation import checked_scope, has_sync_method
 
@@ -58,13 +59,15 @@ def starting_positions(
     Args:
         store_or_url: a store (sync), or the URL of one, which is opened and closed here.
         scope: scope of the checkpoints. The result has its `eventhub_name` as typed or, if `hub`
-            is passed, as the hub's name is spelled there.
+            is passed, as the hub's name is spelled there. A warning is logged if no partition has
+            a checkpoint in it.
         partition_ids: every partition of the hub, because a new partition has no checkpoint.
             Default: those that `hub` has.
         missing: position of a partition without a checkpoint: `"earliest"`, `"latest"`, a
             datetime, an `EventPosition`, a dict of these by partition id, a callable that takes
             the partition id, or `"error"`.
-        hub: a connection string, a `HubAddress` or an `EventHubConsumerClient` (sync).
+        hub: a connection string, a `HubAddress` or an `EventHubConsumerClient` (sync), of the hub
+            and the namespace in `scope`.
         timeout: seconds for the request to the hub.
 
     Raises:
@@ -116,14 +119,18 @@ def _hub_name_and_partitions(
     The name is as the hub spells it: stores fold case, the JVM connector does not.
 
     Raises:
-        ConfigurationError: the scope names another hub, or neither source of ids is passed.
+        ConfigurationError: the scope names another hub or namespace, or neither source of ids is
+            passed.
     """
     name = checked_scope(scope).eventhub_name
-    if hub is not None and (name := name_of(hub)).casefold() != scope.eventhub_name.casefold():
-        raise ConfigurationError(
-            f"the checkpoints are those of hub {quoted(scope.eventhub_name)}, and hub= is "
-            f"{quoted(name)}"
-        )
+    if hub is not None:
+        read = scope_of(hub)
+        name = read.eventhub_name
+        require_same("hub", scope.eventhub_name, name)
+        if read.fully_qualified_namespace != UNNAMED:
+            require_same(
+                "namespace", scope.fully_qualified_namespace, read.fully_qualified_namespace
+            )
     if partition_ids is not None:
         return name, checked_partitions(partition_ids)
     if hub is None:
@@ -132,6 +139,21 @@ def _hub_name_and_partitions(
             "to look them up"
         )
     return name, ask_partition_ids(hub, timeout)
+
+
+def require_same(kind: str, name: str, of_hub: str) -> None:
+    """Refuse checkpoints of another hub or namespace than the one that is read.
+
+    Raises:
+        ConfigurationError: the names differ, in more than upper and lower case.
+    """
+    if name.casefold() != of_hub.casefold():
+        raise ConfigurationError(
+            f"the scope of the checkpoints has the {kind} {quoted(name)}, and hub= has "
+            f"{quoted(of_hub)}; take the scope of the hub, such as "
+            "HubAddress.from_connection_string(...).scope(CONSUMER_GROUP), or, to begin at the "
+            "positions of another hub, pass partition_ids= and leave hub= out"
+        )
 
 
 def _positions(

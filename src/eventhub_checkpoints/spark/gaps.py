@@ -12,7 +12,7 @@ from typing import Literal
 from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
-from eventhub_checkpoints.spark.hub import Hub, ask_properties, name_of
+from eventhub_checkpoints.spark.hub import Hub, ask_properties, scope_of
 from eventhub_checkpoints.spark.positions import HubPositions
 from eventhub_checkpoints.spark.validation import require_type
 
@@ -127,7 +127,7 @@ def gap_report(
         else EventPosition.from_sequence_number(position)
         for partition, position in by_id.items()
     }
-    return compare(name_of(hub), by_partition, ask_properties(hub, timeout))
+    return compare(scope_of(hub).eventhub_name, by_partition, ask_properties(hub, timeout))
 
 
 def compare(

@@ -5,17 +5,15 @@ from typing import TypeGuard, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
 
+from eventhub_checkpoints._shared.client import scope_of as client_scope
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive import hub as queries
-from eventhub_checkpoints.receive.address import (
-    DEFAULT_CONSUMER_GROUP,
-    Address,
-    PartitionProperties,
-)
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.amqp.address import HubAddress, explained, read_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.read_plan import at_hand, resolve
+from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.validation import has_sync_method
 
 T = TypeVar("T")
@@ -48,13 +46,13 @@ def is_client(hub: object) -> TypeGuard[EventHubConsumerClient]:
     return has_sync_method(hub, "get_partition_properties")
 
 
-def name_of(hub: Hub) -> str:
-    """Return the hub's name as typed."""
+def scope_of(hub: Hub) -> Scope:
+    """Return the namespace, the hub and the group that are read, with the names as typed.
+
+    The namespace is `UNNAMED` for a client that does not show it.
+    """
     address = address_of(hub)
-    if address is not None:
-        return address.eventhub_name
-    assert is_client(hub)
-    return str(hub.eventhub_name)
+    return client_scope(hub) if address is None else address.scope()
 
 
 def ask_partition_ids(hub: Hub, timeout: float = OPERATION_TIMEOUT) -> list[str]:
@@ -92,11 +90,9 @@ def ask_properties(
 
 def _ask_client(client: EventHubConsumerClient, ask: Callable[[], T], timeout: float) -> T:
     """Call a client of the caller, within `timeout` (s)."""
-    name = str(client.eventhub_name)
-    # For errors; a client does not expose its namespace.
-    address = HubAddress("the namespace of the client", name, DEFAULT_CONSUMER_GROUP, "")
+    address = HubAddress(*client_scope(client), connection_string="")
     with explained(address):
-        return queries.ask_each([name], lambda _: ask(), timeout)[name]
+        return queries.ask_each([str(address)], lambda _: ask(), timeout)[str(address)]
 
 
 def sequence_numbers(
@@ -112,7 +108,7 @@ def sequence_numbers(
     properties = ask_properties(hub, timeout)
     if absent := sorted(positions.keys() - properties.keys(), key=int):
         raise ConfigurationError(
-            f"hub {name_of(hub)} has no partition {', '.join(absent)}; "
+            f"hub {scope_of(hub).eventhub_name} has no partition {', '.join(absent)}; "
             f"it has {', '.join(properties)}"
         )
     address = address_of(hub)

@@ -20,6 +20,8 @@ FROM = "_from"
 HUB = "_hub"
 INITIAL = "_initial"
 LOST = "_lost"
+NAMESPACE = "_namespace"
+CREATED = "_created"
 """Metadata of this package's source in an offset: keys that begin with `_`."""
 
 
@@ -35,6 +37,8 @@ class StreamOffset:
         lost: number of events that were gone when a batch was planned, by partition id, since the
             query was new. Events that expire between planning and reading are only logged.
         is_initial: whether the first batch starts here, so that no batch ends here.
+        namespace: the hub's; offsets that earlier versions wrote do not have it.
+        created: when the hub was created, ISO 8601; "" if unknown.
     """
 
     hub: str
@@ -42,20 +46,23 @@ class StreamOffset:
     begins: Mapping[str, int] = dataclasses.field(default_factory=dict)
     lost: Mapping[str, int] = dataclasses.field(default_factory=dict)
     is_initial: bool = False
+    namespace: str = ""
+    created: str = ""
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any], hub: str) -> Self:
+    def from_json(cls, value: Mapping[str, Any], hub: str, namespace: str) -> Self:
         """Parse the output of `to_json`.
 
         Raises:
-            ConfigurationError: it belongs to another hub or another source.
+            ConfigurationError: it belongs to another hub, namespace or source.
         """
-        stored_hub = str(value.get(HUB, hub))
-        if stored_hub.lower() != hub.lower():
-            raise ConfigurationError(
-                f"the query's checkpoint belongs to hub {quoted(stored_hub)}, and the options name "
-                f"{quoted(hub)}; give a query on another hub its own checkpointLocation"
-            )
+        for kind, key, name in (("hub", HUB, hub), ("namespace", NAMESPACE, namespace)):
+            stored = str(value.get(key, name))
+            if stored.lower() != name.lower():
+                raise ConfigurationError(
+                    f"the query's checkpoint belongs to {kind} {quoted(stored)}, and the options "
+                    f"name {quoted(name)}; give a query on another hub its own checkpointLocation"
+                )
         numbers = {key: number for key, number in value.items() if not key.startswith("_")}
         begins, lost = value.get(FROM, {}), value.get(LOST, {})
         if not all(map(is_numbers, (numbers, begins, lost))):
@@ -65,18 +72,34 @@ class StreamOffset:
                 f"{quoted((foreign or [FROM])[0])}); give the query a new checkpointLocation, and "
                 "begin where the old one stopped with read_spark_checkpoint"
             )
-        return cls(hub, numbers, in_order(begins), in_order(lost), bool(value.get(INITIAL)))
+        return cls(
+            hub,
+            numbers,
+            in_order(begins),
+            in_order(lost),
+            bool(value.get(INITIAL)),
+            namespace,
+            str(value.get(CREATED, "")),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the dict that is passed to Spark."""
         metadata: dict[str, Any] = {HUB: self.hub}
+        if self.created:
+            metadata[CREATED] = self.created
         if self.begins:
             metadata[FROM] = in_order(self.begins)
         if self.is_initial:
             metadata[INITIAL] = True
         if self.lost:
             metadata[LOST] = in_order(self.lost)
+        if self.namespace:
+            metadata[NAMESPACE] = self.namespace
         return in_order(self.next) | dict(sorted(metadata.items()))
+
+    def is_of(self, created: str) -> bool:
+        """Return whether this offset is of the hub that was created then, as far as is known."""
+        return not (self.created and created) or self.created == created
 
     def begin(self, partition_id: str, previous: Self) -> int:
         """Return where a partition begins in the batch from `previous` to this offset.

@@ -1,8 +1,6 @@
 """A coalescing store in another place than before: a forked process, or the next event loop."""
 
 import asyncio
-import os
-import signal
 import threading
 from typing import Any
 
@@ -15,19 +13,7 @@ from eventhub_checkpoints import (
     aio,
     every,
 )
-
-
-def in_a_child(check: Any) -> int:
-    """The exit status of a forked process that checks something."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        status = 1
-        try:
-            status = 0 if check() else 2
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+from forks import in_a_child
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

@@ -55,7 +55,7 @@ def test_only_the_poison_is_left_and_the_partition_is_stopped_before_it(
     run = site.processor(store, attempts=2)
     run.deeds.steps["process_events"] = poison(6)
     run.call("start")
-    wait(lambda: run.processor.stopped)
+    wait(lambda: run.deeds.errors)  # after the partition is stopped
     wait(lambda: site.row(store) == 5)
     (stopped,) = run.processor.stopped.values()
     assert isinstance(stopped, PoisonError)

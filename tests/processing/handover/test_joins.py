@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore as OfficialStore
 
 from eventhub_checkpoints import MemoryCheckpointStore, aio
-from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
 from handover_table import WAYS
+from handover_table.official import joined_on_blob
 from handover_table.runs import Setting, joined
 from prompt_client import prompt_client
 
@@ -40,15 +39,9 @@ def test_no_event_is_processed_twice_when_a_consumer_joins(way: str, variant: st
 @pytest.mark.server
 @pytest.mark.parametrize("official", ["first", "second"])
 def test_a_group_with_an_official_store_is_balanced_and_loses_nothing(
-    official: str, blob_container: Any
+    official: str, variant: str, blob_container: Any
 ) -> None:
-    container = blob_container.connection_string, blob_container.name
-
-    def make_store(name: str) -> Any:
-        kind = OfficialStore if name == official else BlobCheckpointStore
-        return kind.from_connection_string(*container)
-
     # The owner that does not answer is taken from after this time.
-    short = setting("each", "sync", expires_after=3.0)
-    result = joined(short, make_store, hands_over=(official != "first", official != "second"))
-    assert result.lost == 0
+    short = setting("each", variant, expires_after=3.0)
+    container = blob_container.connection_string, blob_container.name
+    assert joined_on_blob(short, *container, {official}).lost == 0

@@ -15,6 +15,7 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
+from forks import in_a_child
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
@@ -112,6 +113,29 @@ def test_a_release_that_did_not_reach_the_store_is_made_up_for(rows: MemoryRows)
     (row,) = MemoryCheckpointStore(rows).list_ownership(*SCOPE)
     assert row["owner_id"] == ""
     assert one_round(thief, "thief", wants=True) == ["0"]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_while_the_parents_lock_is_held_begins_anew(
+    rows: MemoryRows,
+) -> None:
+    owner = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
+    thief = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
+    owner.claim_ownership([claim("owner")])
+    one_round(thief, "thief", wants=True)
+    one_round(owner, "owner")
+    assert owner.is_handing_over(*SCOPE, "0")
+
+    def works_in_the_child() -> None:
+        assert not owner.is_handing_over(*SCOPE, "0")
+        assert one_round(owner, "child", wants=True) == []
+        assert [row["partition_id"] for row in owner.claim_ownership([claim("child", "1")])] == [
+            "1"
+        ]
+
+    with owner._group(SCOPE):
+        assert in_a_child(works_in_the_child) == 0
+    assert owner.is_handing_over(*SCOPE, "0")
 
 
 class Slow(aio.MemoryCheckpointStore):

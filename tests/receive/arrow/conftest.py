@@ -12,6 +12,7 @@ from eventhub_checkpoints import Scope, aio, arrow, open_store
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, PartitionProperties
+from eventhub_checkpoints.receive.address import HubProperties
 
 NAMES = ("read-batches", "receive-", "_load_balancing")
 """Of every thread that reading makes; the client's own end in the background."""
@@ -141,11 +142,11 @@ def address(hub: LocalHub, text: str) -> HubAddress:
     """Hub that reports its partitions itself: the client takes 0.4 s per query."""
 
     class Address(HubAddress):
-        def ask_partition_ids(self) -> list[str]:
-            return hub.partition_ids(self.eventhub_name)
+        def ask_hub(self) -> HubProperties:
+            return HubProperties(hub.partition_ids(self.eventhub_name), None)
 
         def ask_properties(self, partition_id: str) -> PartitionProperties:
-            if partition_id not in self.ask_partition_ids():
+            if partition_id not in self.ask_hub().partition_ids:
                 raise HubUnavailableError("no such partition")  # the client says it after 14 s
             found = hub.partition_properties(self.eventhub_name, partition_id)
             following = found.last_sequence_number + 1

@@ -66,7 +66,7 @@ class OfNumbers(Address):
     def __init__(self) -> None:
         self.asked = self.open = self.most = 0
 
-    def ask_partition_ids(self):
+    def ask_hub(self):
         raise NotImplementedError
 
     def ask_properties(self, partition_id):

@@ -12,6 +12,7 @@ from arrow_rows import last_of, numbers
 from eventhub_checkpoints import ConfigurationError, Scope
 from eventhub_checkpoints.arrow import EventPosition, HubAddress, ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.receive.address import HubProperties
 from eventhub_checkpoints.receive.batches import SCHEMA
 
 TENS = ReadSettings(rows_per_batch=10)
@@ -164,12 +165,12 @@ def test_closing_ends_a_wait_for_a_hub_that_is_silent():
 def test_closing_while_the_hub_is_asked_receives_nothing(address):
     asked, answer = threading.Event(), threading.Event()
 
-    def ask_partition_ids(self):
+    def ask_hub(self):
         asked.set()
         assert answer.wait(10)
-        return ["0"]
+        return HubProperties(["0"], None)
 
-    type(address).ask_partition_ids = ask_partition_ids
+    type(address).ask_hub = ask_hub
     batches = read_batches(address)
     ended = []
     reader = threading.Thread(target=lambda: ended.append([*batches]))

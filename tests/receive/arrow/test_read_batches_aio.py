@@ -45,14 +45,14 @@ def test_a_task_that_is_cancelled_while_it_waits_loses_no_batch(address):
 
 def asked_slowly(address, seconds):
     """The address, which takes so long to say its partitions; and how often it was asked."""
-    asked, ask = [], type(address).ask_partition_ids
+    asked, ask = [], type(address).ask_hub
 
-    def ask_partition_ids(self):
+    def ask_hub(self):
         asked.append(self)
         time.sleep(seconds)
         return ask(self)
 
-    type(address).ask_partition_ids = ask_partition_ids
+    type(address).ask_hub = ask_hub
     return asked
 
 
@@ -79,15 +79,15 @@ def test_a_wait_that_is_cut_off_does_not_start_the_planning_anew(address):
 
 
 def test_planning_that_failed_begins_anew_and_its_error_is_not_lost(address):
-    ask, failures = type(address).ask_partition_ids, [HubUnavailableError("not yet")]
+    ask, failures = type(address).ask_hub, [HubUnavailableError("not yet")]
 
-    def ask_partition_ids(self):
+    def ask_hub(self):
         time.sleep(0.2)
         if failures:
             raise failures.pop()
         return ask(self)
 
-    type(address).ask_partition_ids = ask_partition_ids
+    type(address).ask_hub = ask_hub
 
     async def read():
         async with read_batches(address, partition_ids=["0"], settings=TENS) as batches:

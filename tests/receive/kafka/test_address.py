@@ -102,7 +102,7 @@ def test_a_setting_that_exact_ranges_depend_on_cannot_be_set(name):
 def test_a_setting_that_librdkafka_refuses_is_named_without_its_value(name):
     address = KafkaAddress.of_topic("orders", {**SERVERS, name: SECRET})
     with pytest.raises(ConfigurationError, match=name) as refused:
-        address.ask_partition_ids()
+        address.ask_hub()
     assert SECRET not in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__context__ is None
@@ -153,7 +153,7 @@ def test_tokens_are_requested_for_the_namespace(nobody):
 def test_the_reason_for_a_missing_token_is_reported():
     hub = HubAddress.from_credential("ns.servicebus.windows.net", "Orders", Tokens(fails=True))
     with pytest.raises(RuntimeError, match="no managed identity here"):
-        KafkaAddress.of_hub(hub).ask_partition_ids()
+        KafkaAddress.of_hub(hub).ask_hub()
 
 
 def test_few_clients_are_kept_and_a_refused_one_is_not():

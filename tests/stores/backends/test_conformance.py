@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from backends import VARIANTS, Backend, Place, Variant
-from eventhub_checkpoints import CoalescingCheckpointStore, aio, open_store
+from backends import BACKENDS, VARIANTS, Backend, Place, Variant
+from campaigns import IS_CAMPAIGN
+from eventhub_checkpoints import (
+    CoalescingCheckpointStore,
+    HandoverStore,
+    aio,
+    open_store,
+)
 from eventhub_checkpoints.conformance import (
     CHECKS,
     Accessors,
@@ -28,6 +34,20 @@ ONE_TRIP = "the store claims a batch in one trip"
 """Not a gap: checks of concurrent claims do not apply to such a store."""
 NOT_OURS = "the store is not on our base class"
 """A coalescing store has no hooks that could fail."""
+EXPIRY = 60.0
+AT_ONCE = 1e-9
+"""Every ownership has expired when another asks for it, so nobody is asked."""
+TAKES_FROM_A_LIVE_OWNER = {
+    "a_zombies_checkpoint_is_refused",
+    "a_zombie_of_the_first_checkpoint_is_refused",
+    "a_checkpoint_above_a_strangers_is_stored",
+    "a_new_owner_may_start_again_at_zero",
+    "the_list_after_a_claim_clears_the_floor",
+    "listed_rows_can_be_claimed_as_they_are",
+    "a_late_release_spares_a_newer_claim",
+    "a_strangers_row_is_taken_by_its_etag_only",
+}
+"""Checks that begin with what a `HandoverStore` is there to prevent."""
 RACES = [check for check in CHECKS if check.function.__module__.endswith(".races")]
 IN_ONE_PROCESS = [check for check in CHECKS if PROCESSES not in check.needs]
 
@@ -205,6 +225,84 @@ def test_no_check_of_a_coalescing_store_fails(
     report = coalescing.report()
     tell("conformance", f"{coalescing.name}: {in_one_line(report)}")
     assert not report.failed, report.text()
+
+
+class HandingOver(HandoverStore):
+    """Closes the store below, which nobody else holds here."""
+
+    def close(self) -> None:
+        self.store.close()  # type: ignore[attr-defined]
+
+
+class AioHandingOver(aio.HandoverStore):
+    """The same, for asyncio."""
+
+    async def close(self) -> None:
+        await self.store.close()  # type: ignore[attr-defined]
+
+
+TAKING = [check for check in IN_ONE_PROCESS if check.name in TAKES_FROM_A_LIVE_OWNER]
+ASKING = [check for check in IN_ONE_PROCESS if check not in TAKING]
+
+
+@pytest.fixture
+def handing_over(
+    backend: Backend, shared_place: Place, variant: Variant, suites: Any
+) -> Callable[[Sequence[Check], float], Suite]:
+    """Gives a suite of stores with hand-over, by checks and seconds until an ownership expires."""
+
+    def not_shown(outcome: Outcome) -> bool:
+        return outcome.reason == NOT_OURS or bool(backend.lacks_here & {*outcome.check.needs})
+
+    def suite(checks: Sequence[Check], expires_after: float) -> Suite:
+        def make() -> Any:
+            if variant == "aio":
+                return make_aio()
+            return HandingOver(shared_place.open("sync"), expires_after=expires_after)
+
+        async def make_aio() -> Any:
+            return AioHandingOver(shared_place.open("aio"), expires_after=expires_after)
+
+        def opening() -> tuple[Callable[[], Any], Accessors]:
+            return make, backend.accessors(shared_place)
+
+        name = f"{backend.name} {variant}, hand-over, {len(checks)} checks, {expires_after:g} s"
+        return suites(name, lambda: Suite(name, opening, checks, not_shown))
+
+    return suite
+
+
+hands_over = pytest.mark.parametrize(
+    ("backend", "variant"),
+    [(name, variant) for name in BACKENDS for variant in VARIANTS]
+    if IS_CAMPAIGN
+    else [*zip(BACKENDS, cycle(VARIANTS), strict=False)],
+    indirect=["backend"],
+)
+
+
+@every_check(IN_ONE_PROCESS)
+@hands_over
+def test_a_store_with_hand_over_keeps_the_contract(handing_over: Any, check: Check) -> None:
+    """Those that take a partition of another do so when it has expired."""
+    suite = handing_over(TAKING, AT_ONCE) if check in TAKING else handing_over(ASKING, EXPIRY)
+    suite.passes(check)
+
+
+@hands_over
+def test_no_check_of_a_store_with_hand_over_fails(
+    handing_over: Any, tell: Callable[[str, str], None]
+) -> None:
+    for suite in handing_over(ASKING, EXPIRY), handing_over(TAKING, AT_ONCE):
+        report = suite.report()
+        tell("conformance", f"{suite.name}: {in_one_line(report)}")
+        assert not report.failed, report.text()
+
+
+@pytest.mark.parametrize("backend", ["memory"], indirect=True)
+def test_no_store_with_hand_over_takes_a_partition_of_a_live_owner(handing_over: Any) -> None:
+    report = handing_over(TAKING, EXPIRY).report()
+    assert {each.check.name for each in report.failed} == TAKES_FROM_A_LIVE_OWNER, report.text()
 
 
 def in_one_line(report: Report) -> str:

@@ -2,32 +2,17 @@
 
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from backends import Variant
-from eventhub_checkpoints import HandoverStore, MemoryCheckpointStore, aio
-from eventhub_checkpoints.conformance import CHECKS, Verdict, certify
+from eventhub_checkpoints import HandoverStore, aio
 from eventhub_checkpoints.conformance.clients import Client, Loop
-from eventhub_checkpoints.conformance.contract import PROCESSES
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 EXPIRY = 60.0
-AT_ONCE = 1e-9
-"""Every ownership has expired when another asks for it, so nobody is asked."""
-IN_ONE_PROCESS = [check for check in CHECKS if PROCESSES not in check.needs]
-TAKES_FROM_A_LIVE_OWNER = {
-    "a_zombies_checkpoint_is_refused",
-    "a_zombie_of_the_first_checkpoint_is_refused",
-    "a_checkpoint_above_a_strangers_is_stored",
-    "a_new_owner_may_start_again_at_zero",
-    "the_list_after_a_claim_clears_the_floor",
-    "listed_rows_can_be_claimed_as_they_are",
-    "a_late_release_spares_a_newer_claim",
-}
-"""Checks that begin with what a `HandoverStore` is there to prevent."""
 
 
 @pytest.fixture
@@ -90,32 +75,15 @@ def owners(client: Client) -> dict[str, str]:
     return {row["partition_id"]: row["owner_id"] for row in client.list_ownership()}
 
 
-@pytest.mark.parametrize("expires_after", [EXPIRY, AT_ONCE])
-def test_a_wrapped_store_keeps_the_contract(expires_after: float, variant: Variant) -> None:
-    """Also with hooks, rows and clocks out of reach: the store below has been certified itself."""
-    rows = MemoryRows()
-
-    def make() -> Any:
-        return Closing(MemoryCheckpointStore(rows), expires_after=expires_after)
-
-    async def make_aio() -> Any:
-        return AioClosing(aio.MemoryCheckpointStore(rows), expires_after=expires_after)
-
-    report = certify(make_aio if variant == "aio" else make, checks=IN_ONE_PROCESS)
-    failed = {each.check.name for each in report.outcomes if each.verdict is Verdict.FAILED}
-    assert failed == (TAKES_FROM_A_LIVE_OWNER if expires_after == EXPIRY else set()), report.text()
-    assert sum(each.verdict is Verdict.PASSED for each in report.outcomes) > 60
-
-
-class Closing(HandoverStore):
-    """Closes the store below, which nobody else holds here."""
-
-    def close(self) -> None:
-        self.store.close()  # type: ignore[attr-defined]
-
-
-class AioClosing(aio.HandoverStore):
-    """The same, for asyncio."""
-
-    async def close(self) -> None:
-        await self.store.close()  # type: ignore[attr-defined]
+def test_of_claims_at_the_same_time_none_wins_while_the_owner_lives_and_one_wish_is_left(
+    member: Callable[[], Client], opened: Callable[[Scope], Client], group: Scope
+) -> None:
+    owner, thieves = member(), {f"thief{number}": member() for number in range(4)}
+    owner.take("0", "owner")
+    with ThreadPoolExecutor(len(thieves)) as pool:
+        rounds = [pool.submit(round_of, each, me, "0") for me, each in thieves.items()]
+        assert [each.result()[0] for each in rounds] == [[]] * len(thieves)
+    assert owners(owner) == {"0": "owner"}
+    (wish,) = opened(group).call("list_ownership", *group.wishes)
+    asker, _, owner_id = wish["owner_id"].partition(">")
+    assert (asker in thieves, owner_id) == (True, "owner")

@@ -1,7 +1,5 @@
 """A store's life: opened once, verified, shared by threads, forked, closed."""
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +16,7 @@ from eventhub_checkpoints import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
+from forks import in_a_child
 
 PROBE = Scope("eventhub-checkpoints", "verify", "probe")
 NO_ANSWER = StoreUnavailableError("no answer")
@@ -42,19 +41,6 @@ def all_at_once(calls: list[Callable[[], Any]]) -> None:
         thread.join()
     if failures:
         raise failures[0]
-
-
-def child_status(code: Callable[[], None]) -> int:
-    """The exit status of a fork that runs the code; a child that hangs is killed."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            signal.alarm(10)
-            code()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 @pytest.mark.parametrize("kind", [MemoryCheckpointStore, AioMemoryCheckpointStore])
@@ -262,7 +248,7 @@ def test_a_store_works_in_parent_and_child_after_a_fork(make) -> None:
         subject.take()
         assert subject.stored() == 2
 
-    assert child_status(in_the_child) == 0
+    assert in_a_child(in_the_child) == 0
     subject.update(3)
     assert subject.stored() == 3
 
@@ -282,7 +268,7 @@ def test_a_lock_that_a_thread_held_at_the_fork_is_free_in_the_child(make, make_f
         subject.update(2)
         subject.list_checkpoints()
 
-    status = child_status(in_the_child)
+    status = in_a_child(in_the_child)
     gate.set()
     thread.join()
     assert status == 0

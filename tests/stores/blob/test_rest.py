@@ -227,9 +227,12 @@ def test_an_error_has_the_code_of_the_service(
     headers: dict[str, str], body: bytes, code: str
 ) -> None:
     request = rest.Container(ACCOUNT, "positions", None, "2019-07-07").read("0")
+    request.headers["Authorization"] = "SharedKey account:c2lnbmF0dXJl"
     response = rest.Response(request, 404, "Not Found", headers, body)
+    assert "c2lnbmF0dXJl" not in repr(response)
     with pytest.raises(HttpResponseError) as raised:
         rest.checked(response, 200)
+    assert "Authorization" not in request.headers
     assert raised.value.status_code == 404
     assert raised.value.error_code == code
     assert rest.checked(response, 404) is response

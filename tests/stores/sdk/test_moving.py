@@ -95,8 +95,4 @@ def test_a_group_moves_while_its_consumers_run(
         assert {*before, *new[0].events[id_]} == set(range(last[id_] + 1)), "an event is lost"
         # An asyncio handler is cancelled when its partition is lost, and its event comes again.
         again = set(before) & set(new[0].events[id_])
-        # A consumer of the official store may notice its loss late: it has processed some events
-        # more than the move has read, its last ones.
-        assert sorted(again) == sorted(set(before))[len(set(before)) - len(again) :]
-        if opened is ours:
-            assert len(again) <= site.is_aio
+        assert len(again) <= site.is_aio

@@ -22,6 +22,7 @@ WRONG = {
     "data/checkpoints.db": "did you mean sqlite:///data/checkpoints.db",
     "sqlite://checkpoints.db": "has no host; .* did you mean sqlite:///checkpoints.db",
     "valkey://:hush@host": "did you mean open_store with redis://HOST:6379/0",
+    "sqlite://user:hush@/checkpoints.db": "a SQLite file has no user; expected sqlite:///FILE",
     "sqlite://": "keeps rows in a file",
     "sqlite:///:memory:": "keeps rows in a file",
     "sqlite:///file:x?mode=memory&uri=true": "keeps rows in a file",

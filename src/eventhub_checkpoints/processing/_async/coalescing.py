@@ -12,6 +12,7 @@ from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext, own_client_only
 from eventhub_checkpoints._shared._async.compat import place
+from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
 from eventhub_checkpoints.processing._async.checkpoint_writer import (
@@ -236,7 +237,7 @@ class CoalescingCheckpointStore(ClosingContext, WrapperStore):
         self._make_buffer = partial(
             WriteBuffer, policy, store, write_timeout, on_error, unhealthy_after
         )
-        self._moving: dict[int, threading.Lock] = {}
+        self._moving = PerProcess(threading.Lock)
         self._reset()
 
     def _reset(self) -> None:
@@ -362,8 +363,7 @@ class CoalescingCheckpointStore(ClosingContext, WrapperStore):
     def _enter_loop(self) -> None:
         if self._loop_key == (current := place()):
             return
-        # The parent's locks may be held by threads that do not exist in this process.
-        with self._moving.setdefault(os.getpid(), threading.Lock()):
+        with self._moving.value:
             if self._process_id != os.getpid():
                 self._reset()
             self._buffer.start()

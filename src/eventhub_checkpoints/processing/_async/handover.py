@@ -4,12 +4,15 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from azure.eventhub.aio import CheckpointStore, PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import check_store, own_client_only
+from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.settings import is_seconds, require
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.coalescing import CoalescingCheckpointStore
@@ -25,6 +28,19 @@ Rows = list[dict[str, Any]]
 
 ENDING = 10.0
 """Seconds that a write has to end after its caller was cancelled."""
+
+
+@dataclass
+class Groups:
+    """What the client of one process knows of its consumer groups; usually there is one.
+
+    Attributes:
+        by_scope: the groups.
+        guard: of all of them. A sync client claims in one thread, and releases in another.
+    """
+
+    by_scope: dict[Scope, GroupHandover] = field(default_factory=dict)
+    guard: threading.Lock = field(default_factory=threading.Lock)
 
 
 class ClaimResult(list[dict[str, Any]]):
@@ -94,9 +110,7 @@ class HandoverStore(WrapperStore):
         super().__init__(store)
         self.expires_after = expires_after
         self._is_quick = isinstance(store, CoalescingCheckpointStore)
-        self._groups: dict[Scope, GroupHandover] = {}
-        # A sync client claims in one thread, and releases in another.
-        self._guard = threading.Lock()
+        self._groups = PerProcess(Groups)
 
     def is_handing_over(
         self,
@@ -111,14 +125,18 @@ class HandoverStore(WrapperStore):
         nobody takes the partition, unless that takes longer than the wish is open.
         """
         scope = Scope(fully_qualified_namespace, eventhub_name, consumer_group).folded
-        with self._guard:
-            group = self._groups.get(scope)
+        groups = self._groups.value
+        with groups.guard:
+            group = groups.by_scope.get(scope)
             return group is not None and group.is_departing(partition_id, time.time())
 
-    def _group(self, scope: Scope) -> GroupHandover:
-        group = self._groups.setdefault(scope.folded, GroupHandover(self.expires_after))
-        group.expires_after = self.expires_after
-        return group
+    @contextmanager
+    def _group(self, scope: Scope) -> Iterator[GroupHandover]:
+        groups = self._groups.value
+        with groups.guard:
+            group = groups.by_scope.setdefault(scope.folded, GroupHandover(self.expires_after))
+            group.expires_after = self.expires_after
+            yield group
 
     @own_client_only
     async def list_ownership(
@@ -135,8 +153,8 @@ class HandoverStore(WrapperStore):
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         rows = await self.store.list_ownership(*scope, **kwargs)
         wishes = await self._list_wishes(scope)
-        with self._guard:
-            return self._group(scope).listed(rows, wishes, time.time())
+        with self._group(scope) as group:
+            return group.listed(rows, wishes, time.time())
 
     async def _list_wishes(self, scope: Scope) -> Rows | None:
         try:
@@ -188,8 +206,7 @@ class HandoverStore(WrapperStore):
         partition_id = claim.get("partition_id")
         if not isinstance(partition_id, str) or not isinstance(claimant, str):
             return Answer.CLAIM, {}
-        with self._guard:
-            group = self._group(scope)
+        with self._group(scope) as group:
             if claimant == RELEASED:
                 group.closed(partition_id)
                 return Answer.CLAIM, {}
@@ -203,8 +220,8 @@ class HandoverStore(WrapperStore):
     def _is_released(self, row: dict[str, Any]) -> bool:
         if not row["owner_id"]:
             return False  # the answer to a release
-        with self._guard:
-            return row["partition_id"] in self._group(Scope.from_dict(row)).released
+        with self._group(Scope.from_dict(row)) as group:
+            return row["partition_id"] in group.released
 
     async def _ask(self, wishes: Rows) -> None:
         try:

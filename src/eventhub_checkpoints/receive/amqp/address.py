@@ -19,6 +19,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
+    HubProperties,
     PartitionProperties,
     Stream,
     checked_group,
@@ -172,9 +173,10 @@ class HubAddress(Address):
         credential_of(credential)
         return cls(namespace, eventhub_name, group, "", dict(settings), credential)
 
-    def ask_partition_ids(self) -> list[str]:
+    def ask_hub(self) -> HubProperties:
         with explained(self), self.open_client() as client:
-            return sorted(client.get_partition_ids(), key=int)
+            answer = client.get_eventhub_properties()
+        return HubProperties(sorted(answer["partition_ids"], key=int), answer["created_at"])
 
     def ask_properties(self, partition_id: str) -> PartitionProperties:
         return self._properties(partition_id)

@@ -399,7 +399,8 @@ class FastStream(Stream):
         """Schedule the next attempt, without delay if the link has delivered; or give up."""
         self._trouble = reason(error)
         # A receiver refused for one of these reasons would be refused again at once.
-        is_refused = isinstance(error, EventHubError) and str(error.error).endswith(REFUSALS)
+        condition = str(error.error) if isinstance(error, EventHubError) else ""
+        is_refused = any(each in condition for each in REFUSALS)
         is_last = isinstance(error, FastPathError) or is_refused
         pause = None if is_last else self._retries.pause()
         if pause is None:

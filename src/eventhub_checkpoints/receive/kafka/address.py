@@ -18,6 +18,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
+    HubProperties,
     PartitionProperties,
     Stream,
     checked_group,
@@ -250,8 +251,8 @@ class KafkaAddress(Address):
         group = checked_group("consumer_group", consumer_group)
         return cls(name, topic, group, client.checked(settings), headers=headers)
 
-    def ask_partition_ids(self) -> list[str]:
-        return self._query(TopicQueries.partition_ids)
+    def ask_hub(self) -> HubProperties:
+        return HubProperties(self._query(TopicQueries.partition_ids), None)
 
     def ask_properties(self, partition_id: str) -> PartitionProperties:
         first, following = self._query(lambda queries: queries.ends(partition_id))

@@ -7,7 +7,8 @@ from typing import Self, get_args
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.send import settings
-from eventhub_checkpoints.spark.source.options import (
+from eventhub_checkpoints.spark.options import (
+    HUB,
     KAFKA,
     Options,
     known_options,
@@ -16,11 +17,8 @@ from eventhub_checkpoints.spark.source.options import (
     parse_count,
     parse_seconds,
 )
-from eventhub_checkpoints.spark.source.options import (
-    NAMES as SOURCE_NAMES,
-)
+from eventhub_checkpoints.spark.source.options import NAMES as SOURCE_NAMES
 
-HUB = ("connectionString", "fullyQualifiedNamespace", "eventHubName", "credential")
 NAMES = (
     *HUB,
     "transport",

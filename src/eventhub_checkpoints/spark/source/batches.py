@@ -4,7 +4,7 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -13,7 +13,7 @@ from eventhub_checkpoints.errors import ConfigurationError, DataLossError
 from eventhub_checkpoints.receive import read_plan
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.batches import read_range
-from eventhub_checkpoints.receive.hub import partition_properties
+from eventhub_checkpoints.receive.hub import HubState, partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.spark.checkpoint_positions import starting_positions
@@ -100,17 +100,18 @@ class PartitionStart:
 
 
 def partition_starts(
-    address: Address, start: StreamOffset, properties: Properties
+    address: Address, start: StreamOffset, state: HubState
 ) -> dict[str, PartitionStart]:
     """Return where each partition of the hub begins in the next micro-batch.
 
-    A new partition begins at its first event. An empty partition begins at the number that its next
-    event will get, so an empty hub is not mistaken for one that was created again.
+    A new partition begins at its first event, and so does every partition of a hub that was created
+    again. An empty partition begins at the number that its next event will get, so an empty hub is
+    not mistaken for one that was created again.
     """
     starts = {}
-    for partition, held in properties.items():
+    for partition, held in state.partitions.items():
         number, first = start.next.get(partition), held.first_sequence_number
-        if number is None:
+        if number is None or not start.is_of(state.created):
             starts[partition] = PartitionStart(first)
         elif number < first:
             loss = read_plan.expired(address, number, held)
@@ -123,17 +124,31 @@ def partition_starts(
     return starts
 
 
+def recreation(address: Address, offset: StreamOffset, state: HubState) -> DataLossError | None:
+    """Return an error if the hub was deleted and created again since the offset."""
+    if offset.is_of(state.created):
+        return None
+    held = next(iter(state.partitions.values()))
+    number = offset.next.get(held.partition_id, 0)
+    return read_plan.created_again(address, held, number, offset.created, state.created)
+
+
 def losses(
     address: Address,
     start: StreamOffset,
-    properties: Properties,
+    state: HubState,
     starts: Mapping[str, PartitionStart],
 ) -> Sequence[DataLossError]:
-    """Return an error for each loss: events and partitions that the hub no longer has."""
+    """Return an error for each loss: events and partitions that the hub no longer has.
+
+    Of a hub that was created again there is only one.
+    """
+    if again := recreation(address, start, state):
+        return [again]
     gone = [
-        read_plan.partition_gone(address, partition, number, properties)
+        read_plan.partition_gone(address, partition, number, state.partitions)
         for partition, number in start.next.items()
-        if partition not in properties
+        if partition not in state.partitions
     ]
     return [*gone, *(each.loss for each in starts.values() if each.loss)]
 
@@ -143,6 +158,7 @@ def next_offset(
     starts: Mapping[str, PartitionStart],
     ends: Mapping[str, int],
     limits: Limits,
+    created: str,
 ) -> StreamOffset:
     """Return the end of the next micro-batch; `start` itself if there are no new events.
 
@@ -151,11 +167,12 @@ def next_offset(
         starts: where each partition begins.
         ends: maximum end of each partition; a partition that is not in it does not advance.
         limits: maximum size of the micro-batch.
+        created: when the hub was created; "" if unknown.
     """
     waiting = {key: max(0, ends.get(key, 0) - each.number) for key, each in starts.items()}
     counts = limited(limits, waiting)
     reached = {key: each.number + counts[key] for key, each in starts.items()}
-    if reached == dict(start.next) and not start.is_initial:
+    if reached == dict(start.next) and not start.is_initial and start.is_of(created):
         return start
     begins = {
         key: each.number
@@ -166,7 +183,7 @@ def next_offset(
     for key, each in starts.items():
         if each.lost:
             lost[key] = lost.get(key, 0) + each.lost
-    return StreamOffset(start.hub, reached, begins, lost)
+    return replace(start, next=reached, begins=begins, lost=lost, is_initial=False, created=created)
 
 
 def limited(limits: Limits, waiting: Mapping[str, int]) -> dict[str, int]:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import PartitionProperties
-from eventhub_checkpoints.receive.hub import partition_properties
+from eventhub_checkpoints.receive.hub import HubState, hub_state
 from eventhub_checkpoints.receive.read_plan import report, resolve, retained
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source import batches
@@ -81,7 +80,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._hub = options.address.eventhub_name
         self._initial: StreamOffset | None = None
         self._planned: StreamOffset | None = None
-        self._properties: Mapping[str, PartitionProperties] = {}
+        self._state = HubState("", {})
         self._latest: dict[str, Any] | None = None
         self._target: Mapping[str, int] | None = None
         self._queried_at = float("-inf")
@@ -104,10 +103,16 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begin(self) -> StreamOffset:
         if self._initial is None:
             address, timeout = self._options.address, self._options.reading.operation_timeout
-            properties = self._read_properties()
-            starts = batches.starts_of(self._options, properties)
-            numbers = resolve(address, starts, properties, timeout)
-            self._initial = StreamOffset(self._hub, numbers, is_initial=True)
+            state = self._read_state()
+            starts = batches.starts_of(self._options, state.partitions)
+            numbers = resolve(address, starts, state.partitions, timeout)
+            self._initial = StreamOffset(
+                self._hub,
+                numbers,
+                is_initial=True,
+                namespace=address.fully_qualified_namespace,
+                created=state.created,
+            )
         return self._initial
 
     def latestOffset(  # noqa: N802
@@ -125,40 +130,41 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: requested events are gone, and `failOnDataLoss` is set.
             HubUnavailableError: the hub did not answer in time.
         """
-        if start is None:
-            here = self._planned or self._begin()
-        else:
-            here = StreamOffset.from_json(start, self._hub)
+        here = self._parse(start) if start is not None else self._planned or self._begin()
         if self._is_idle:
             self._stopped.wait(self._queried_at + IDLE_PAUSE - time.monotonic())
         self._query(here)
-        address, properties = self._options.address, self._properties
-        starts = batches.partition_starts(address, here, properties)
-        for loss in batches.losses(address, here, properties, starts):
+        address, state = self._options.address, self._state
+        starts = batches.partition_starts(address, here, state)
+        for loss in batches.losses(address, here, state, starts):
             report(loss, self._options.reading)
         ends = self._known_ends()
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
-        end = batches.next_offset(here, starts, ends, self._limits(limit))
+        end = batches.next_offset(here, starts, ends, self._limits(limit), state.created)
         self._is_idle = end is here
         # Byte for byte what Spark has, because it compares strings.
         self._latest = end.to_json() if start is None or not self._is_idle else dict(start)
         return self._latest
 
+    def _parse(self, offset: Offset) -> StreamOffset:
+        address = self._options.address
+        return StreamOffset.from_json(offset, self._hub, address.fully_qualified_namespace)
+
     def _query(self, here: StreamOffset) -> None:
         """Query the hub; repeat the query if a position is after the hub's end."""
-        self._properties = self._read_properties(here.next)
+        self._state = self._read_state(here.next)
         if any(here.next.get(key, 0) > end for key, end in self._known_ends().items()):
             self._stopped.wait(CONFIRM_AFTER)
-            self._properties = self._read_properties(here.next)
+            self._state = self._read_state(here.next)
         self._queried_at = time.monotonic()
 
-    def _read_properties(self, expected: Iterable[str] = ()) -> Mapping[str, PartitionProperties]:
+    def _read_state(self, expected: Iterable[str] = ()) -> HubState:
         timeout = self._options.reading.operation_timeout
-        return partition_properties(self._options.address, expected=expected, timeout=timeout)
+        return hub_state(self._options.address, expected=expected, timeout=timeout)
 
     def _known_ends(self) -> dict[str, int]:
-        return {key: each.next_sequence_number for key, each in self._properties.items()}
+        return {key: each.next_sequence_number for key, each in self._state.partitions.items()}
 
     def _limits(self, limit: ReadLimit | None) -> Limits:
         if isinstance(limit, ReadAllAvailable):
@@ -176,12 +182,13 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return the last known end of the hub, for the lag in a query's progress."""
-        return StreamOffset(self._hub, self._known_ends()).to_json() if self._properties else None
+        ends = self._known_ends()
+        return StreamOffset(self._hub, ends).to_json() if ends else None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Record the current end of the hub, at which the query stops."""
-        properties = self._read_properties()
-        self._target = {key: each.next_sequence_number for key, each in properties.items()}
+        partitions = self._read_state().partitions
+        self._target = {key: each.next_sequence_number for key, each in partitions.items()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the tasks of one batch, each with exact ranges.
@@ -189,18 +196,22 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             DataLossError: events of the batch are gone, and `failOnDataLoss` is set.
         """
-        before = StreamOffset.from_json(start, self._hub)
-        after = StreamOffset.from_json(end, self._hub)
+        before, after = self._parse(start), self._parse(end)
         self._planned = after
         if dict(start) == dict(end):
             return []
         if self._latest != dict(end):
             self._query(after)
-        options = self._options
+        options, partitions = self._options, self._state.partitions
+        if again := batches.recreation(options.address, after, self._state):
+            # The next batch reads the new hub from its first event: this one would only read some
+            # of its events, by the numbers of others.
+            report(again, options.reading)
+            return []
         ranges = [
             retained(options.address, options.reading, held, after.begin(partition, before), end_at)
             for partition, end_at in after.next.items()
-            if (held := self._properties.get(partition))
+            if (held := partitions.get(partition))
         ]
         return batches.make_tasks(options, ranges)
 

@@ -18,6 +18,7 @@ from typing import ClassVar, TypeVar, Unpack
 
 from eventhub_checkpoints._shared._async import compat
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
+from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.settings import Settings, StoreSettings, nearest_first
 from eventhub_checkpoints.errors import (
@@ -152,7 +153,7 @@ class HookRunner(Hooks):
         self.counters: Counter[str] = Counter()
         self.creates = False
         self._closed_in: object = None
-        self._moving: dict[int, threading.Lock] = {}
+        self._moving = PerProcess(threading.Lock)
         self._place: object = None
         self._begin_anew()
 
@@ -217,8 +218,7 @@ class HookRunner(Hooks):
                 "it, and open another one to go on"
             )
         if self._place != here:
-            # The parent's locks may be held by threads that this process does not have.
-            with self._moving.setdefault(os.getpid(), threading.Lock()):
+            with self._moving.value:
                 if self._place != here:
                     self._move()
                     self._place = here

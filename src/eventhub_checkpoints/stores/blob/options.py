@@ -351,7 +351,7 @@ class ConnectionOptions:
     """
 
     server: str
-    proxy: str | None
+    proxy: str | None = field(repr=False)
     authority: str | bool
     certificate: tuple[str, ...]
     use_environment: bool

@@ -59,7 +59,7 @@ class Request:
     method: str
     resource: str
     query: Query = field(default_factory=dict)
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def url(self) -> str:
@@ -307,6 +307,8 @@ def checked(response: Response, *expected: int) -> Response:
     """
     if response.status_code in expected:
         return response
+    # An error may be pickled with all that it holds, or shown by a tool with its attributes.
+    response.request.headers.pop("Authorization", None)
     error = HttpResponseError(f"{response.status_code} {response.reason}")
     error.status_code, error.reason = response.status_code, response.reason
     error.response = response  # type: ignore[assignment]  # only its headers and request are read

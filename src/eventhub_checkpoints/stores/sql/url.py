@@ -68,10 +68,13 @@ def parsed(url: str | URL) -> URL:
     parts = (store_url.host, store_url.database, *store_url.query)
     if any(holds_secret(part) or OTHER_URL.search(part) for part in parts if part):
         raise ConfigurationError(f"a part of the store URL is a secret of something else; {FORMS}")
-    if store_url.get_backend_name() == "sqlite" and store_url.host:
-        raise ConfigurationError(
-            f"a SQLite file has no host; expected sqlite:///FILE{did_you_mean(str(url), OWN)}"
-        )
+    if store_url.get_backend_name() == "sqlite":
+        if store_url.username or store_url.password:
+            raise ConfigurationError("a SQLite file has no user; expected sqlite:///FILE")
+        if store_url.host:
+            raise ConfigurationError(
+                f"a SQLite file has no host; expected sqlite:///FILE{did_you_mean(str(url), OWN)}"
+            )
     return store_url
 
 

@@ -8,18 +8,52 @@ from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3.util import Timeout
 
+from eventhub_checkpoints.stores.blob._sync.http import SAS_HEADER, SAS_POOLS
 
-class OneBoundAdapter(HTTPAdapter):
-    """Deducts the time spent connecting from the read timeout, so that a request has one limit.
+
+class Adapter(HTTPAdapter):
+    """Sends requests with one time limit each, and does not log the signature of a SAS.
+
+    The limit is kept by deducting the time spent connecting from the read timeout. The signature
+    passes urllib3's pools as a header, because they log URLs.
 
     Source: urllib3, `util/timeout.py`, `Timeout.read_timeout`.
     """
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Create the pools."""
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = SAS_POOLS
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the pools of a proxy."""
+        manager = super().proxy_manager_for(*args, **kwargs)
+        manager.pool_classes_by_scheme = SAS_POOLS
+        return manager
+
+    def request_url(self, *args: Any, **kwargs: Any) -> str:
+        """Return the URL for the pool, without a signature."""
+        return without_signature(super().request_url(*args, **kwargs))[0]
+
+    def add_headers(self, request: Any, **_: Any) -> None:
+        """Pass the signature on to the connection."""
+        if signature := without_signature(request.url)[1]:
+            request.headers[SAS_HEADER] = signature
 
     def send(self, *args: Any, **kwargs: Any) -> Any:
         """Send a request whose timeout is the driver's pair of connect and read timeouts."""
         connect, read = kwargs["timeout"]
         kwargs["timeout"] = Timeout(connect=connect, read=read, total=read)
         return super().send(*args, **kwargs)
+
+
+def without_signature(url: str) -> tuple[str, str]:
+    """Return a URL without the signature of a SAS, and the signature to be added to its end."""
+    resource, mark, query = url.partition("?")
+    pairs = query.split("&")
+    signatures = [f"&{pair}" for pair in pairs if pair.startswith("sig=")]
+    others = "&".join(pair for pair in pairs if not pair.startswith("sig="))
+    return f"{resource}{mark}{others}", "".join(signatures)
 
 
 class OneLookSession(Session):
@@ -58,5 +92,5 @@ def pooled(size: int, arguments: dict[str, Any]) -> dict[str, Any]:
     """
     session = OneLookSession(arguments.get("use_env_settings", True))
     for scheme in ("https://", "http://"):
-        session.mount(scheme, OneBoundAdapter(pool_maxsize=size))
+        session.mount(scheme, Adapter(pool_maxsize=size))
     return {"transport": RequestsTransport(session=session, **arguments), **arguments}

@@ -5,6 +5,7 @@ import os
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import certifi
 from azure.core.exceptions import ServiceRequestError, ServiceResponseError
@@ -63,16 +64,20 @@ class TlsSasPool(HTTPSConnectionPool):
     ConnectionCls = TlsSasConnection
 
 
+SAS_POOLS = {"http": SasPool, "https": TlsSasPool}
+
+
 class HttpConnections:
     """Connections to one server; each request is sent once."""
 
     def __init__(self, options: ConnectionOptions, size: int) -> None:
         arguments: dict[str, Any] = {"maxsize": size, **tls_arguments(options)}
         if options.proxy:
-            headers = make_headers(proxy_basic_auth=parse_url(options.proxy).auth or None)
+            auth = unquote(parse_url(options.proxy).auth or "")
+            headers = make_headers(proxy_basic_auth=auth or None)
             arguments |= {"proxy_url": options.proxy, "proxy_headers": headers}
         self._pools = ProxyManager(**arguments) if options.proxy else PoolManager(**arguments)
-        self._pools.pool_classes_by_scheme = {"http": SasPool, "https": TlsSasPool}
+        self._pools.pool_classes_by_scheme = SAS_POOLS
         if options.proxy:
             self._urlopen: Any = self._pools.urlopen
             self._start = 0

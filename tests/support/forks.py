@@ -1,0 +1,21 @@
+"""Code that runs in a forked child."""
+
+import os
+import signal
+from collections.abc import Callable
+
+
+def in_a_child(code: Callable[[], object]) -> int:
+    """The exit status of a forked process that runs the code: 0, unless it raises or returns False.
+
+    A child that hangs is killed.
+    """
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(20)
+            status = 2 if code() is False else 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

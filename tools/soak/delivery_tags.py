@@ -1,0 +1,23 @@
+"""Keeps azure-eventhub from remembering the delivery tag of every event that it receives.
+
+`docs/memory.md` explains why, and shows this code to users.
+"""
+
+from azure.eventhub._pyamqp.aio._receiver_async import ReceiverLink as AioReceiverLink
+from azure.eventhub._pyamqp.receiver import ReceiverLink
+
+TAGS = "_received_delivery_tags"
+
+
+class NoTags(set[bytes]):
+    """Set of delivery tags that stays empty."""
+
+    def add(self, tag: bytes) -> None:
+        """Forget the tag: the client looks it up to settle an event, which it never does."""
+
+
+def forget_delivery_tags() -> None:
+    """Have the links of azure-eventhub remember no tags; call it before receiving."""
+    no_tags = NoTags()
+    for link in (ReceiverLink, AioReceiverLink):
+        setattr(link, TAGS, property(lambda self: no_tags, lambda self, value: None))
