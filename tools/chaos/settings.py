@@ -11,6 +11,7 @@ CLIENT: Mapping[str, Any] = {
 }
 """A worker is replaced soon after it was killed."""
 DRAIN_SECONDS = 10.0
+TURN_SECONDS = 0.2
 WRITE_SECONDS = 2.0
 THREADS = 8
 STORE: Mapping[str, Any] = {

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from azure.eventhub.aio import EventHubConsumerClient
 
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
@@ -82,6 +84,28 @@ def test_an_aio_handler_that_hangs_is_cut_off_and_what_it_had_is_read_again(
     del run.deeds.steps["process_events"]
     run.call("start")
     wait(lambda: site.row(store) == 2)
+
+
+@pytest.mark.parametrize("variant", ["aio"], indirect=True)
+def test_a_stop_ends_a_client_that_has_lost_the_cancellation(
+    site: Any, wait: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_begun, losses = threading.Event(), []
+
+    async def lose_cancellation(client: Any) -> list[str]:
+        has_begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            losses.append(client)
+        return ["0"]
+
+    monkeypatch.setattr(EventHubConsumerClient, "get_partition_ids", lose_cancellation)
+    run = site.processor(site.stage.store())
+    run.call("start")
+    wait(has_begun.is_set)
+    run.call("stop", 20.0)
+    assert losses
 
 
 def test_stopping_twice_or_side_by_side_or_before_anything_is_claimed(site: Any) -> None:

@@ -17,7 +17,14 @@ from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 from chaos._async.store import WatchedStore
 from chaos.diary import Claim, Diary, Fate, UnluckyError
 from chaos.orders import Orders
-from chaos.settings import CLIENT, DRAIN_SECONDS, EXPIRY_SECONDS, STORE, WRITE_SECONDS
+from chaos.settings import (
+    CLIENT,
+    DRAIN_SECONDS,
+    EXPIRY_SECONDS,
+    STORE,
+    TURN_SECONDS,
+    WRITE_SECONDS,
+)
 from eventhub_checkpoints.aio import (
     Checkpointer,
     CheckpointManager,
@@ -234,14 +241,20 @@ async def receive_until_told(
     on_close: Callable[[PartitionContext, CloseReason], Awaitable[None]],
 ) -> None:
     """Receive until SIGTERM."""
-    here = asyncio.current_task()
-    assert here is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, here.cancel)
-    async with client_of(orders, store) as client:
-        with suppress(asyncio.CancelledError):
-            await client.receive(
-                on_event,
-                on_partition_initialize=on_initialize,
-                on_partition_close=on_close,
-                starting_position="-1",
-            )
+    is_told = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, is_told.set)
+    client = client_of(orders, store)
+    receiving = asyncio.create_task(
+        client.receive(
+            on_event,
+            on_partition_initialize=on_initialize,
+            on_partition_close=on_close,
+            starting_position="-1",
+        )
+    )
+    await is_told.wait()
+    while not receiving.done():
+        # Repeated: a close before the client begins to receive has no effect. It is not cancelled,
+        # as before Python 3.12 `asyncio.wait_for` may lose that, and the client uses it.
+        await client.close()
+        await asyncio.wait([receiving], timeout=TURN_SECONDS)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,14 @@ from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore
 from chaos._sync.store import WatchedStore
 from chaos.diary import Diary, Fate, UnluckyError
 from chaos.orders import Orders
-from chaos.settings import CLIENT, DRAIN_SECONDS, STORE, THREADS, WRITE_SECONDS
+from chaos.settings import (
+    CLIENT,
+    DRAIN_SECONDS,
+    STORE,
+    THREADS,
+    TURN_SECONDS,
+    WRITE_SECONDS,
+)
 from eventhub_checkpoints import (
     Checkpointer,
     CheckpointManager,
@@ -235,8 +242,11 @@ def receive_until_told(
         "starting_position": "-1",
     }
     receiving = threading.Thread(target=client.receive, kwargs=given)
-    with ExitStack() as opened:
-        receiving.start()
-        opened.callback(receiving.join)
-        opened.callback(client.close)
-        is_told.wait()
+    receiving.start()
+    # The kernel may give the signal to another thread, which does not wake this one.
+    while not is_told.wait(TURN_SECONDS):
+        pass
+    while receiving.is_alive():
+        # Repeated: a close before the client begins to receive has no effect.
+        client.close()
+        receiving.join(TURN_SECONDS)

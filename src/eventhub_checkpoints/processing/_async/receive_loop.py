@@ -3,6 +3,8 @@
 import asyncio
 import inspect
 import logging
+import math
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -12,13 +14,15 @@ from typing import Any, TypeVar
 from azure.eventhub.aio import EventHubConsumerClient
 
 from eventhub_checkpoints._shared._async.client_check import called
-from eventhub_checkpoints._shared.client import handled_context, place_of
+from eventhub_checkpoints._shared.client import handled_context, is_client_frame, place_of
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS
 
 log = logging.getLogger("eventhub_checkpoints")
 T = TypeVar("T")
 CANCELLING = 1.0
 """Seconds that a handler has to end after it was cancelled."""
+LOOKING_UP = 0.5
+"""Seconds after which a stop looks whether the client still balances its load."""
 
 
 async def to_the_end(
@@ -76,6 +80,18 @@ def is_closing(task: asyncio.Task[None]) -> bool:
     """Return whether a task awaits `client.close()` itself, not through another task."""
     closes = EventHubConsumerClient.close.__code__
     return any(frame.f_code is closes for frame in frames_of(task))
+
+
+def is_between_rounds(task: asyncio.Task[None]) -> bool:
+    """Return whether a client's task sleeps between two rounds of load balancing."""
+    *_, caller, innermost = (None, None, *frames_of(task))
+    return (
+        caller is not None
+        and innermost is not None
+        and innermost.f_code is asyncio.sleep.__code__
+        and is_client_frame(caller)
+        and caller.f_code.co_name == "start"
+    )
 
 
 ONE_THREAD = False
@@ -241,11 +257,17 @@ class ReceiveLoop:
             close: see `request_stop`.
             seconds: maximum wait; None: no limit.
         """
-        task = self._task
+        task, end = self._task, math.inf if seconds is None else time.monotonic() + seconds
         await self.request_stop(close)
-        if task is not None:
-            await asyncio.wait([task], timeout=seconds)
-        return task is None or task.done()
+        if task is None:
+            return True
+        while not task.done() and (rest := end - time.monotonic()) > 0:
+            await asyncio.wait([task], timeout=min(rest, LOOKING_UP))
+            # Before Python 3.12, `asyncio.wait_for` loses a cancellation that comes together with a
+            # result, and azure-eventhub reads frames with it: the client then goes on.
+            if is_between_rounds(task):
+                task.cancel()
+        return task.done()
 
     def end(self) -> None:
         """Allow a new run to begin."""
