@@ -6,7 +6,7 @@ guarantee G3 in `docs/guarantees.md`.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eventhub_checkpoints.records import Checkpoint, Ownership
@@ -14,6 +14,7 @@ from eventhub_checkpoints.stores.hook_results import Conflict, Written
 
 NO_ROW = "no row"
 TRIES = 4
+NOTHING: tuple[int, set[str]] = (-1, set())
 
 
 class ForwardError(BaseException):
@@ -35,7 +36,8 @@ class View:
         ever: whether it ever owned it.
         due: step of the claim whose first list is still to come.
         doubted: step of the last list that has shown it as lost; a client closes it only after its
-            next claims, and not at all if one of them wins it back.
+            next claims, and not at all if one of them wins it back. Then it is certain to have
+            opened it anew when it lists checkpoints while it proposes no other.
     """
 
     base: str | None = None
@@ -81,7 +83,7 @@ class Judge:
         self.seen: Counter[str] = Counter()
         self._writers: dict[str, str] = {}
         self._views: dict[tuple[str, str], View] = {}
-        self._proposed: dict[str, int] = {}
+        self._proposed: dict[str, tuple[int, set[str]]] = {}
         self._step = 0
 
     def tick(self) -> int:
@@ -105,13 +107,11 @@ class Judge:
             view.lose()
         elif not view.holds:
             view.holds = view.ever = True
-            if view.doubted is None:
-                view.due = view.claimed
-            view.doubted = None
+            view.due = view.claimed
 
-    def proposed(self, store: str) -> None:
+    def proposed(self, store: str, partition_ids: Iterable[str]) -> None:
         """Record that a store begins a batch of claims."""
-        self._proposed[store] = self.tick()
+        self._proposed[store] = self.tick(), set(partition_ids)
 
     def given_up(self, store: str, partition_id: str) -> None:
         """Record that a batch of claims omitted the partition, or that it was released."""
@@ -119,23 +119,28 @@ class Judge:
 
     def ownerships_listed(self, store: str, began: int, rows: Mapping[str, Ownership]) -> None:
         """Record the end of a list of ownerships."""
+        proposed_at, _ = self._proposed.get(store, NOTHING)
         for (name, partition_id), view in self._views.items():
             row = rows.get(partition_id)
             is_others = row is None or row.owner_id != store
             if name != store or view.claimed >= began:
                 continue
-            if view.doubted is not None and self._proposed.get(store, -1) < view.doubted:
+            if view.doubted is not None and not view.holds and proposed_at < view.doubted:
                 view.lose()  # nothing was claimed since the last list, so everything was closed
-            elif view.doubted is not None or (view.holds and is_others):
+            elif view.holds and not is_others:
+                continue
+            elif view.holds or view.doubted is not None:
                 view.lose()
                 view.doubted = self.tick()
 
     def checkpoints_listed(self, store: str, began: int, rows: Mapping[str, Checkpoint]) -> None:
         """Record the end of a list of checkpoints; what the store wrote meanwhile is newer."""
+        _, proposed = self._proposed.get(store, NOTHING)
         for (name, partition_id), view in self._views.items():
             if name != store:
                 continue
-            is_due = view.due is not None and began > view.due
+            is_opened = view.doubted is None or proposed == {partition_id}
+            is_due = view.due is not None and began > view.due and is_opened
             if view.changed < began and not view.writing:
                 row = rows.get(partition_id)
                 if is_due or not view.ever or view.base is None:
@@ -146,7 +151,7 @@ class Judge:
                 elif view.adopted < began:
                     self._met(store, view, row)
             if is_due:
-                view.due = None
+                view.due = view.doubted = None
 
     def _met(self, store: str, view: View, row: Checkpoint | None) -> None:
         if row is None or row.version == view.base:

@@ -163,7 +163,7 @@ class Model:
         self._list_checkpoints(client)
 
     def _claim(self, client: Client, partition_ids: list[str]) -> None:
-        self.judge.proposed(client.name)
+        self.judge.proposed(client.name, partition_ids)
         for partition_id in set(PARTITIONS) - set(partition_ids):
             view = self.judge.view(client.name, partition_id)
             if view.holds or view.doubted is not None:

@@ -174,9 +174,9 @@ def lose(states: PartitionStates) -> None:
     states.ownerships_listed(SCOPE, [(owned("e2", "thief"), 1.0)], next_change())
 
 
-def win(states: PartitionStates, known: PartitionState) -> None:
+def win(states: PartitionStates, known: PartitionState, proposed: str = "01") -> None:
     """Claim the partition over the row that was listed, as the next step of the round."""
-    states.proposed([proposal(SCOPE, "0")])
+    states.proposed([proposal(SCOPE, partition_id) for partition_id in proposed])
     known.record_claim(known.lease.won(owned("e3"), "e2"))
 
 
@@ -189,6 +189,31 @@ def test_a_partition_won_back_in_the_round_that_saw_its_loss_goes_on_where_it_wa
     win(states, known)
     show(states, row("of the thief", 9))
     assert known.checkpoint.base == "adopted"
+    assert known.checkpoint.refuses(8)
+
+
+def test_a_list_of_a_client_that_proposes_nothing_else_shows_that_it_opens_the_partition(
+    states: PartitionStates,
+) -> None:
+    known = held(states)
+    lose(states)
+    win(states, known, proposed="0")
+    show(states, row("of the thief", 9))
+    assert known.checkpoint == CheckpointGuard("of the thief")
+    show(states, row("another writer's", 12))
+    assert known.checkpoint.refuses(11), "only the first list begins anew"
+
+
+def test_a_partition_won_back_alone_goes_on_where_it_was_when_another_is_opened_later(
+    states: PartitionStates,
+) -> None:
+    known = held(states)
+    lose(states)
+    win(states, known, proposed="0")
+    states.ownerships_listed(SCOPE, [(owned("e3"), 1.0)], next_change())
+    states.proposed([proposal(SCOPE, "0"), proposal(SCOPE, "1")])
+    known.record_claim(known.lease.won(owned("e4"), "e3"))
+    show(states, row("of the thief", 9))
     assert known.checkpoint.refuses(8)
 
 

@@ -23,7 +23,8 @@ class Lease:
         taken: whether the partition was newly won, and its first list since then is pending.
         ever: whether this store has ever held the partition.
         doubted: owner that a list has shown to have lost the partition. Its client closes it only
-            after its next claims, and not at all if one of them wins it back.
+            after its next claims, and not at all if one of them wins it back. It stays set after
+            that until the client is known to have opened the partition anew.
         winner: owner that won `etags`.
         etags: etags won in an unbroken series of claims, the newest last. A late release may use
             the newest, but must not undo a newer claim of the same client.
@@ -36,6 +37,16 @@ class Lease:
     winner: str = RELEASED
     etags: tuple[str, ...] = ()
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the partition is lost, but its client may still have it open."""
+        return bool(self.doubted) and not self.owner_id
+
+    @property
+    def is_won_back(self) -> bool:
+        """Whether the partition was lost and won again, and its client may have kept it open."""
+        return bool(self.doubted) and self.owner_id == self.doubted
+
     def won(self, row: Ownership, previous_etag: str | None) -> "Lease":
         """Return the lease after a confirmed claim, renewal or release over `previous_etag`."""
         if row.owner_id == RELEASED:
@@ -45,13 +56,14 @@ class Lease:
             owner_id=row.owner_id,
             taken=self.taken or row.owner_id not in (self.owner_id, self.doubted),
             ever=True,
+            doubted=self.doubted if row.owner_id == self.doubted else RELEASED,
             winner=row.owner_id,
             etags=(*(self.etags if goes_on else ()), row.etag)[-REMEMBERED_ETAGS:],
         )
 
     def settled(self) -> "Lease":
         """Return the lease after the first list that follows its claim."""
-        return replace(self, taken=False)
+        return replace(self, taken=False, doubted=RELEASED)
 
     def lost(self) -> "Lease":
         """Return the lease after the partition was lost."""
@@ -216,12 +228,30 @@ class ScopeState:
     Attributes:
         partitions: by their ids.
         listed_at: number of the last list of checkpoints.
-        proposed_at: number of the last batch of claims.
+        proposed: partitions in the last batch of claims.
+        proposed_at: number of that batch.
     """
 
     partitions: dict[str, PartitionState] = field(default_factory=dict)
     listed_at: int = 0
+    proposed: frozenset[str] = frozenset()
     proposed_at: int = 0
+
+    def is_first_list(self, partition_id: str, began: int) -> bool:
+        """Return whether a list of checkpoints is the first since the client took the partition.
+
+        A client lists checkpoints only to open a partition. It may have kept open one that it lost
+        and won back, unless it has proposed no other.
+
+        Args:
+            partition_id: the partition.
+            began: number of the list's beginning.
+        """
+        known = self.partitions[partition_id]
+        is_opened = known.lease.taken or (
+            known.lease.is_won_back and self.proposed == {partition_id}
+        )
+        return is_opened and known.taken_at < began
 
 
 class PartitionStates:
@@ -259,7 +289,7 @@ class PartitionStates:
         for partition_id in shown.keys() | here.partitions.keys():
             known = here.partitions.get(partition_id) or self.partition(scope, partition_id)
             row = shown.get(partition_id)
-            is_first = known.lease.taken and known.taken_at < began
+            is_first = here.is_first_list(partition_id, began)
             if known.written_at > began or known.writing:
                 pass  # older than what the store has written since
             elif is_first or not known.lease.ever or known.checkpoint.base is Seen.UNKNOWN:
@@ -280,12 +310,12 @@ class PartitionStates:
             known = here.partitions.get(partition_id) or self.partition(scope, partition_id)
             if known.claimed_at < began:
                 known.confirmed = shown.get(partition_id)
-                was_doubted = known.lease.doubted
+                was_in_doubt = known.lease.is_in_doubt
                 known.lease = known.lease.listed(known.confirmed and known.confirmed[0])
-                if was_doubted and here.proposed_at < known.doubted_at:
+                if was_in_doubt and here.proposed_at < known.doubted_at:
                     # The client had nothing to claim after the last list, and closed everything.
                     known.lease = known.lease.lost()
-                elif known.lease.doubted:
+                elif known.lease.is_in_doubt:
                     known.doubted_at = next_change()
 
     def forget(self, scope: Scope, partition_id: str | None) -> None:
@@ -299,6 +329,7 @@ class PartitionStates:
         """Drop the leases of partitions that a batch of claims no longer proposes."""
         batch = {(self._scope(claim.scope), claim.partition_id) for claim in claims}
         for here in {scope for scope, _ in batch}:
+            here.proposed = frozenset(part for scope, part in batch if scope is here)
             here.proposed_at = next_change()
             for partition_id, known in here.partitions.items():
                 is_held = known.lease.owner_id or known.lease.doubted
