@@ -62,8 +62,8 @@ def test_whatever_goes_wrong_no_event_is_lost_and_no_more_read_again_than_may_be
 class Story:
     """A journal that a test makes up: worker `a` has one claim of partition 0, then `b` comes."""
 
-    def __init__(self, orders: Orders) -> None:
-        self._judge = Judge({"a": orders, "b": orders})
+    def __init__(self, orders: Orders, other: Orders | None = None) -> None:
+        self._judge = Judge({"a": orders, "b": other or orders})
         self._at = 0.0
 
     @property
@@ -73,6 +73,13 @@ class Story:
     @property
     def counts(self) -> Mapping[str, int]:
         return self._judge.counts
+
+    @property
+    def ways(self) -> Mapping[str, Mapping[str, int]]:
+        return self._judge.ways
+
+    def lost(self, last: int) -> list[tuple[str, int]]:
+        return self._judge.lost({"0": last})
 
     @property
     def replays(self) -> Sequence[Replay]:
@@ -234,7 +241,8 @@ def test_what_an_official_worker_has_written_back_is_counted_and_breaks_no_rule(
     told = story(replace(POOL, way="official")).process(0, 1)
     told.tell("a", "saving", 1).tell("a", "saved", 1).tell("a", "kill").begin("b", 0)
     assert told.problems == []
-    assert told.counts == {"back by official": 1}
+    assert told.counts["back by official"] == 1
+    assert told.ways["sync official"]["back by official"] == 1
 
 
 def test_what_a_stream_publishes_before_it_has_read_it_is_told() -> None:
@@ -256,6 +264,34 @@ def test_a_hub_that_is_created_again_begins_at_its_first_event() -> None:
 
 def test_events_that_nobody_has_done_are_lost() -> None:
     assert lost({"0": {0, 2}, "1": set()}, {"0": 2, "1": -1}) == [("0", 1)]
+
+
+OTHER = replace(POOL, name="b", way="each", variant="aio")
+
+
+def test_what_is_done_and_what_is_broken_counts_for_the_way_of_the_worker_that_has() -> None:
+    told = Story(POOL, OTHER).begin("a", -1).process(0, 1).tell("a", "saving", 1)
+    told.tell("a", "saved", 1).begin("b", 0).tell("b", "begun", 1).tell("b", "done", 1)
+    told.tell("b", "begun", 3).tell("b", "done", 3).tell("b", "kill")
+    assert told.lost(4) == [("0", 2), ("0", 4)]
+    assert told.ways == {
+        "sync pool": {"sessions": 1, "events": 2, "back": 1, "lost": 1},
+        "aio each": {"sessions": 1, "events": 1, "steals": 1, "kills": 1, "lost": 1},
+    }
+
+
+def test_the_report_has_a_row_for_each_store_and_each_way_on_it_and_on_all() -> None:
+    totals = {store: shares.Total() for store in ("sqlite", "redis")}
+    for number, total in enumerate(totals.values()):
+        seen = Counter(events=7, kills=2)
+        replays = [Replay("aio pool, max_unsaved", 5, 3, 4), Replay("aio pool", 9, 1, 9)]
+        ways = {"aio pool": Counter(rounds=1, events=7, kills=2)}
+        total.add(number, Outcome(seen, replays, [], ways))
+    printed = command.tables(totals).replace("  ", "").splitlines()
+    assert [line for line in printed if line.startswith("| all")] == [
+        "| all| aio pool | 2| 14 | 0| 4 | 0| 0| 0| 0| 0| 3 of 4 | 9 |"
+    ]
+    assert sum(line.startswith("| redis") for line in printed) == 1 + 1 + 2
 
 
 def test_a_journal_is_read_while_it_grows_and_an_unfinished_line_later(tmp_path: Path) -> None:
@@ -322,4 +358,4 @@ def test_the_command_prints_its_seed_a_line_for_each_round_and_a_row_for_each_wa
     assert ("sqlite 8 ok" in printed) == (not problems)
     assert ("sqlite 8 failed" in printed) == bool(problems)
     assert ("  1 events are lost" in printed) == bool(problems)
-    assert "aio pool  2       8        9      9" in printed
+    assert "| sqlite | aio pool | 2                 | 8 of 9               | 9" in printed

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from chaos.claimed import Replay
+from chaos.claimed import Replay, way_of
 from chaos.diary import PARTITIONS
 from chaos.journal import NOTHING, Journal, Line, Reading
-from chaos.judge import Judge, lost
+from chaos.judge import Judge
 from chaos.nursery import Nursery
 from chaos.orders import Orders
 from chaos.plan import FREEZE, HUB_FAULTS, Fault, Life, Member, Plan
@@ -43,11 +43,13 @@ class Outcome:
         seen: what occurred, by kind; `lost` are events that nobody has done.
         replays: of its sessions.
         problems: descriptions of broken rules.
+        ways: what workers of a client and way of saving have done, by kind.
     """
 
     seen: Counter[str]
     replays: Sequence[Replay] = ()
     problems: Sequence[str] = ()
+    ways: Mapping[str, Counter[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,7 @@ class Round:
         if problem := streaming.end():
             self.problems.append(problem)
         self._more()
-        if missing := lost(self._judge.done, expected):
-            self.seen["lost"] += len(missing)
+        if missing := self._judge.lost(expected):
             self.problems.append(f"the stream has not read {len(missing)}, as {missing[:3]}")
         found = self._saved(GROUP, READS)
         if found != last:
@@ -231,7 +232,7 @@ class Round:
             self.publishing.publish(partition, 1)
 
     def _end(self, member: Member, worker: Worker) -> None:
-        self.seen["kills" if member.end == "kill" else "stops"] += 1
+        self.seen["stops"] += member.end == "stop"
         problem = worker.kill() if member.end == "kill" else worker.end()
         if problem:
             self.problems.append(f"{worker.orders.name}, {worker.orders.kind}: {problem}")
@@ -293,15 +294,16 @@ class Round:
     def _outcome(self) -> Outcome:
         self._more()
         last = self.publishing.last()
-        missing = lost(self._judge.done, last)
+        if missing := self._judge.lost(last):
+            self.problems.append(f"{len(missing)} events are lost, as {missing[:3]}")
         self.seen += self._judge.counts
         self.seen["events"] += sum(number + 1 for number in last.values())
-        self.seen["claims"] = len(self._judge.replays)
-        self.seen["steals"] = self._judge.steals
-        self.seen["lost"] += len(missing)
-        if missing:
-            self.problems.append(f"{len(missing)} events are lost, as {missing[:3]}")
-        return Outcome(self.seen, self._judge.replays, [*self.problems, *self._judge.problems])
+        for orders in self._orders.values():
+            self._judge.ways[way_of(orders.kind)]["rounds"] = 1
+        if self._streaming:
+            self._judge.ways[GROUP]["rounds"] = 1
+        problems = [*self.problems, *self._judge.problems]
+        return Outcome(self.seen, self._judge.replays, problems, self._judge.ways)
 
 
 def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:
