@@ -85,11 +85,15 @@ class Story:
     def replays(self) -> Sequence[Replay]:
         return self._judge.replays
 
-    def tell(self, who: str, what: str, *numbers: int, **etags: str) -> "Story":
+    def tell(self, who: str, what: str, *numbers: int, claim: int = 1, **etags: str) -> "Story":
         """Say the same of each number."""
         for number in numbers or (0,):
-            self._judge.read([Line(self._at, who, what, "0", 1, number, **etags)])
+            self._judge.read([Line(self._at, who, what, "0", claim, number, **etags)])
         return self
+
+    def survive(self, node: int, number: int, etag: str) -> "Story":
+        """Say what a node has while the primary is dead."""
+        return self.tell("parent", "survived", number, claim=node, etag=etag)
 
     def wait(self, seconds: float) -> "Story":
         self._at += seconds
@@ -254,6 +258,43 @@ def test_what_a_stream_has_published_and_is_no_longer_found_is_told() -> None:
     told = story(POOL).tell("spark", "read", 0, 1).tell("spark", "published", 1)
     told.tell("parent", "listing").tell("parent", "listed", 0)
     assert told.problems == ["found 0 saved, where 1 was before"]
+
+
+def failed_over(told: Story, number: int, etag: str) -> Story:
+    """Two nodes survive, one with everything; the other one, with these rows, is chosen."""
+    told.wait(1).survive(1, 9, "newest").survive(2, number, etag)
+    return told.tell("parent", "succeeded", claim=2)
+
+
+def test_what_a_fail_over_has_forgotten_is_counted_and_breaks_no_rule() -> None:
+    told = story(POOL).tell("a", "won", etag="x", before="none")
+    told.tell("a", "won", etag="y", before="x").tell("b", "won", etag="newest", before="y")
+    for number in range(10):
+        told.process(number).tell("a", "saving", number).tell("a", "saved", number)
+    failed_over(told, 6, "x").begin("b", 6)
+    told.tell("parent", "stored", etag="x").tell("b", "won", etag="z", before="x")
+    assert told.problems == []
+    assert told.counts["checkpoints forgotten"] == 3
+    assert told.counts["claims forgotten"] == 2
+    told.tell("a", "won", etag="zz", before="x").tell("a", "kill").begin("b", 5)
+    assert told.problems == [
+        "b and a have both won with the etag x",
+        "found 5 saved, where 6 was before",
+    ]
+
+
+def test_what_is_saved_after_a_fail_over_is_judged_as_ever() -> None:
+    told = story(POOL).process(0, 1).tell("a", "saving", 1).tell("a", "saved", 1)
+    failed_over(told, 0, "x").wait(1).process(2)
+    told.tell("a", "saving", 2).tell("a", "saved", 2).tell("a", "kill").begin("b", 0)
+    assert told.problems == ["found 0 saved, where 2 was before"]
+
+
+def test_where_a_fail_over_forgets_nothing_nothing_is_counted() -> None:
+    told = story(POOL).process(0, 1).tell("a", "saving", 1).tell("a", "saved", 1)
+    failed_over(told, 1, "none").tell("a", "kill").begin("b", 1)
+    assert told.problems == []
+    assert told.counts["checkpoints forgotten"] == told.counts["claims forgotten"] == 0
 
 
 def test_a_hub_that_is_created_again_begins_at_its_first_event() -> None:

@@ -39,7 +39,10 @@ COLUMNS = (
     *("clocks off", "steals", *JUDGED),
 )
 OF_WAYS = ("rounds", "events", "sessions", "kills", "steals", *JUDGED)
-RULES = ("streams", "streams killed", "passed", "left out", "graceful", "back by official")
+RULES = (
+    *("streams", "streams killed", "passed", "left out", "graceful", "back by official"),
+    *("fail-overs", "claims forgotten", "checkpoints forgotten"),
+)
 """Kinds that have a column only if they occurred."""
 BOUNDED = ("nearest to its bound", "most read again")
 

@@ -12,6 +12,10 @@ Two rules have a clock. Without `max_unsaved`, `claimed.py` has the bound for wh
 And a worker that has read that a partition has another owner begins no event of it `GRACE` seconds
 later. What a frozen worker has in its hands when it goes on counts as read again.
 
+A cluster that replicates after it has confirmed may lose that in a fail-over. What the new primary
+lacks is counted as forgotten. Until the next checkpoint is confirmed, a position may then be found
+as low as on the survivors, and more be read again; and an etag that one of them has may win again.
+
 An official worker writes and first claims without a condition: what it has written back is counted,
 and breaks no rule. A Spark stream has partitions of its own, and only the rules 1 and 2. When the
 hub is created again, everything begins again.
@@ -66,9 +70,14 @@ class Judge:
         self._claims: dict[Key, Claimed] = {}
         self._open: dict[str, dict[Key, Claimed]] = defaultdict(dict)
         self._set_back: set[str] = set()
-        self._replaced: dict[tuple[str, str], str] = {}
+        self._replaced: dict[tuple[str, str], tuple[str, str]] = {}
         self._others: dict[tuple[str, str], float] = {}
         self._writers: dict[str, str] = {}
+        self._confirmed: dict[str, list[int]] = defaultdict(list)
+        self._lacking: dict[int, Counter[str]] = defaultdict(Counter)
+        self._survived: dict[str, int] = {}
+        self._survived_etags: set[tuple[str, str]] = set()
+        self._survived_at = 0.0
 
     def read(self, lines: Iterable[Line]) -> None:
         """Check the next lines."""
@@ -98,7 +107,9 @@ class Judge:
     def _on_listed(self, line: Line) -> None:
         before = self._listings[line.who].get(line.partition, NOTHING)
         if line.number < before:
-            if line.partition in PARTITIONS and any(map(self._is_official, self._orders)):
+            if line.number >= self._survived.get(line.partition, before):
+                self.known[line.partition] = line.number
+            elif line.partition in PARTITIONS and any(map(self._is_official, self._orders)):
                 self._count(self._writers.get(line.partition, line.who), "back by official")
                 self._set_back.add(line.partition)
                 self.known[line.partition] = line.number
@@ -154,7 +165,11 @@ class Judge:
         self._others.pop((line.who, line.partition), None)
 
     def _on_won(self, line: Line) -> None:
-        first = self._replaced.setdefault((line.partition, line.before), line.who)
+        key = line.partition, line.before
+        if key in self._survived_etags:
+            self._survived_etags.discard(key)
+            self._replaced.pop(key, None)
+        first, _ = self._replaced.setdefault(key, (line.who, line.etag))
         is_unconditional = line.before == "none" and (
             self._is_official(line.who) or self._is_official(first)
         )
@@ -163,9 +178,31 @@ class Judge:
             self._problem(line, "two owners", both)
 
     def _on_stored(self, line: Line) -> None:
-        if winner := self._replaced.get((line.partition, line.etag)):
+        key = line.partition, line.etag
+        if key in self._replaced and key not in self._survived_etags:
+            winner, _ = self._replaced[key]
             stored = f"the etag {line.etag} is stored, which a claim of {winner} has replaced"
             self._problem(line, "two owners", stored, winner)
+
+    def _on_survived(self, line: Line) -> None:
+        beyond = sum(number > line.number for number in self._confirmed[line.partition])
+        claims, key = 0, (line.partition, line.etag)
+        self._survived_etags.add(key)
+        while key in self._replaced:
+            claims, key = claims + 1, (line.partition, self._replaced[key][1])
+        self._lacking[line.claim].update(
+            {"checkpoints forgotten": beyond, "claims forgotten": claims}
+        )
+        lowest = self._survived.get(line.partition, line.number)
+        self._survived[line.partition] = min(lowest, line.number)
+        self._survived_at = line.at
+        if beyond:
+            self._set_back.add(line.partition)
+
+    def _on_succeeded(self, line: Line) -> None:
+        self.counts += self._lacking[line.claim]
+        self._lacking.clear()
+        self._confirmed.clear()
 
     def _on_frozen(self, line: Line) -> None:
         self._frozen[line.who] = line.at, float("inf")
@@ -220,6 +257,10 @@ class Judge:
 
     def _on_saved(self, line: Line) -> None:
         self.known[line.partition] = max(self.known[line.partition], line.number)
+        self._confirmed[line.partition].append(line.number)
+        if self._of(line).tried_at > self._survived_at and line.partition in self._survived:
+            del self._survived[line.partition]
+            self._set_back.discard(line.partition)
         self._on_refused(line)
 
     def _on_refused(self, line: Line) -> None:
@@ -251,9 +292,9 @@ class Judge:
         # A worker that has just been woken is still about to save what it did before.
         ends += [frozen] if read_at < thawed + PATIENCE else []
         replay = replay_of(claim, position, read_at, min(ends))
-        self.replays.append(replay)
         if line.partition in self._set_back:
             return
+        self.replays.append(replay)
         if replay.counted > replay.bound:
             most = f"{replay.counted} events are read again, expected at most {replay.bound}"
             self._problem(line, "replay", f"{most}; {told}", key[0])

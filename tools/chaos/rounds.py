@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from chaos.orders import Orders
 from chaos.plan import FREEZE, HUB_FAULTS, Fault, Life, Member, Plan
 from chaos.process import Worker
 from chaos.publishing import Publishing
-from chaos.storage import Storage
+from chaos.storage import Clustered, Storage
 from chaos.streaming import GROUP, READS, Stream, Streaming
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
@@ -196,10 +196,46 @@ class Round:
         elif fault.kind in HUB_FAULTS:
             self.seen["hub faults"] += 1
             self._have_at_the_hub(fault)
+        elif isinstance(self.stage.storage, Clustered):
+            self._fail_over(self.stage.storage)
         else:
             self.seen["outages"] += 1
             with self.stage.storage.having(fault.kind):
                 time.sleep(fault.seconds)
+
+    def _fail_over(self, storage: Clustered) -> None:
+        """End the primary; where its successor may have forgotten something, record what it has."""
+        self.seen["fail-overs"] += 1
+        cluster = storage.cluster
+        nodes = list(cluster.nodes)
+
+        def look() -> None:
+            survived = []
+            for node in cluster.survivors:
+                with open_store(storage.url_of(node)) as store:
+                    survived += [(nodes.index(node), *row) for row in self._rows(store)]
+            # An answer may have arrived just before the primary's death, and be recorded late.
+            for number, partition, position, etag in survived:
+                self._journal.write("survived", partition, number, position, etag=etag)
+
+        if cluster.forgets:
+            cluster.fail_over(look)
+            self._journal.write("succeeded", claim=nodes.index(cluster.primary))
+        else:
+            cluster.fail_over()
+
+    def _rows(self, store: Any) -> Iterator[tuple[str, int, str]]:
+        """Yield the partitions of the journal with their positions and etags on a store."""
+        groups = {"$Default": {one: one for one in PARTITIONS}}
+        if self._streaming:
+            groups[GROUP] = READS
+        for group, names in groups.items():
+            scope = *self._scope[:2], group
+            found = {row["partition_id"]: row for row in store.list_checkpoints(*scope)}
+            owned = {row["partition_id"]: row["etag"] for row in store.list_ownership(*scope)}
+            for one, name in names.items():
+                number = found[one]["sequence_number"] if one in found else NOTHING
+                yield name, number, owned.get(one, "none")
 
     def _have_at_the_hub(self, fault: Fault) -> None:
         hub = self.stage.hub

@@ -19,7 +19,7 @@ from backends import Backend, OwnServer
 from backends.blob import Blob
 from backends.cassandra import Cassandra
 from backends.cassandra_trio import CassandraTrio
-from backends.cluster import Cluster
+from backends.cluster import Cluster, ClusterPlace
 from backends.mysql import Mysql
 from backends.postgres import Postgres
 from backends.postgres_pair import PostgresPair
@@ -32,6 +32,7 @@ from tmpfs import MountError, fill, mounted
 
 COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
 SLOW_SECONDS = 0.1
+CUT_SECONDS = 1.0
 FULL = "full disk"
 DISKS = {"sqlite": "16m", "postgres": "256m"}
 """Sizes of the disks of those whose disk is filled; small, because that takes its time."""
@@ -48,9 +49,10 @@ STORES: dict[str, Callable[[], Backend]] = {
     "postgres-pair": PostgresPair,
     "redis-sentinel": RedisSentinel,
     "cassandra-trio": CassandraTrio,
+    "redis-sentinel-cut": partial(RedisSentinel, cut_seconds=CUT_SECONDS),
 }
 """Servers of our own, with what they have confirmed on the disk. Rows in memory die with their
-process, so kills say nothing about them."""
+process, so kills say nothing about them. That with `-cut` forgets in each fail-over."""
 SINGLE = tuple(STORES)[:6]
 """Those of `--store all`: a cluster is chosen by its name."""
 
@@ -243,11 +245,21 @@ class Clustered(Storage):
     faults = ("fail-over",)
 
     def begin(self, fault: str) -> None:
-        assert isinstance(self.backend, Cluster)
-        self.backend.fail_over()
+        self.cluster.fail_over()
 
     def end(self) -> None:
         pass
+
+    @property
+    def cluster(self) -> Cluster:
+        """The servers."""
+        assert isinstance(self.backend, Cluster)
+        return self.backend
+
+    def url_of(self, node: OwnServer) -> str:
+        """Return the argument of `open_store` for reading one node."""
+        assert isinstance(self._place, ClusterPlace)
+        return self._place.url_of(node)
 
 
 @contextmanager
