@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from campaigns import IS_CAMPAIGN
 from eventhub_checkpoints.errors import InvalidRecordError
 from examples import examples
 from fuzzing import __main__ as command
@@ -16,8 +17,8 @@ from fuzzing.mutations import inputs
 from fuzzing.target import LONGEST, Target
 from fuzzing.targets import TARGETS
 
-SHORT = 4096
-"""Bytes of an input in CI; longer ones than `LONGEST` are tried by the command only."""
+SHORT = LONGEST if IS_CAMPAIGN else 4096
+"""Bytes of an input."""
 
 
 @pytest.fixture(autouse=True)
