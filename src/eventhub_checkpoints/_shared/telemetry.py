@@ -7,6 +7,7 @@ Source: open-telemetry/semantic-conventions 1.44, `docs/messaging/azure-messagin
 import os
 import re
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -17,6 +18,7 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace.span import TraceState
 
+from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.tracing import Names, Operation
 
 NAME = "eventhub_checkpoints"
@@ -119,6 +121,14 @@ def type_of(error: BaseException | None) -> str:
     return kind.__qualname__ if is_builtin else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def masked_exception(error: BaseException) -> dict[str, str]:
+    """Return the message and the traceback of an exception event, without secrets."""
+    return {
+        "exception.message": masked(str(error)),
+        "exception.stacktrace": masked("".join(traceback.format_exception(error))),
+    }
+
+
 class TracedOperation(Operation):
     """Span of an operation, and its duration as a metric.
 
@@ -163,9 +173,10 @@ class TracedOperation(Operation):
             return
         if self._span is not None:
             self._span.set_attribute("error.type", type_of(error))
-            self._span.set_status(Status(StatusCode.ERROR, None if error is None else str(error)))
+            shown = {} if error is None else masked_exception(error)
+            self._span.set_status(Status(StatusCode.ERROR, shown.get("exception.message")))
             if error is not None:
-                self._span.record_exception(error)
+                self._span.record_exception(error, shown)
         self._end({**self._attributes, "error.type": type_of(error)})
 
     def _end(self, attributes: Attributes) -> None:
