@@ -76,7 +76,10 @@ def test_a_store_that_no_other_process_reaches_is_refused(capsys) -> None:
 
 
 def test_simulated_consumers_keep_the_same_memory() -> None:
-    first, *_, last = run_day(24.0 if IS_CAMPAIGN else 0.4, seed=1).memory[8:]
+    day = run_day(24.0 if IS_CAMPAIGN else 0.4, seed=1)
+    if not IS_CAMPAIGN:
+        assert (day.handovers, day.stalls) == (2 * 8, 3)
+    first, *_, last = day.memory[8:]
     assert last[0] > first[0]
     assert last[1] < first[1] * 1.2
 
