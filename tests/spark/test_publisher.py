@@ -4,6 +4,7 @@ import threading
 import uuid
 from collections import defaultdict
 
+import pyspark
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
@@ -235,6 +236,38 @@ def test_of_two_queries_on_one_hub_one_is_named(spark, events, start, url, scope
             unnamed.close()
         named.flush()
         assert numbers(open_store(url), scope) == {"0": 9, "1": 19, "2": 29}
+
+
+@pytest.mark.parametrize("wrong", ["eventhub_name", "fully_qualified_namespace"])
+def test_a_scope_of_another_hub_than_the_querys_is_refused_by_flush(
+    spark, events, run, url, scope, wrong
+):
+    other = scope._replace(**{wrong: "returns.example.net"})
+    publisher = CheckpointPublisher(url, other).attach(spark)
+    run(events, name="counts")
+    with pytest.raises(
+        ConfigurationError, match=r"counts reads hub 'Orders' in '127\.0\.0\.1:\d+'"
+    ):
+        publisher.flush()
+    with pytest.raises(ConfigurationError, match="no query reads"):
+        publisher.close()
+    assert numbers(open_store(url), other) == {}
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark does not report the end of the hub")
+def test_the_lag_behind_the_end_of_the_hub_is_in_the_statistics(spark, hub, run, url, scope):
+    source = spark.readStream.format("eventhubs").option("maxEventsPerTrigger", 30)
+    limited = source.option("connectionString", hub.connection_string("Orders")).load()
+    lags = []
+
+    def sink(batch, batch_id):
+        publisher.flush()
+        lags.append(publisher.stats().behind_latest)
+
+    with CheckpointPublisher(url, scope).attach(spark) as publisher:
+        run(limited, sink)
+    assert [lag and sum(lag.by_partition.values()) for lag in lags] == [None, 30]
+    assert publisher.stats().behind_latest.by_partition == dict.fromkeys("0123", 0)
 
 
 def test_rows_without_offset_text_cannot_be_observed(spark, url, scope):

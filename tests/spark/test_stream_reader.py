@@ -158,6 +158,18 @@ def test_spark_before_4_2_asks_without_a_start_and_before_it_asks_where_to_begin
     assert ranges(again.partitions(following, again.latestOffset())) == {"3": (0, 1)}
 
 
+@pytest.mark.parametrize("limited", [True, False])
+def test_spark_before_4_2_is_warned_once_of_what_available_now_leaves(reader, caplog, limited):
+    one = reader(**({"maxRatePerPartition": "4"} if limited else {}))
+    one.latestOffset()
+    one.latestOffset()
+    first_batch(reader(maxRatePerPartition="4"))  # Spark 4.2 continues by itself
+    warned = [each.message for each in caplog.records if "availableNow" in each.message]
+    assert len(warned) == limited
+    if limited:
+        assert "the limits leave 48 events of 127.0.0.1" in warned[0]
+
+
 def test_expired_events_fail_the_query_or_are_counted(reader, hub, caplog):
     start, end = first_batch(reader(startingPosition="earliest", maxEventsPerTrigger="6"))
     hub.trim("Orders", "2", before=25)

@@ -6,8 +6,8 @@ Kafka source, and of this package's own `format("eventhubs")`; `gap_report` comp
 the hub. `HubRanges` are the options of exact ranges, `ranges_of` the ranges of a DataFrame.
 
 Progress: `parse_progress` and `read_spark_checkpoint` return what a query has committed,
-`CheckpointPublisher` writes it to a store, and `ExactlyOnce` writes results and positions
-in one transaction of a database.
+`behind_latest` how many events wait, `CheckpointPublisher` writes the progress to a store, and
+`ExactlyOnce` writes results and positions in one transaction of a database.
 
 Nothing here needs Java or PySpark to be imported; `eventhub_checkpoints.spark.source` does.
 
@@ -26,7 +26,7 @@ from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.spark.checkpoint_positions import ending_positions, starting_positions
 from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
 from eventhub_checkpoints.spark.gaps import GapReport, PartitionGap, gap_report
-from eventhub_checkpoints.spark.offsets import parse_progress
+from eventhub_checkpoints.spark.offsets import BehindLatest, behind_latest, parse_progress
 from eventhub_checkpoints.spark.positions import (
     EndingPositions,
     HubRanges,
@@ -39,6 +39,7 @@ from eventhub_checkpoints.spark.query_checkpoint import SparkCheckpoint, read_sp
 from eventhub_checkpoints.spark.staging import StagingTable
 
 __all__ = [
+    "BehindLatest",
     "CheckpointPublisher",
     "EndingPositions",
     "EventPosition",
@@ -50,6 +51,7 @@ __all__ = [
     "SparkCheckpoint",
     "StagingTable",
     "StartingPositions",
+    "behind_latest",
     "ending_positions",
     "gap_report",
     "parse_progress",

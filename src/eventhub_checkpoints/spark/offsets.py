@@ -146,6 +146,19 @@ def by_hub(offset: object) -> ByHub:
     return {}
 
 
+def namespace_of(offset: object) -> str:
+    """Return the namespace that an offset of this package's source names; "" if it names none."""
+    name = offset.get(NAMESPACE) if isinstance(offset, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def hub_and_namespace(offset: object) -> str:
+    """Return the hubs of one offset for messages; "" if it is not an offset of an event hub."""
+    hubs = by_hub(offset)
+    namespace = namespace_of(offset)
+    return f"{_names(hubs)} in {quoted(namespace)}" if namespace else _names(hubs) if hubs else ""
+
+
 def of_hub(offset: object, hub: str | None) -> dict[str, int]:
     """Return the next sequence numbers of one hub in one offset; `{}` without an offset.
 
@@ -287,9 +300,79 @@ def parse_progress(
     """
     require_type("hub", hub, hub is None or isinstance(hub, str), "the hub's name, or None")
     value = decoded(progress)
-    sources = field(value, "sources")
-    if isinstance(sources, str) or not isinstance(sources, Sequence):
+    sources = sources_of(value)
+    if sources is None:
         return last_events(of_hub(end_offset(value), hub))
-    offsets = [end_offset(decoded(each)) for each in sources]
+    offsets = [end_offset(each) for each in sources]
     index = source_of_hub(offsets, hub, source)
     return {} if index is None else last_events(of_hub(offsets[index], hub))
+
+
+def sources_of(progress: object) -> list[object] | None:
+    """Return the sources in a query's progress; None if it is not a whole progress."""
+    sources = field(progress, "sources")
+    if isinstance(sources, str) or not isinstance(sources, Sequence):
+        return None
+    return [decoded(each) for each in sources]
+
+
+@dataclass(frozen=True, slots=True)
+class BehindLatest:
+    """How far a query was behind the end of its hub, as of its progress.
+
+    Attributes:
+        by_partition: number of events that are not committed, by partition id; never empty.
+    """
+
+    by_partition: Mapping[str, int]
+
+    @property
+    def min(self) -> int:
+        """Events of the partition with the fewest."""
+        return min(self.by_partition.values())
+
+    @property
+    def avg(self) -> float:
+        """Events of a partition on average."""
+        return sum(self.by_partition.values()) / len(self.by_partition)
+
+    @property
+    def max(self) -> int:
+        """Events of the partition with the most."""
+        return max(self.by_partition.values())
+
+
+def behind_latest(
+    progress: object, hub: str | None = None, *, source: int | None = None
+) -> BehindLatest | None:
+    """Return how far a query was behind the end of its hub.
+
+    Args:
+        progress: a whole `StreamingQueryProgress`: the object, its dict or its JSON.
+        hub: as for `parse_progress`.
+        source: as for `parse_progress`.
+
+    Returns:
+        None if the source has not reported the end of the hub, as this package's on Spark 4.0 and
+        4.1, or if the query has no offset yet.
+
+    Raises:
+        ConfigurationError: as `parse_progress`, and for the offset of a single source.
+    """
+    require_type("hub", hub, hub is None or isinstance(hub, str), "the hub's name, or None")
+    sources = sources_of(decoded(progress))
+    if sources is None:
+        raise ConfigurationError(
+            "only a whole StreamingQueryProgress contains the end of the hub; pass "
+            "query.lastProgress"
+        )
+    ends = [end_offset(each) for each in sources]
+    index = source_of_hub(ends, hub, source)
+    if index is None:
+        return None
+    end = of_hub(ends[index], hub)
+    hubs = by_hub(decoded(field(sources[index], "latestOffset")))
+    latest = hubs.get(matching(hubs, hub), {})
+    # Below the end: the partition was deleted and created again, or its node is behind.
+    behind = {key: max(0, latest[key] - number) for key, number in end.items() if key in latest}
+    return BehindLatest(behind) if behind else None

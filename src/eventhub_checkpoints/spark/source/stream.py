@@ -5,6 +5,7 @@ runs; only `read` runs on executors. The methods query the hub or the checkpoint
 checkpoint survives a restart; there is no other state.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,6 +51,8 @@ except ImportError:
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_LOGGER = logging.getLogger(__name__)
+
 IDLE_PAUSE = 1.0
 """Seconds between two requests to a hub that had no new events. Spark's default trigger polls
 every 10 ms, and each poll costs the hub a connection per partition."""
@@ -85,6 +88,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Mapping[str, int] | None = None
         self._queried_at = float("-inf")
         self._is_idle = False
+        self._has_warned = False
         self._stopped = threading.Event()
 
     def __reduce__(self) -> Any:
@@ -142,10 +146,27 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
         end = batches.next_offset(here, starts, ends, self._limits(limit), state.created)
+        if start is None:
+            self._warn_of_single_batch(ends, end)
         self._is_idle = end is here
         # Byte for byte what Spark has, because it compares strings.
         self._latest = end.to_json() if start is None or not self._is_idle else dict(start)
         return self._latest
+
+    def _warn_of_single_batch(self, ends: Mapping[str, int], end: StreamOffset) -> None:
+        """Warn once of events that `availableNow` leaves, because a source does not know triggers.
+
+        Spark before 4.2 ends such a query after one batch, whatever is left.
+        """
+        left = sum(number - end.next.get(key, number) for key, number in ends.items())
+        if left > 0 and not self._has_warned:
+            self._has_warned = True
+            _LOGGER.warning(
+                "the limits leave %d events of %s to later batches: with "
+                "trigger(availableNow=True), this version of Spark ends the query after the first "
+                "one. Remove the limits, start the query again, or use Spark 4.2",
+                *(left, self._options.address),
+            )
 
     def _parse(self, offset: Offset) -> StreamOffset:
         address = self._options.address
