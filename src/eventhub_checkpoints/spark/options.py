@@ -40,7 +40,13 @@ T = TypeVar("T", bound=str)
 
 PREFIX = "eventhubs."
 OF_TABLE = "option."
-"""Prefix with which Spark hands over the options of a table a second time."""
+"""Prefix of the OPTIONS of CREATE TABLE among the properties of the table."""
+
+NOT_OF_TABLE = (
+    "Spark does not hand over the OPTIONS of CREATE TABLE when the table is used: pass them by "
+    "spark.read.options(...).table(...) or SELECT * FROM ... WITH (...), or use CREATE TEMPORARY "
+    "VIEW"
+)
 FROM_ENVIRONMENT = "env:"
 KAFKA = "kafka."
 """Prefix of the options that are passed on to librdkafka as its settings."""
@@ -67,13 +73,16 @@ HUB = (
 def known_options(options: Options, names: Sequence[str]) -> dict[str, str]:
     """Return the options by their names as in `names`; those with `PASSED_ON` in lower case.
 
-    The options of a table come twice, also with the prefix `OF_TABLE`.
+    For CREATE TABLE, Spark hands over the properties of the table: the options come twice, with and
+    without the prefix `OF_TABLE`, among others such as the owner.
 
     Raises:
         ConfigurationError: a name is unknown, belongs to `writeStream`, or is set twice with
             different values. The message suggests the nearest name, and never shows a value.
     """
     spelled = {name.lower(): name for name in names}
+    if of_table := [option for option in options if option.lower().startswith(OF_TABLE)]:
+        options = {option: options[option] for option in of_table}
     known: dict[str, str] = {}
     for option, value in options.items():
         bare = option.lower().removeprefix(OF_TABLE).removeprefix(PREFIX)
@@ -194,6 +203,7 @@ def parse_hub(options: Options) -> HubAddress:
     if not by_name:
         raise ConfigurationError(
             f"the option connectionString is missing; or use {', '.join(required)}"
+            f"{'' if options else f'. {NOT_OF_TABLE}'}"
         )
     known = {**options, "credential": credential}
     if missing := [name for name in required if not known.get(name)]:
@@ -308,13 +318,16 @@ def parse_network(options: Options) -> dict[str, Any]:
         settings["connection_verify"] = parse_file(options, "connectionVerify")
     if "customEndpointAddress" in options:
         settings["custom_endpoint_address"] = parse_endpoint(options, "customEndpointAddress")
-    over_tcp = settings.get("transport_type") is TransportType.Amqp
-    if over_tcp and "http_proxy" in settings:
+    if settings.keys() & {"http_proxy", "custom_endpoint_address"}:
+        # As the client would do later: too late for some of its own settings.
+        settings.setdefault("transport_type", TransportType.AmqpOverWebsocket)
+    over_websocket = settings.get("transport_type") is TransportType.AmqpOverWebsocket
+    if "http_proxy" in settings and not over_websocket:
         raise ConfigurationError(
             "an HTTP proxy needs transportType=AmqpOverWebsocket; with httpProxy, that is the "
             "default"
         )
-    if settings.keys() - {"connection_verify"} and not over_tcp and not is_installed("websocket"):
+    if over_websocket and not is_installed("websocket"):
         raise ConfigurationError(
             "AMQP over WebSockets needs a package on the driver and on each executor: python -m "
             "pip install websocket-client"
@@ -367,12 +380,12 @@ def parse_file(options: Options, name: str) -> str:
 
 def parse_endpoint(options: Options, name: str) -> str:
     """Return an address through which the hub is reached, as the client accepts it."""
-    text, is_usable = options[name].strip().rstrip("/"), False
+    text, is_usable = options[name].strip(), False
     with suppress(ValueError):
         url = urlsplit(text if "//" in text else f"sb://{text}")
         is_usable = bool(url.hostname) and url.port != 0 and not holds_secret(text)
     require(name, text, is_usable, "an address such as sb://gateway.example.net:443")
-    return text
+    return text.rstrip("/")
 
 
 def parse_kafka_address(options: Options) -> Address:
