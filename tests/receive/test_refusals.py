@@ -84,7 +84,7 @@ def test_a_reader_displaced_by_an_epoch_reports_it_soon(hub, path):
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize("path", ["fast", "auto"])
+@pytest.mark.parametrize("path", PATHS)
 def test_a_consumer_group_that_is_not_there_is_named_soon(hub_of_one_group, path):
     error, seconds = refusal(address_of(hub_of_one_group, "absent"), ConfigurationError, path)
     assert "no consumer group 'absent'" in str(error)
@@ -102,10 +102,11 @@ def five_readers(hub):
         yield
 
 
-def test_the_last_refusal_explains_a_silence_that_is_shorter_than_the_retries(hub):
+@pytest.mark.parametrize(("path", "timeout"), [("fast", 0.6), ("public", 2.0)])
+def test_the_last_refusal_explains_a_silence_that_is_shorter_than_the_retries(hub, path, timeout):
     patient = address_of(hub, retry_total=50, retry_backoff_factor=0.05, retry_backoff_max=0.05)
     with five_readers(hub):
-        error, _ = refusal(patient, HubUnavailableError, "fast", timeout=0.6)
+        error, _ = refusal(patient, HubUnavailableError, path, timeout=timeout)
     assert "Exceeded the maximum number of allowed receivers" in str(error)
 
 

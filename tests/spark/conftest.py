@@ -38,6 +38,7 @@ def spark(stored: Path) -> Iterator[SparkSession]:
         patch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
         patch.setenv("STORE_FOR_SOURCE", str(stored))
         patch.setenv("HUB_SECRET_FOR_SOURCE", HUB_THAT_IS_NOT_THERE)
+        patch.setenv("VAULT_SECRET", "secret of the vault")
         with spark_runs.session(settings=spark_runs.QUICK) as session:
             yield session
 

@@ -219,7 +219,10 @@ def test_a_connection_string_of_a_namespace_needs_the_hubs_name():
     [
         ({}, "connectionString is missing; or use fullyQualifiedNamespace, eventHubName, cred"),
         ({**BY_NAME}, "with fullyQualifiedNamespace the option credential is missing"),
-        ({"credential": "env:X"}, "fullyQualifiedNamespace and eventHubName is missing"),
+        (
+            {"credential": "DefaultAzureCredential"},
+            "fullyQualifiedNamespace and eventHubName is missing",
+        ),
         ({"connectionString": STRING, **BY_NAME}, "connectionString or fullyQ.*, not both"),
     ],
 )

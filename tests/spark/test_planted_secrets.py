@@ -24,6 +24,8 @@ from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source.batches import starts_of
 from eventhub_checkpoints.spark.source.options import NAMES, SourceOptions
 
+ARGUMENT = "credential.client_secret"
+
 pytestmark = pytest.mark.slow
 
 HIDDEN = "aGlkZGVuIGtleQhiddenaGlkZGVuIGtleQhiddenaGk="
@@ -65,7 +67,8 @@ def shown(act, *args, **kwargs):
 
 @planted
 @pytest.mark.parametrize(
-    "name", [*NAMES, "kafka.bootstrap.servers", "kafka.group.id", "kafka.socket.timeout.ms"]
+    "name",
+    [*NAMES, "kafka.bootstrap.servers", "kafka.group.id", "kafka.socket.timeout.ms", ARGUMENT],
 )
 @pytest.mark.parametrize("transport", ["amqp", "kafka"])
 def test_no_option_of_the_source_is_echoed_with_a_secret(name, secret, transport):

@@ -151,12 +151,22 @@ NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"
 UNAUTHORIZED, OUT_OF_RANGE = "unauthorized-access", "argument-out-of-range"
 """Error conditions of the client."""
 
+PROXY_REFUSES = "via proxy status: 407"
+"""How websocket-client reports that an HTTP proxy wants a password."""
+
+
+def is_final(error: Exception) -> bool:
+    """Return whether a receiver that got this error would get it again at once."""
+    condition = str(getattr(error, "error", None))
+    return any(each in condition for each in (NOT_FOUND, STOLEN, OUT_OF_RANGE))
+
 
 def reason(error: Exception) -> str:
     """Return the client's description of an error, without the lines that repeat it."""
     lines = [line.strip() for line in str(error).splitlines()]
     ends = (at for at, line in enumerate(lines) if line.startswith("Error"))
-    return ", ".join(filter(None, lines[: next(ends, None)])) or type(error).__name__
+    parts = dict.fromkeys(filter(None, lines[: next(ends, None)]))
+    return ", ".join(parts) or type(error).__name__
 
 
 def explanation(
@@ -177,6 +187,11 @@ def explanation(
             f"{namespace} refuses access to event hub {hub!r}: wrong key, expired signature, or "
             "missing right. Check the connection string or the credential, and its right to "
             f"{right} ({message})"
+        )
+    if PROXY_REFUSES in message:
+        return ConfigurationError(
+            f"the HTTP proxy on the way to {namespace} refuses the connection: wrong or missing "
+            f"user or password. Check httpProxy ({message})"
         )
     if NO_CONNECTION in condition:
         return HubUnavailableError(

@@ -29,7 +29,13 @@ from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
 from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, UnreadableFrameError
 from eventhub_checkpoints.receive.columns import Columns
-from eventhub_checkpoints.receive.credentials import Credential, checked_credential, credential_of
+from eventhub_checkpoints.receive.credentials import (
+    Credential,
+    CredentialClass,
+    CredentialName,
+    checked_credential,
+    credential_of,
+)
 from eventhub_checkpoints.receive.ranges import ReadSettings
 
 _LOGGER = logging.getLogger(__name__)
@@ -96,8 +102,8 @@ class HubAddress(Address):
         connection_string: includes the key or signature; "" where there is a credential.
         settings: further keywords of `EventHubConsumerClient`, for example
             `custom_endpoint_address`, `use_tls` and `transport_type`; also a `credential` object.
-        credential: string from which `credential_of` creates the credential when a client is
-            opened. "" where there is a connection string or a credential object.
+        credential: from which `credential_of` creates the credential when a client is opened. ""
+            where there is a connection string or a credential object.
     """
 
     fully_qualified_namespace: str
@@ -105,7 +111,7 @@ class HubAddress(Address):
     consumer_group: str
     connection_string: str = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    credential: str = field(default="", repr=False)
+    credential: CredentialName = field(default="", repr=False)
 
     @classmethod
     def from_connection_string(
@@ -144,7 +150,7 @@ class HubAddress(Address):
         cls,
         fully_qualified_namespace: str,
         eventhub_name: str,
-        credential: str | Credential,
+        credential: CredentialName | Credential,
         consumer_group: str = DEFAULT_CONSUMER_GROUP,
         **settings: Any,
     ) -> Self:
@@ -155,8 +161,8 @@ class HubAddress(Address):
             eventhub_name: as typed.
             credential: an object that the client accepts, such as `DefaultAzureCredential()`. An
                 address that is sent to another process, for example to a Spark task, needs a
-                string instead: the name of a class of azure-identity, a shared access signature,
-                or the name and the value of a shared access key; for its form see `credential_of`.
+                string instead, such as the name of a class of azure-identity or a shared access
+                signature, or a `CredentialClass` with arguments; see `credential_of`.
             consumer_group: the group that reads the events.
             settings: see the attribute.
 
@@ -167,7 +173,7 @@ class HubAddress(Address):
         checked_name("eventhub_name", eventhub_name, HUB_NAME)
         group = checked_group("consumer_group", consumer_group)
         namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
-        if not isinstance(credential, str):
+        if not isinstance(credential, str | CredentialClass):
             checked_credential(credential)
             return cls(namespace, eventhub_name, group, "", {**settings, "credential": credential})
         credential_of(credential)
@@ -253,6 +259,21 @@ def read_parts(connection_string: str) -> Mapping[str, str]:
         "the connection string is malformed; expected Endpoint=sb://NAMESPACE/;"
         "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"
     )
+
+
+def names_without_key(connection_string: str) -> tuple[str, str] | None:
+    """Return namespace and hub of a connection string that holds no key; None for any other.
+
+    The hub is "" if the string names none.
+    """
+    try:
+        parts = parse_connection_string(connection_string)
+    except (ValueError, AttributeError):
+        return None
+    if "endpoint" not in parts or {"sharedaccesssignature", "sharedaccesskey"} & parts.keys():
+        return None
+    namespace = parts["endpoint"].split("://", 1)[-1].rstrip("/")
+    return namespace, parts.get("entitypath", "")
 
 
 @contextmanager

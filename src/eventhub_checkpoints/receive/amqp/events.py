@@ -9,7 +9,9 @@ from typing import Any
 from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.amqp import AmqpMessageBodyType
 
+from eventhub_checkpoints._shared.client import is_final, reason
 from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.amqp.private_parts import note_errors
 from eventhub_checkpoints.receive.columns import (
     IN_OTHER_COLUMNS,
     Columns,
@@ -106,6 +108,8 @@ class EventStream(Stream):
         self._until = until
         self._inbox: queue.Queue[Sequence[EventData] | Exception] = queue.Queue(LISTS_AHEAD)
         self._client = client
+        self._trouble = ""
+        note_errors(client, self._note)
         self._request: dict[str, Any] = {
             "partition_id": partition_id,
             "starting_position": start,
@@ -115,6 +119,10 @@ class EventStream(Stream):
         }
         # Daemon: the client takes up to a second to close a link; no task should wait for that.
         threading.Thread(target=self._receive, name=f"receive-{partition_id}", daemon=True).start()
+
+    @property
+    def trouble(self) -> str:
+        return self._trouble
 
     def next(self, timeout: float) -> Columns | None:
         events = self.next_events(timeout)
@@ -144,7 +152,14 @@ class EventStream(Stream):
         except Exception as error:
             self._put(error)
 
+    def _note(self, error: Exception) -> None:
+        """Keep an error that the client retries; raise one that it would retry for ever."""
+        self._trouble = reason(error)
+        if is_final(error):
+            raise error
+
     def _put_events(self, events: Sequence[EventData]) -> None:
+        self._trouble = ""
         self._put(events)
         if self._until is not None and (events[-1].sequence_number or 0) >= self._until - 1:
             # Otherwise it would receive some thousand more events before the reader gets this far.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
-from azure.eventhub.exceptions import ConnectError, EventHubError
+from azure.eventhub.exceptions import ConnectError
 
-from eventhub_checkpoints._shared.client import NOT_FOUND, OUT_OF_RANGE, STOLEN, reason
+from eventhub_checkpoints._shared.client import is_final, reason
 from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition, encode_frame
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries
@@ -301,8 +301,6 @@ class LinkFrames:
         self.link.send(b"".join(encode_frame(frame, channel) for frame in frames))
 
 
-REFUSALS = (NOT_FOUND, STOLEN, OUT_OF_RANGE)
-
 BYTES_AT_ONCE = 16 * 2**20
 """Approximate limit, in bytes of bodies, of the events returned at once."""
 
@@ -398,10 +396,7 @@ class FastStream(Stream):
     def _failed(self, error: Exception, *, at_once: bool = False) -> None:
         """Schedule the next attempt, without delay if the link has delivered; or give up."""
         self._trouble = reason(error)
-        # A receiver refused for one of these reasons would be refused again at once.
-        condition = str(error.error) if isinstance(error, EventHubError) else ""
-        is_refused = any(each in condition for each in REFUSALS)
-        is_last = isinstance(error, FastPathError) or is_refused
+        is_last = isinstance(error, FastPathError) or is_final(error)
         pause = None if is_last else self._retries.pause()
         if pause is None:
             self._failure = error

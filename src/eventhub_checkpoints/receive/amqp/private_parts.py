@@ -114,6 +114,38 @@ def checked(
     return part
 
 
+def note_errors(client: EventHubConsumerClient, note: Callable[[Exception], None]) -> None:
+    """Call a function with each error that a receiver of the client meets and would retry.
+
+    The client reports an error only after all its retries, and begins to count anew with each
+    turn of its loop, so a refusal is never reported. Nothing is noted if the names have changed.
+
+    Args:
+        client: has no receiver yet.
+        note: may raise the error, which ends the receiver.
+
+    Source: azure-eventhub 5.15.1, `_consumer.py`, `receive`.
+    """
+    if not hasattr(client, "_create_consumer"):
+        return
+    create: Callable[..., Internal] = client._create_consumer
+
+    def create_noting(*args: Any, **settings: Any) -> Internal:
+        consumer = create(*args, **settings)
+        if hasattr(consumer, "_handle_exception"):
+            handle: Callable[..., Exception] = consumer._handle_exception
+
+            def noting(error: Exception, **own: Any) -> Exception:
+                public = handle(error, **own)
+                note(public)
+                return public
+
+            consumer._handle_exception = noting
+        return consumer
+
+    client._create_consumer = create_noting  # type: ignore[method-assign]
+
+
 class OfficialConnection:
     """Connection of a receiver or a sender of the client, whose frames this package handles.
 

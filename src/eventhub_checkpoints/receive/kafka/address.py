@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -25,7 +25,7 @@ from eventhub_checkpoints.receive.address import (
     checked_name,
 )
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.credentials import Credential
+from eventhub_checkpoints.receive.credentials import Credential, CredentialClass, CredentialName
 from eventhub_checkpoints.receive.kafka import client
 from eventhub_checkpoints.receive.kafka.client import ClientErrors, Settings
 from eventhub_checkpoints.receive.kafka.records import HeaderForm, HeaderReader, KafkaStream
@@ -132,7 +132,7 @@ class TopicQueries:
         raise self._errors.unavailable(what, timeout)
 
 
-Key = tuple[int, str, frozenset[tuple[str, str]], str | int]
+Key = tuple[int, str, frozenset[tuple[str, str]], CredentialName | int]
 Opened = tuple[Consumer, ClientErrors]
 
 _kept: OrderedDict[Key, Opened] = OrderedDict()
@@ -141,7 +141,7 @@ _lock = threading.Lock()
 
 def key_of(where: str, settings: Settings, credential: object) -> Key:
     """Return the key that identifies a client, including the process: threads end at a fork."""
-    name = credential if isinstance(credential, str) else id(credential)
+    name = credential if isinstance(credential, str | CredentialClass) else id(credential)
     return os.getpid(), where, frozenset(settings.items()), name
 
 
@@ -189,7 +189,7 @@ class KafkaAddress(Address):
     consumer_group: str
     settings: Settings = field(default_factory=dict, repr=False)
     connection_string: str = field(default="", repr=False)
-    credential: str | Credential = field(default="", repr=False)
+    credential: CredentialName | Credential = field(default="", repr=False)
     headers: HeaderForm = "auto"
 
     @classmethod
@@ -199,19 +199,20 @@ class KafkaAddress(Address):
         """Return the address of the same hub over Kafka.
 
         Args:
-            hub: as over AMQP; its settings are those of another client, and are not used.
+            hub: as over AMQP; of its settings, `connection_verify` is used.
             settings: of librdkafka, such as `{"socket.timeout.ms": "30000"}`.
             headers: see the attribute.
 
         Raises:
-            ConfigurationError: one of the settings is reserved.
+            ConfigurationError: one of the settings is reserved, or the hub's have no meaning over
+                Kafka.
         """
         text = connection_string_of(hub)
         return cls(
             hub.fully_qualified_namespace,
             hub.eventhub_name,
             hub.consumer_group,
-            client.checked(settings or {}),
+            client.checked({**kafka_settings(hub.settings), **(settings or {})}),
             text,
             "" if text else credential_in(hub),
             headers,
@@ -329,9 +330,29 @@ class KafkaAddress(Address):
         return client.open_consumer(self.consumer_group, settings, self.tokens(), errors), errors
 
 
-def credential_in(hub: HubAddress) -> str | Credential:
+AMQP_ONLY = {
+    "custom_endpoint_address": "customEndpointAddress has no meaning; set kafka.bootstrap.servers",
+    "http_proxy": "httpProxy cannot be used: Kafka's client has no HTTP proxies",
+    "transport_type": "transportType has no meaning: Kafka's client uses TCP",
+}
+"""Settings of the AMQP client without a counterpart, and why, with the names of Spark's options."""
+
+
+def kafka_settings(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return librdkafka's settings that correspond to those of the AMQP client.
+
+    Raises:
+        ConfigurationError: one of them says how to reach the hub, and has no counterpart.
+    """
+    if refused := [why for name, why in AMQP_ONLY.items() if settings.get(name) is not None]:
+        raise ConfigurationError(f"with transport=kafka, {refused[0]}; or use transport=amqp")
+    verify = settings.get("connection_verify")
+    return {} if verify is None else {"ssl.ca.location": str(verify)}
+
+
+def credential_in(hub: HubAddress) -> CredentialName | Credential:
     """Return the credential of a hub, or its name."""
-    credential: str | Credential = hub.settings.get("credential", hub.credential)
+    credential: CredentialName | Credential = hub.settings.get("credential", hub.credential)
     return credential
 
 

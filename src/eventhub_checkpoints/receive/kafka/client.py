@@ -7,7 +7,12 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive.credentials import Credential, credential_of
+from eventhub_checkpoints.receive.credentials import (
+    Credential,
+    CredentialClass,
+    CredentialName,
+    credential_of,
+)
 
 DENIED = frozenset(
     {
@@ -224,12 +229,14 @@ def open_consumer(
     raise refused
 
 
-def credential_object(credential: str | Credential) -> Credential:
+def credential_object(credential: CredentialName | Credential) -> Credential:
     """Return the credential, created if it is passed by name."""
-    return credential_of(credential) if isinstance(credential, str) else credential
+    if isinstance(credential, str | CredentialClass):
+        return credential_of(credential)
+    return credential
 
 
-def tokens_of(credential: str | Credential, namespace: str) -> Tokens:
+def tokens_of(credential: CredentialName | Credential, namespace: str) -> Tokens:
     """Return a callback for Entra tokens of a namespace; fetch the first one immediately.
 
     The client waits ten seconds for a token that does not come, and reports no reason; so this

@@ -9,7 +9,7 @@ from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.send import settings
 from eventhub_checkpoints.spark.options import (
     HUB,
-    KAFKA,
+    PASSED_ON,
     Options,
     known_options,
     parse_address,
@@ -77,16 +77,12 @@ class SinkOptions:
                 "the hub by the option connectionString or eventHubName"
             )
         known = known_options(own, (*NAMES, *SOURCE_NAMES))
-        if reading := [name for name in known if name not in NAMES and not is_kafka(name)]:
+        others = [name for name in known if name not in NAMES]
+        if reading := [name for name in others if not name.startswith(PASSED_ON)]:
             raise ConfigurationError(
                 f"the option {reading[0]} is for reading; a sink has the options {', '.join(NAMES)}"
             )
         return cls(parse_address(known), parse_settings(known), parse_keys(known))
-
-
-def is_kafka(name: str) -> bool:
-    """Return whether an option is a setting of librdkafka."""
-    return name.startswith(KAFKA)
 
 
 def parse_settings(options: Options) -> settings.SendSettings:

@@ -197,7 +197,16 @@ def parse_one_position(options: Options, name: str, default: str) -> EventPositi
 
 
 def parse_by_partition(options: Options, name: str, hub: str) -> dict[str, EventPosition]:
-    """Parse positions by partition id, from the connector's JSON."""
+    """Parse positions by partition id, from the connector's JSON.
+
+    Raises:
+        ConfigurationError: it is malformed, or names another hub.
+    """
+    if options.get(name, "").startswith(("StartingPositions(", "EndingPositions(")):
+        raise ConfigurationError(
+            f"{name} is an object that Spark has converted to a string; pass its options by "
+            ".options(**positions.to_source())"
+        )
     return formats.parse_positions(options[name], hub, name) if name in options else {}
 
 
