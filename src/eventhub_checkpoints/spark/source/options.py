@@ -36,6 +36,7 @@ NAMES = (
     "checkpointConsumerGroup",
     "missing",
     *LIMITS,
+    "idlePollInterval",
     "partitionsPerTask",
     "parallelism",
     "receiverTimeout",
@@ -46,6 +47,8 @@ NAMES = (
     "transport",
     "kafkaHeaders",
 )
+
+IDLE_POLL_INTERVAL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class SourceOptions:
         checkpoint_group: consumer group of the checkpoints.
         missing: treatment of a partition without a checkpoint.
         limits: maximum size of a batch of a stream.
+        idle_poll_interval: seconds between two queries to a hub that had no new events. Spark's
+            default trigger would query it all the time.
         ranges_per_task: number of partitions that one task reads; None for the number with which
             each core has one task.
         parallelism: number of tasks that run at once; None if not set. Spark does not expose the
@@ -97,6 +102,7 @@ class SourceOptions:
     checkpoint_group: str
     missing: Missing
     limits: Limits
+    idle_poll_interval: float
     ranges_per_task: int | None
     parallelism: int | None
     reading: ranges.ReadSettings
@@ -129,6 +135,7 @@ class SourceOptions:
                 parse_limit(options, "maxRatePerPartition"),
                 parse_limits(options, "maxRatesPerPartition", hub),
             ),
+            idle_poll_interval=parse_seconds(options, "idlePollInterval", IDLE_POLL_INTERVAL),
             ranges_per_task=parse_ranges_per_task(options),
             parallelism=parse_limit(options, "parallelism"),
             reading=parse_settings(options),
