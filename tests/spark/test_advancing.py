@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
-from eventhub_checkpoints.receive.hub import HubState
+from eventhub_checkpoints.receive.address import HubState
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source.batches import losses, next_offset, partition_starts
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits
@@ -119,3 +119,9 @@ def test_a_hub_is_the_same_if_either_time_of_creation_is_unknown(before, now):
     assert advance(start, same) == at(p0=9, created=now)
     idle = at(p0=9, created=before)
     assert advance(idle, same) is idle
+
+
+def test_a_batch_over_a_transport_without_the_time_of_creation_keeps_it():
+    end = advance(at(created="2026-11-24", p0=5), held("", p0=(0, 9)))
+    assert (end.next, end.created) == ({"0": 9}, "2026-11-24")
+    assert said(end, held("2026-11-25", p0=(0, 20)))

@@ -1,4 +1,4 @@
-"""What a transport offers: the address of a hub, queries to it, and streams of a partition's events."""
+"""What a transport offers: the address of a hub, queries to it, and streams of its events."""
 
 import time
 from abc import ABC, abstractmethod

@@ -3,12 +3,12 @@
 The client opens a connection for each management request, and sleeps between the steps of opening
 it: a request takes 0.36 s. This link stays open, and sends any number of requests at once.
 
-`PRIVATE_NAMES` lists what it uses of the client and why. Where a name is missing, the hub is queried
-through the client's public API.
+`PRIVATE_NAMES` lists what it uses of the client and why. Where a name is missing, the hub is
+queried through the client's public API.
 
 Source: azure-eventhub 5.12.0 and 5.15.1, `_client_base.py` (`_management_request`),
-`_transport/_pyamqp_transport.py`, `_pyamqp/client.py`, `cbs.py`, `management_link.py`, `session.py`,
-`sender.py`, `receiver.py`.
+`_transport/_pyamqp_transport.py`, `_pyamqp/client.py`, `cbs.py`, `management_link.py`,
+`session.py`, `sender.py`, `receiver.py`.
 """
 
 import selectors
@@ -266,7 +266,7 @@ class ManagementLink(OfficialConnection):
     def _check(self) -> None:
         """Raise the error that ended a link, or for which a request was not accepted."""
         if self._rejection:
-            raise ConnectError(f"a request was rejected: {self._rejection}")
+            raise ConnectError(f"a request was not accepted: {self._rejection}")
         if any(link.get_state().value != ATTACHED for link in (self._requests, self._replies)):
             raise ConnectError(f"a link to {NODE} was detached")
 
@@ -329,9 +329,9 @@ class ManagementLink(OfficialConnection):
 
     def _on_disposition(self, frame: list[Any]) -> None:
         """Handle the peer's outcome of requests; called by the client's session."""
-        outcome = frame[4]
-        if isinstance(outcome, dict) and b"rejected" in outcome:
-            self._rejection = str(outcome[b"rejected"])
+        is_settled, outcome = frame[3], frame[4]
+        if is_settled and outcome and "accepted" not in outcome:
+            self._rejection = str(outcome)
 
     def _settle(self) -> None:
         """Accept the replies that wait for it, and grant credit for further ones."""

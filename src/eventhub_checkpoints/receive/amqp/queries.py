@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import explanation, reason
@@ -24,6 +23,8 @@ from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, Unrea
 from eventhub_checkpoints.receive.hub import ask_each
 
 if TYPE_CHECKING:
+    from azure.eventhub import EventHubConsumerClient
+
     from eventhub_checkpoints.receive.amqp.address import HubAddress
 
 _LOGGER = logging.getLogger(__name__)

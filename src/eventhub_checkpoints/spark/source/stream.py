@@ -222,7 +222,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: Spark calls it one batch late, and never for the last batch."""
 
     def stop(self) -> None:
-        """Interrupt a pause in progress, and close the connection; Spark does not always call it."""
+        """Interrupt a pause in progress and close the connection; Spark may never call it."""
         self._stopped.set()
         if self._queries is not None:
             self._queries.close()
