@@ -116,12 +116,7 @@ def test_a_hub_that_was_created_again_is_told_although_it_has_grown_past_the_pos
 def test_a_hub_is_the_same_if_either_time_of_creation_is_unknown(before, now):
     start, same = at(p0=5, created=before), held(now, p0=(0, 9))
     assert said(start, same) == []
-    assert advance(start, same) == at(p0=9, created=now)
+    # A transport that does not report the time does not erase it.
+    assert advance(start, same) == at(p0=9, created="11:00")
     idle = at(p0=9, created=before)
     assert advance(idle, same) is idle
-
-
-def test_a_batch_over_a_transport_without_the_time_of_creation_keeps_it():
-    end = advance(at(created="2026-11-24", p0=5), held("", p0=(0, 9)))
-    assert (end.next, end.created) == ({"0": 9}, "2026-11-24")
-    assert said(end, held("2026-11-25", p0=(0, 20)))

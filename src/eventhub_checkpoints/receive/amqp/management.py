@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from azure.eventhub import EventHubConsumerClient
-from azure.eventhub.exceptions import ConnectError
+from azure.eventhub.exceptions import ConnectError, EventHubError
 
 from eventhub_checkpoints.amqp.decode import decode
 from eventhub_checkpoints.amqp.messages import (
@@ -145,6 +145,9 @@ class ManagementOwner:
             raise changed(error) from error
 
     def _handle_exception(self, error: Exception, *, is_consumer: bool) -> Exception:
+        # The client's function expects no public error where there is no consumer.
+        if isinstance(error, EventHubError):
+            return error
         public: Exception = self.amqp._handle_exception(
             error, self._client, is_consumer=is_consumer
         )

@@ -24,7 +24,12 @@ from eventhub_checkpoints.spark.options import (
 )
 
 ENDINGS = ("endingPosition", "endingPositions")
-LIMITS = ("maxEventsPerTrigger", "maxRatePerPartition", "maxRatesPerPartition")
+STREAM_ONLY = (
+    "maxEventsPerTrigger",
+    "maxRatePerPartition",
+    "maxRatesPerPartition",
+    "idlePollInterval",
+)
 
 NAMES = (
     *HUB,
@@ -35,8 +40,7 @@ NAMES = (
     "checkpointStore",
     "checkpointConsumerGroup",
     "missing",
-    *LIMITS,
-    "idlePollInterval",
+    *STREAM_ONLY,
     "partitionsPerTask",
     "parallelism",
     "receiverTimeout",
