@@ -3,6 +3,7 @@
 import threading
 import time
 from inspect import getsource
+from io import BytesIO
 
 import pytest
 from azure.eventhub import TransportType
@@ -139,6 +140,16 @@ def test_a_hub_that_falls_silent_for_good_is_given_up_in_time(hub, asking):
     hub.delay(0)
     assert time.monotonic() - begun < 10
     assert one.state(IDS).partitions.keys() == set(IDS)
+
+
+def test_a_frame_that_ends_in_its_middle_is_given_up_in_time(hub, asking):
+    one = asking(**ONCE)
+    one.state(IDS)
+    hub.delay(600)
+    one._link._transport._read_buffer = BytesIO(b"\0\0")
+    with pytest.raises(HubUnavailableError, match="gave no answer within"):
+        one.state(IDS, 0.5)
+    hub.delay(0)
 
 
 def test_partitions_and_hubs_that_are_new_are_noticed(hub, asking, opened):

@@ -254,15 +254,19 @@ class ManagementLink(OfficialConnection):
         return unused.tell() < unused.getbuffer().nbytes or super().has_more
 
     def _has_read(self, deadline: float) -> bool:
-        """Wait for frames and handle all that have arrived; return whether it is in time."""
-        left = deadline - time.monotonic()
-        if not self.has_more and left > 0:
+        """Wait for frames and handle all that have arrived; return whether it is in time.
+
+        A part of a frame counts as something to read: only the clock ends the wait for its rest.
+        """
+        if not self.has_more:
+            left = max(0.0, deadline - time.monotonic())
             self._selector.select(min(left, CHECK_EVERY))
-        is_late = time.monotonic() >= deadline
-        if is_late and not self.has_more:
+        if time.monotonic() >= deadline:
             return False
         self.work()
-        while self.has_more and len(self._answers) < len(self._asked):
+        while len(self._answers) < len(self._asked) and time.monotonic() < deadline:
+            if not self.has_more:
+                break
             self._connection.listen(wait=False)
         return True
 
