@@ -119,7 +119,8 @@ def test_a_refusal_that_stays_is_ours_after_the_retries(hub):
 
 
 @pytest.mark.parametrize(
-    "ask", [list_partitions, partition_properties, lambda address: address.ask_properties("0")]
+    "ask",
+    [list_partitions, partition_properties, lambda address: partition_properties(address, ["0"])],
 )
 def test_a_wrong_key_is_named_as_what_it_is(hub, ask):
     hub.refuse_tokens()

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive import OffsetRange
+from eventhub_checkpoints.receive import OffsetRange, partition_properties
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.send import SendSettings
@@ -41,8 +41,8 @@ def test_every_column_arrives(cluster, rows):
         send_all(sender, [batch])
         assert sender.accepted == 3
         assert sender.is_usable
-    ends = {each: address.ask_properties(each).next_sequence_number for each in
-            address.ask_hub().partition_ids}  # fmt: skip
+    properties = partition_properties(address)
+    ends = {each: properties[each].next_sequence_number for each in properties}
     found = [
         row
         for partition, end in ends.items()

@@ -156,12 +156,14 @@ def test_positions_by_partition_are_the_connectors_json():
 def test_durations_are_seconds_or_iso_8601(text, seconds):
     assert parse(receiverTimeout=text).reading.receiver_timeout == seconds
     assert parse(operationTimeout=text).reading.operation_timeout == seconds
+    assert parse(idlePollInterval=text).idle_poll_interval == seconds
 
 
 @pytest.mark.parametrize("text", ["PT", "0", "-1", "soon", "inf", "nan"])
 def test_a_duration_that_is_none_is_refused(text):
-    with pytest.raises(ConfigurationError, match="receiverTimeout is"):
-        parse(receiverTimeout=text)
+    for name in ("receiverTimeout", "idlePollInterval"):
+        with pytest.raises(ConfigurationError, match=f"{name} is"):
+            parse(**{name: text})
 
 
 @pytest.mark.parametrize(

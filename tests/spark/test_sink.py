@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.receive import partition_properties
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.events import EventRows, PropertyMaps
 from eventhub_checkpoints.spark.sink import deduplicate, writer
@@ -261,8 +262,8 @@ def test_a_sink_sends_over_kafka_too():
     batch = pa.RecordBatch.from_pylist([{"body": b"a", "properties": [("n", "1")]}], schema)
     assert [sink.send([batch]).count for _ in range(2)] == [1, 1]
     address = SinkOptions.parse(options).address
-    ids = address.ask_hub().partition_ids
-    assert sum(address.ask_properties(each).next_sequence_number for each in ids) == 2
+    properties = partition_properties(address).values()
+    assert sum(each.next_sequence_number for each in properties) == 2
     with pytest.raises(ConfigurationError, match="needs transport=kafka"):
         SinkOptions.parse({**options, "transport": "amqp"})
 

@@ -59,6 +59,11 @@ def test_an_offset_of_before_the_namespace_was_written_takes_that_of_the_options
     assert offset.to_json() == {"0": 5, "_hub": "orders", "_namespace": "production.net"}
 
 
+def test_a_cluster_without_a_lasting_name_is_not_compared():
+    stored = StreamOffset("orders", {"0": 5}, namespace="broker-1:9092").to_json()
+    assert StreamOffset.from_json(stored, "orders", "").to_json() == {"0": 5, "_hub": "orders"}
+
+
 def test_the_checkpoint_of_another_source_is_told():
     for odd in (
         {"orders": {"0": 5}},

@@ -1,11 +1,13 @@
 import json
 import pickle
+import threading
 import time
 
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import DataLossError
+from eventhub_checkpoints.receive.address import HubQueries
 from eventhub_checkpoints.spark.source import stream
 from eventhub_checkpoints.spark.source.options import SourceOptions
 from eventhub_checkpoints.spark.source.stream import (
@@ -18,14 +20,18 @@ from eventhub_checkpoints.spark.source.stream import (
 
 @pytest.fixture
 def reader(hub, monkeypatch):
-    monkeypatch.setattr(stream, "IDLE_PAUSE", 0.0)
     monkeypatch.setattr(stream, "CONFIRM_AFTER", 0.0)
+    made = []
 
     def make(**options):
         string = hub.connection_string("Orders")
-        return EventHubStreamReader(SourceOptions.parse({"connectionString": string, **options}))
+        options = {"connectionString": string, "idlePollInterval": "0.001", **options}
+        made.append(EventHubStreamReader(SourceOptions.parse(options)))
+        return made[-1]
 
-    return make
+    yield make
+    for each in made:
+        each.stop()
 
 
 def ranges(tasks):
@@ -81,19 +87,30 @@ def test_an_idle_hub_is_answered_with_the_same_bytes(reader):
     assert json.dumps(one.latestOffset(json.loads(text), ReadAllAvailable())) == text
 
 
-def test_an_idle_hub_is_left_in_peace_for_a_while(reader, monkeypatch):
-    one = reader()
+def test_an_idle_hub_is_left_in_peace_for_a_while(reader):
+    one = reader(idlePollInterval="0.7")
     _, end = first_batch(one)
-    monkeypatch.setattr(stream, "IDLE_PAUSE", 0.7)
     assert one.latestOffset(end, ReadAllAvailable()) == end
     asked = one._queried_at
     one.latestOffset(end, ReadAllAvailable())
     assert one._queried_at - asked >= 0.7
-    one.stop()
-    monkeypatch.setattr(stream, "IDLE_PAUSE", 60)
-    begun = time.monotonic()
+
+
+def test_stopping_ends_the_pause_of_an_idle_hub(reader):
+    one = reader(idlePollInterval="PT10M")
+    _, end = first_batch(one)
     one.latestOffset(end, ReadAllAvailable())
-    assert time.monotonic() - begun < 20
+    begun = time.monotonic()
+    stopping = threading.Timer(0.2, one._stopped.set)
+    stopping.start()
+    one.latestOffset(end, ReadAllAvailable())
+    assert time.monotonic() - begun < 60
+    stopping.join()
+
+
+def test_an_idle_hub_is_queried_once_a_second_by_default(reader):
+    string = reader()._options.address.connection_string
+    assert SourceOptions.parse({"connectionString": string}).idle_poll_interval == 1
 
 
 def test_limits_are_told_to_spark_and_kept(reader):
@@ -225,16 +242,16 @@ def test_a_hub_that_was_created_again_is_told_after_it_has_grown_past_the_positi
 def test_a_partition_that_tells_an_older_end_for_a_moment_is_asked_again(reader, monkeypatch):
     one = reader()
     _, end = first_batch(one)
-    ask, answers = stream.hub_state, []
+    ask, answers = HubQueries.state, []
 
-    def stale(*arguments, **named):
-        answers.append(found := ask(*arguments, **named))
+    def stale(*arguments):
+        answers.append(found := ask(*arguments))
         if len(answers) == 1:
             empty = found.partitions["3"]
             return found._replace(partitions={**found.partitions, "1": empty})
         return found
 
-    monkeypatch.setattr(stream, "hub_state", stale)
+    monkeypatch.setattr(HubQueries, "state", stale)
     assert one.latestOffset(end, ReadAllAvailable()) == end
     assert len(answers) == 2
 

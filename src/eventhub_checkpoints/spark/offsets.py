@@ -37,7 +37,7 @@ class StreamOffset:
         lost: number of events that were gone when a batch was planned, by partition id, since the
             query was new. Events that expire between planning and reading are only logged.
         is_initial: whether the first batch starts here, so that no batch ends here.
-        namespace: the hub's; offsets that earlier versions wrote do not have it.
+        namespace: see `Address.lasting_namespace`; "" too in offsets of earlier versions.
         created: when the hub was created, ISO 8601; "" if unknown.
     """
 
@@ -53,12 +53,17 @@ class StreamOffset:
     def from_json(cls, value: Mapping[str, Any], hub: str, namespace: str) -> Self:
         """Parse the output of `to_json`.
 
+        Args:
+            value: the output.
+            hub: the hub's name in the options.
+            namespace: see `Address.lasting_namespace`; "" is compared with nothing.
+
         Raises:
             ConfigurationError: it belongs to another hub, namespace or source.
         """
         for kind, key, name in (("hub", HUB, hub), ("namespace", NAMESPACE, namespace)):
             stored = str(value.get(key, name))
-            if stored.lower() != name.lower():
+            if name and stored.lower() != name.lower():
                 raise ConfigurationError(
                     f"the query's checkpoint belongs to {kind} {quoted(stored)}, and the options "
                     f"name {quoted(name)}; give a query on another hub its own checkpointLocation"

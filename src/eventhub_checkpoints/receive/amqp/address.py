@@ -4,23 +4,19 @@ Both paths use the official client; see `ReadSettings.receive_path`.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Self
 
 from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
-from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints._shared.client import explanation
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
-    HubProperties,
-    PartitionProperties,
+    HubQueries,
     Stream,
     checked_group,
     checked_name,
@@ -28,6 +24,7 @@ from eventhub_checkpoints.receive.address import (
 from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
 from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, UnreadableFrameError
+from eventhub_checkpoints.receive.amqp.queries import ManagementQueries, explained
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.credentials import (
     Credential,
@@ -60,27 +57,6 @@ class OnePartitionClient(EventHubConsumerClient):
     def get_partition_ids(self) -> list[str]:
         """Return the id of the one partition."""
         return [self._only]
-
-
-def read_properties(partition_id: str, answer: Mapping[str, object]) -> PartitionProperties:
-    """Convert the client's partition properties; those of an empty partition are corrected.
-
-    The last sequence number is -1 if the partition never held an event. If all its events have
-    expired, it is still that of the last one, but the first event that can be read is the next one.
-    """
-    last, begin = answer["last_enqueued_sequence_number"], answer["beginning_sequence_number"]
-    enqueued = answer["last_enqueued_time_utc"]
-    assert isinstance(last, int)
-    assert isinstance(begin, int)
-    assert isinstance(enqueued, datetime)
-    following = last + 1
-    return PartitionProperties(
-        partition_id,
-        following if answer["is_empty"] else max(begin, 0),
-        following,
-        str(answer["last_enqueued_offset"]),
-        enqueued if enqueued.tzinfo else enqueued.replace(tzinfo=UTC),
-    )
 
 
 STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
@@ -179,20 +155,8 @@ class HubAddress(Address):
         credential_of(credential)
         return cls(namespace, eventhub_name, group, "", dict(settings), credential)
 
-    def ask_hub(self) -> HubProperties:
-        with explained(self), self.open_client() as client:
-            answer = client.get_eventhub_properties()
-        return HubProperties(sorted(answer["partition_ids"], key=int), answer["created_at"])
-
-    def ask_properties(self, partition_id: str) -> PartitionProperties:
-        return self._properties(partition_id)
-
-    def try_properties(self, partition_id: str) -> PartitionProperties:
-        return self._properties(partition_id, retry_total=0)
-
-    def _properties(self, partition_id: str, **own: Any) -> PartitionProperties:
-        with explained(self), self._open(EventHubConsumerClient, **own) as client:
-            return read_properties(partition_id, client.get_partition_properties(partition_id))
+    def open_queries(self) -> HubQueries:
+        return ManagementQueries(self)
 
     def ask_first(
         self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
@@ -213,9 +177,9 @@ class HubAddress(Address):
         """
         return HubStream(self, partition_id, start, until, settings)
 
-    def open_client(self) -> EventHubConsumerClient:
-        """Open a client of the hub; the caller closes it."""
-        return self._open(EventHubConsumerClient)
+    def open_client(self, **settings: Any) -> EventHubConsumerClient:
+        """Open a client of the hub; the caller closes it. `settings` override the address's."""
+        return self._open(EventHubConsumerClient, **settings)
 
     def open_receiving_client(self, partition_id: str) -> EventHubConsumerClient:
         """Open a client that receives from one partition; the caller closes it."""
@@ -274,25 +238,6 @@ def names_without_key(connection_string: str) -> tuple[str, str] | None:
         return None
     namespace = parts["endpoint"].split("://", 1)[-1].rstrip("/")
     return namespace, parts.get("entitypath", "")
-
-
-@contextmanager
-def explained(address: Address, partition_id: str | None = None) -> Iterator[None]:
-    """Translate the client's errors into those of this package.
-
-    Args:
-        address: the hub that the client calls.
-        partition_id: the partition it receives from; None for a management call.
-
-    Raises:
-        ConfigurationError: the hub or the consumer group does not exist, or the key, the
-            signature or the credential is refused.
-        HubUnavailableError: any other reason why the client gave up.
-    """
-    try:
-        yield
-    except EventHubError as error:
-        raise explanation(error, address.scope(), partition_id) from error
 
 
 class HubStream(Stream):

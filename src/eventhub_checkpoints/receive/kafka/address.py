@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypeVar
@@ -19,6 +19,7 @@ from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
     HubProperties,
+    HubQueries,
     PartitionProperties,
     Stream,
     checked_group,
@@ -26,6 +27,7 @@ from eventhub_checkpoints.receive.address import (
 )
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.credentials import Credential, CredentialClass, CredentialName
+from eventhub_checkpoints.receive.hub import ask_each
 from eventhub_checkpoints.receive.kafka import client
 from eventhub_checkpoints.receive.kafka.client import ClientErrors, Settings
 from eventhub_checkpoints.receive.kafka.records import HeaderForm, HeaderReader, KafkaStream
@@ -252,12 +254,17 @@ class KafkaAddress(Address):
         group = checked_group("consumer_group", consumer_group)
         return cls(name, topic, group, client.checked(settings), headers=headers)
 
-    def ask_hub(self) -> HubProperties:
-        return HubProperties(self._query(TopicQueries.partition_ids), None)
+    @property
+    def lasting_namespace(self) -> str:
+        """Namespace of the hub, or name of the cluster; "" if it is only that of a server.
 
-    def ask_properties(self, partition_id: str) -> PartitionProperties:
-        first, following = self._query(lambda queries: queries.ends(partition_id))
-        return PartitionProperties(partition_id, first, following, "", None)
+        The list of a cluster's servers, and so the first of them, may change.
+        """
+        is_server = self.fully_qualified_namespace == client.first_server(self.settings)
+        return "" if is_server and not self._is_hub else self.fully_qualified_namespace
+
+    def open_queries(self) -> HubQueries:
+        return KafkaQueries(self)
 
     def ask_first(
         self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
@@ -277,7 +284,7 @@ class KafkaAddress(Address):
             first = queries.first_at(partition_id, milliseconds, timeout)
             return following if first is None else first
 
-        return self._query(look_up)
+        return self.query(look_up)
 
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
@@ -287,7 +294,13 @@ class KafkaAddress(Address):
         position = TopicPartition(self.eventhub_name, int(partition_id), start)
         return KafkaStream(consumer, errors, HeaderReader(self.headers), position)
 
-    def _query(self, query: Callable[[TopicQueries], T]) -> T:
+    def query(self, query: Callable[[TopicQueries], T]) -> T:
+        """Run a query through the client that this process shares.
+
+        Raises:
+            ConfigurationError: there is no such hub, topic or partition, or access is refused.
+            HubUnavailableError: there was no answer in time.
+        """
         settings = {**IDLE, **self.client_settings()}
         key = key_of(str(self), settings, self.credential)
         consumer, errors = shared(key, lambda: self._open(settings))
@@ -328,6 +341,40 @@ class KafkaAddress(Address):
         secrets = (value for name, value in settings.items() if "password" in name)
         errors = ClientErrors(str(self), secrets)
         return client.open_consumer(self.consumer_group, settings, self.tokens(), errors), errors
+
+
+class KafkaQueries(HubQueries):
+    """Queries through the client that this process shares for such settings, so none to close."""
+
+    def __init__(self, address: KafkaAddress) -> None:
+        self._address = address
+
+    def ask(
+        self, partition_ids: Sequence[str], timeout: float
+    ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
+        address, found = self._address, dict[str, PartitionProperties]()
+        refused: dict[str, ConfigurationError] = {}
+
+        def ask(name: str) -> list[str]:
+            if name == str(address):
+                return address.query(TopicQueries.partition_ids)
+            try:
+                first, following = address.query(lambda queries: queries.ends(name))
+            except ConfigurationError as error:
+                refused[name] = error
+            else:
+                found[name] = PartitionProperties(name, first, following, "", None)
+            return []
+
+        present = ask_each([str(address), *partition_ids], ask, timeout)[str(address)]
+        for partition_id in refused:
+            # Any other one is gone: the hub had it before it was created again.
+            if partition_id in present:
+                raise refused[partition_id]
+        return HubProperties(present, None), found
+
+    def close(self) -> None:
+        """Do nothing: the client is shared."""
 
 
 AMQP_ONLY = {

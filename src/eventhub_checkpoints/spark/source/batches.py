@@ -11,9 +11,9 @@ from pyspark.sql.datasource import InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError
 from eventhub_checkpoints.receive import read_plan
-from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.address import Address, HubState, PartitionProperties
 from eventhub_checkpoints.receive.batches import read_range
-from eventhub_checkpoints.receive.hub import HubState, partition_properties
+from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.spark.checkpoint_positions import starting_positions
@@ -183,7 +183,15 @@ def next_offset(
     for key, each in starts.items():
         if each.lost:
             lost[key] = lost.get(key, 0) + each.lost
-    return replace(start, next=reached, begins=begins, lost=lost, is_initial=False, created=created)
+    # A batch over Kafka, where the time is not reported, must not forget it.
+    return replace(
+        start,
+        next=reached,
+        begins=begins,
+        lost=lost,
+        is_initial=False,
+        created=created or start.created,
+    )
 
 
 def limited(limits: Limits, waiting: Mapping[str, int]) -> dict[str, int]:

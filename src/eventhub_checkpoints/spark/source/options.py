@@ -24,7 +24,12 @@ from eventhub_checkpoints.spark.options import (
 )
 
 ENDINGS = ("endingPosition", "endingPositions")
-LIMITS = ("maxEventsPerTrigger", "maxRatePerPartition", "maxRatesPerPartition")
+STREAM_ONLY = (
+    "maxEventsPerTrigger",
+    "maxRatePerPartition",
+    "maxRatesPerPartition",
+    "idlePollInterval",
+)
 
 NAMES = (
     *HUB,
@@ -35,7 +40,7 @@ NAMES = (
     "checkpointStore",
     "checkpointConsumerGroup",
     "missing",
-    *LIMITS,
+    *STREAM_ONLY,
     "partitionsPerTask",
     "parallelism",
     "receiverTimeout",
@@ -46,6 +51,8 @@ NAMES = (
     "transport",
     "kafkaHeaders",
 )
+
+IDLE_POLL_INTERVAL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,8 @@ class SourceOptions:
         checkpoint_group: consumer group of the checkpoints.
         missing: treatment of a partition without a checkpoint.
         limits: maximum size of a batch of a stream.
+        idle_poll_interval: seconds between two queries to a hub that had no new events. Spark's
+            default trigger would query it all the time.
         ranges_per_task: number of partitions that one task reads; None for the number with which
             each core has one task.
         parallelism: number of tasks that run at once; None if not set. Spark does not expose the
@@ -97,6 +106,7 @@ class SourceOptions:
     checkpoint_group: str
     missing: Missing
     limits: Limits
+    idle_poll_interval: float
     ranges_per_task: int | None
     parallelism: int | None
     reading: ranges.ReadSettings
@@ -129,6 +139,7 @@ class SourceOptions:
                 parse_limit(options, "maxRatePerPartition"),
                 parse_limits(options, "maxRatesPerPartition", hub),
             ),
+            idle_poll_interval=parse_seconds(options, "idlePollInterval", IDLE_POLL_INTERVAL),
             ranges_per_task=parse_ranges_per_task(options),
             parallelism=parse_limit(options, "parallelism"),
             reading=parse_settings(options),

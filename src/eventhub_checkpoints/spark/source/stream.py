@@ -1,8 +1,9 @@
 """`spark.readStream.format("eventhubs")`: a hub as a stream, in micro-batches.
 
 Spark keeps one object of this class in a separate process on the driver, for as long as the query
-runs; only `read` runs on executors. The methods query the hub or the checkpoint store. Only Spark's
-checkpoint survives a restart; there is no other state.
+runs; only `read` runs on executors. The methods query the hub, over one connection that ends with
+that process, or the checkpoint store. Only Spark's checkpoint survives a restart; there is no other
+state.
 """
 
 import logging
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.hub import HubState, hub_state
+from eventhub_checkpoints.receive.address import HubQueries, HubState
 from eventhub_checkpoints.receive.read_plan import report, resolve, retained
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source import batches
@@ -53,10 +54,6 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
-IDLE_PAUSE = 1.0
-"""Seconds between two requests to a hub that had no new events. Spark's default trigger polls
-every 10 ms, and each poll costs the hub a connection per partition."""
-
 CONFIRM_AFTER = 1.0
 """Seconds before the second request that confirms that a hub was created again: a partition that
 has just moved to another node may briefly report an older end."""
@@ -81,6 +78,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._hub = options.address.eventhub_name
+        self._queries: HubQueries | None = None
         self._initial: StreamOffset | None = None
         self._planned: StreamOffset | None = None
         self._state = HubState("", {})
@@ -92,7 +90,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stopped = threading.Event()
 
     def __reduce__(self) -> Any:
-        """Pickle the options only: executors do not need the state of the stream."""
+        """Pickle the options only: executors do not need the stream's state and connection."""
         return type(self), (self._options,)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -114,7 +112,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._hub,
                 numbers,
                 is_initial=True,
-                namespace=address.fully_qualified_namespace,
+                namespace=address.lasting_namespace,
                 created=state.created,
             )
         return self._initial
@@ -136,7 +134,8 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         here = self._parse(start) if start is not None else self._planned or self._begin()
         if self._is_idle:
-            self._stopped.wait(self._queried_at + IDLE_PAUSE - time.monotonic())
+            pause = self._options.idle_poll_interval
+            self._stopped.wait(self._queried_at + pause - time.monotonic())
         self._query(here)
         address, state = self._options.address, self._state
         starts = batches.partition_starts(address, here, state)
@@ -169,8 +168,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _parse(self, offset: Offset) -> StreamOffset:
-        address = self._options.address
-        return StreamOffset.from_json(offset, self._hub, address.fully_qualified_namespace)
+        return StreamOffset.from_json(offset, self._hub, self._options.address.lasting_namespace)
 
     def _query(self, here: StreamOffset) -> None:
         """Query the hub; repeat the query if a position is after the hub's end."""
@@ -181,8 +179,9 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._queried_at = time.monotonic()
 
     def _read_state(self, expected: Iterable[str] = ()) -> HubState:
-        timeout = self._options.reading.operation_timeout
-        return hub_state(self._options.address, expected=expected, timeout=timeout)
+        if self._queries is None:
+            self._queries = self._options.address.open_queries()
+        return self._queries.state(expected, self._options.reading.operation_timeout)
 
     def _known_ends(self) -> dict[str, int]:
         return {key: each.next_sequence_number for key, each in self._state.partitions.items()}
@@ -244,8 +243,10 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: Spark calls it one batch late, and never for the last batch."""
 
     def stop(self) -> None:
-        """Interrupt a pause in progress; there is no open connection."""
+        """Interrupt a pause in progress and close the connection; Spark may never call it."""
         self._stopped.set()
+        if self._queries is not None:
+            self._queries.close()
 
 
 class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
