@@ -129,7 +129,7 @@ class HubAddress(Address):
                 name. The message does not show the connection string.
         """
         parts = read_parts(connection_string)
-        namespace = parts["endpoint"].split("://", 1)[-1].rstrip("/")
+        namespace = host_of(parts["endpoint"])
         hub = eventhub_name or parts.get("entitypath")
         if not hub:
             raise ConfigurationError(
@@ -166,7 +166,7 @@ class HubAddress(Address):
         checked_name("fully_qualified_namespace", fully_qualified_namespace, NAMESPACE)
         checked_name("eventhub_name", eventhub_name, HUB_NAME)
         group = checked_group("consumer_group", consumer_group)
-        namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
+        namespace = host_of(fully_qualified_namespace)
         if not isinstance(credential, str):
             checked_credential(credential)
             return cls(namespace, eventhub_name, group, "", {**settings, "credential": credential})
@@ -233,6 +233,14 @@ class HubAddress(Address):
         if "credential" not in settings:
             settings["credential"] = credential_of(self.credential)
         return kind(self.fully_qualified_namespace, consumer_group=self.consumer_group, **settings)
+
+
+def host_of(endpoint: str) -> str:
+    """Return the host of an endpoint, and its port if it has one, as the client does.
+
+    Documents of the JVM connector append the hub: `sb://NAMESPACE/HUB`.
+    """
+    return endpoint.split("://", 1)[-1].partition("/")[0].strip()
 
 
 def read_parts(connection_string: str) -> Mapping[str, str]:
