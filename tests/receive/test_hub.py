@@ -33,7 +33,9 @@ def test_the_path_of_an_endpoint_is_not_part_of_the_namespace(hub, address):
     with_path = HubAddress.from_connection_string(string.replace(endpoint, f"{endpoint}/orders"))
     assert with_path.scope() == address.scope()
     assert list_partitions(with_path) == ["0", "1"]
-    named = HubAddress.from_credential("https://ns.net/orders/", "orders", "SharedAccessSignature x")
+    named = HubAddress.from_credential(
+        "https://ns.net/orders/", "orders", "SharedAccessSignature x"
+    )
     assert named.fully_qualified_namespace == "ns.net"
 
 

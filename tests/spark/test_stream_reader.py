@@ -106,6 +106,28 @@ def test_limits_are_told_to_spark_and_kept(reader):
     assert isinstance(reader().getDefaultReadLimit(), ReadAllAvailable)
 
 
+def test_few_events_wait_for_more_or_for_the_delay(reader, hub, monkeypatch):
+    one = reader(minEventsPerTrigger="5", maxTriggerDelay="1h")
+    limit = one.getDefaultReadLimit()
+    assert limit == ReadMaxRows(stream.NO_TOTAL)
+    _, end = first_batch(one)
+    hub.publish("Orders", "0", ["more"] * 3)
+    assert one.latestOffset(end, limit) == end
+    hub.publish("Orders", "3", ["more"] * 2)
+    following = one.latestOffset(end, limit)
+    assert [following[partition] for partition in "0123"] == [13, 20, 30, 2]
+    hub.publish("Orders", "0", ["more"])
+    assert one.latestOffset(following, limit) == following
+    # A trigger that demands everything, and the end of a query, wait for nothing.
+    assert one.latestOffset(following, ReadAllAvailable())["0"] == 14
+    again = reader(minEventsPerTrigger="5")
+    again.prepareForTriggerAvailableNow()
+    assert again.latestOffset(following, limit)["0"] == 14
+    began = time.monotonic()
+    monkeypatch.setattr(stream.time, "monotonic", lambda: began + 3601)
+    assert one.latestOffset(following, limit)["0"] == 14
+
+
 def test_rates_of_partitions_are_kept(reader):
     rates = json.dumps({json.dumps({"ehName": "Orders", "partitionId": 2}): 7})
     _, end = first_batch(reader(maxRatePerPartition="4", maxRatesPerPartition=rates))

@@ -332,14 +332,26 @@ class HubStream(Stream):
 
     def _fast(self) -> Stream:
         address = self._address
-        source = LinkSource(address.open_client(), address.consumer_group, self._partition_id)
+        source = LinkSource(
+            address.open_client(),
+            address.consumer_group,
+            self._partition_id,
+            self._settings.owner_level,
+        )
         retries = Retries(address.settings)
         return FastStream(source, self._next, self._until, self._settings, retries)
 
     def _public(self) -> Stream:
         client, start = self._address.open_receiving_client(self._partition_id), self._next
         prefetch = max(1, min(self._settings.prefetch, self._until - start))
-        return EventStream(client, self._partition_id, start, prefetch=prefetch, until=self._until)
+        return EventStream(
+            client,
+            self._partition_id,
+            start,
+            prefetch=prefetch,
+            until=self._until,
+            owner_level=self._settings.owner_level,
+        )
 
     def _fall_back(self, error: FastPathError) -> Stream:
         """Open the public path; log the reason, each reason once per process."""

@@ -127,11 +127,13 @@ class LinkSource:
         client: of the hub.
         consumer_group: the group that reads the events.
         partition_id: which partition.
+        owner_level: see `ReadSettings`.
     """
 
     client: EventHubConsumerClient
     consumer_group: str
     partition_id: str
+    owner_level: int | None = None
 
     def opening(self, start: int) -> "Opening[OfficialLink]":
         """Begin to open a link that starts at a sequence number.
@@ -139,7 +141,9 @@ class LinkSource:
         Raises:
             FastPathError: the client has changed.
         """
-        link = OfficialLink(self.client, self.consumer_group, self.partition_id, start)
+        link = OfficialLink(
+            self.client, self.consumer_group, self.partition_id, start, self.owner_level
+        )
         return Opening(link, self.partition_id)
 
 

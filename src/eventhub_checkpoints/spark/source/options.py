@@ -24,7 +24,13 @@ from eventhub_checkpoints.spark.options import (
 )
 
 ENDINGS = ("endingPosition", "endingPositions")
-LIMITS = ("maxEventsPerTrigger", "maxRatePerPartition", "maxRatesPerPartition")
+LIMITS = (
+    "maxEventsPerTrigger",
+    "maxRatePerPartition",
+    "maxRatesPerPartition",
+    "minEventsPerTrigger",
+    "maxTriggerDelay",
+)
 
 NAMES = (
     *HUB,
@@ -38,6 +44,9 @@ NAMES = (
     *LIMITS,
     "partitionsPerTask",
     "parallelism",
+    "minPartitions",
+    "ownerLevel",
+    "useExclusiveReceiver",
     "receiverTimeout",
     "operationTimeout",
     "prefetchCount",
@@ -69,6 +78,19 @@ NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """When a stream reads a batch although few events are waiting.
+
+    Attributes:
+        events: fewer than these wait for more; 1: the stream reads whatever there is.
+        delay: seconds since the last batch after which it is read nevertheless.
+    """
+
+    events: int = 1
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class SourceOptions:
     """Options of a job, checked as far as possible without the hub.
 
@@ -80,11 +102,13 @@ class SourceOptions:
         checkpoint_group: consumer group of the checkpoints.
         missing: treatment of a partition without a checkpoint.
         limits: maximum size of a batch of a stream.
+        waiting: minimum size of a batch of a stream.
         ranges_per_task: number of partitions that one task reads; None for the number with which
             each core has one task.
         parallelism: number of tasks that run at once; None if not set. Spark does not expose the
             actual number to the process that plans a source, so the default is the number of cores
             of the driver's machine, which is correct only for a local session.
+        min_tasks: number of tasks to aim at by splitting ranges; None: ranges are not split.
         names: names of the options that are set.
     """
 
@@ -97,8 +121,10 @@ class SourceOptions:
     checkpoint_group: str
     missing: Missing
     limits: Limits
+    waiting: Waiting
     ranges_per_task: int | None
     parallelism: int | None
+    min_tasks: int | None
     reading: ranges.ReadSettings
     names: frozenset[str]
 
@@ -129,8 +155,10 @@ class SourceOptions:
                 parse_limit(options, "maxRatePerPartition"),
                 parse_limits(options, "maxRatesPerPartition", hub),
             ),
+            waiting=parse_waiting(options),
             ranges_per_task=parse_ranges_per_task(options),
             parallelism=parse_limit(options, "parallelism"),
+            min_tasks=parse_min_tasks(options),
             reading=parse_settings(options),
             names=frozenset(options),
         )
@@ -160,6 +188,72 @@ def parse_ranges_per_task(options: Options) -> int | None:
         raise ConfigurationError(f"{error}, or auto") from error
 
 
+def parse_min_tasks(options: Options) -> int | None:
+    """Parse `minPartitions`.
+
+    Raises:
+        ConfigurationError: it is not a count, or contradicts another option.
+    """
+    if "minPartitions" not in options:
+        return None
+    if "partitionsPerTask" in options:
+        raise ConfigurationError(
+            "minPartitions divides partitions among tasks, and partitionsPerTask joins them; use "
+            "one of the two options"
+        )
+    if parse_owner_level(options) is not None:
+        raise ConfigurationError(
+            "minPartitions needs several receivers of a partition, and ownerLevel or "
+            "useExclusiveReceiver allows one; use one of the two options"
+        )
+    return parse_count(options, "minPartitions", 1)
+
+
+def parse_owner_level(options: Options) -> int | None:
+    """Parse `ownerLevel`, or the connector's `useExclusiveReceiver`; None: not exclusive.
+
+    Raises:
+        ConfigurationError: it is malformed, both are set, or the transport has no owner levels.
+    """
+    names = [name for name in ("ownerLevel", "useExclusiveReceiver") if name in options]
+    if not names:
+        return None
+    if len(names) > 1:
+        raise ConfigurationError("use the option ownerLevel or useExclusiveReceiver, not both")
+    level: int | None
+    if "ownerLevel" in options:
+        level = parse_count(options, "ownerLevel", 0, least=0)
+    else:
+        exclusive = parse_choice(options, "useExclusiveReceiver", "false", ("true", "false"))
+        level = 0 if exclusive == "true" else None
+    if level is not None and options.get("transport", "").strip().lower() == "kafka":
+        raise ConfigurationError(
+            f"{names[0]} is refused with transport=kafka: Kafka has no owner levels"
+        )
+    return level
+
+
+MAX_TRIGGER_DELAY = 15 * 60.0
+
+
+def parse_waiting(options: Options) -> Waiting:
+    """Parse `minEventsPerTrigger` and `maxTriggerDelay`.
+
+    Raises:
+        ConfigurationError: one is malformed, or there is a delay without a minimum. A delay needs a
+            unit, because a bare number is milliseconds for Spark's Kafka source, and seconds here.
+    """
+    delay = options.get("maxTriggerDelay", "").strip()
+    if delay and not any(map(str.isalpha, delay)):
+        raise ConfigurationError(f"maxTriggerDelay is {quoted(delay)}; add a unit, such as 15m")
+    if delay and "minEventsPerTrigger" not in options:
+        raise ConfigurationError("maxTriggerDelay has an effect only with minEventsPerTrigger")
+    return Waiting(
+        parse_count(options, "minEventsPerTrigger", 1),
+        parse_seconds(options, "maxTriggerDelay", MAX_TRIGGER_DELAY),
+    )
+
+
 def parse_settings(options: Options) -> ranges.ReadSettings:
     """Return the settings for reading ranges."""
     paths: tuple[ranges.ReceivePath, ...] = get_args(ranges.ReceivePath)
@@ -170,6 +264,7 @@ def parse_settings(options: Options) -> ranges.ReadSettings:
         operation_timeout=parse_seconds(options, "operationTimeout", ranges.OPERATION_TIMEOUT),
         fail_on_data_loss=fail_on_data_loss == "true",
         receive_path=parse_choice(options, "receivePath", "auto", paths),
+        owner_level=parse_owner_level(options),
     )
 
 

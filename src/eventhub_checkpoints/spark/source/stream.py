@@ -83,7 +83,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._state = HubState("", {})
         self._latest: dict[str, Any] | None = None
         self._target: Mapping[str, int] | None = None
-        self._queried_at = float("-inf")
+        self._queried_at = self._advanced_at = float("-inf")
         self._is_idle = False
         self._stopped = threading.Event()
 
@@ -136,16 +136,32 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._query(here)
         address, state = self._options.address, self._state
         starts = batches.partition_starts(address, here, state)
-        for loss in batches.losses(address, here, state, starts):
+        losses = batches.losses(address, here, state, starts)
+        for loss in losses:
             report(loss, self._options.reading)
         ends = self._known_ends()
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
-        end = batches.next_offset(here, starts, ends, self._limits(limit), state.created)
+        end = here
+        if losses or here.is_initial or self._is_due(batches.waiting_events(starts, ends), limit):
+            end = batches.next_offset(here, starts, ends, self._limits(limit), state.created)
         self._is_idle = end is here
+        if not self._is_idle:
+            self._advanced_at = time.monotonic()
         # Byte for byte what Spark has, because it compares strings.
         self._latest = end.to_json() if start is None or not self._is_idle else dict(start)
         return self._latest
+
+    def _is_due(self, waiting: Mapping[str, int], limit: ReadLimit | None) -> bool:
+        """Return whether enough events wait for the next batch, or the last one is old enough.
+
+        What has to be read until the query stops, or as Spark's trigger demands, waits for nothing.
+        """
+        least = self._options.waiting
+        if least.events == 1 or self._target is not None or isinstance(limit, ReadAllAvailable):
+            return True
+        is_old = time.monotonic() >= self._advanced_at + least.delay
+        return is_old or sum(waiting.values()) >= least.events
 
     def _parse(self, offset: Offset) -> StreamOffset:
         address = self._options.address
@@ -176,7 +192,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit of the options, which a trigger may override."""
         limits = self._options.limits
-        if limits == NO_LIMITS:
+        if limits == NO_LIMITS and self._options.waiting.events == 1:
             return ReadAllAvailable()
         return ReadMaxRows(NO_TOTAL if limits.total is None else limits.total)
 
