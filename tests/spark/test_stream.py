@@ -127,9 +127,14 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
         batches, trigger={"processingTime": "100 milliseconds"}, startingPosition="latest"
     )
     within(WAIT, lambda: batches.numbers == {"3": [0]})
-    hub.add_partitions("Orders", 1)
-    hub.publish("Orders", "4", ["new"] * 3)
-    within(WAIT, lambda: batches.numbers == {"3": [0], "4": [0, 1, 2]})
+    assert hub.add_partitions("Orders", 4) == ["4", "5", "6", "7"]
+    new = {partition: [*range(3)] for partition in "4567"}
+    for partition in new:
+        hub.publish("Orders", partition, ["new"] * 3)
+    within(WAIT, lambda: batches.numbers == {"3": [0], **new})
+    hub.publish("Orders", "7", ["more"])
+    new["7"].append(3)
+    within(WAIT, lambda: batches.numbers == {"3": [0], **new})
     within(WAIT, lambda: (query.lastProgress or {}).get("batchId", 0) >= 2)
     count = len(batches.found)
     time.sleep(2)
@@ -143,7 +148,7 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
     [source] = query.lastProgress["sources"]
     end = json.loads(source["endOffset"])
     assert end["_hub"] == "Orders"
-    assert [end[partition] for partition in "01234"] == [10, 20, 30, 1, 3]
+    assert [end[partition] for partition in "01234567"] == [10, 20, 30, 1, 3, 3, 3, 4]
 
 
 @pytest.mark.parametrize("path", ["fast", "public"])

@@ -54,7 +54,7 @@ def known_options(options: Options, names: Sequence[str]) -> dict[str, str]:
             raise ConfigurationError(
                 "the option checkpointLocation belongs to writeStream, not to readStream"
             )
-        if bare in REASONS:
+        if bare in REASONS and bare not in spelled:
             raise ConfigurationError("the option {} is refused: {}".format(*REASONS[bare]))
         if bare not in spelled and not bare.startswith(KAFKA):
             shown = quoted(option) if holds_secret(option) else option

@@ -25,10 +25,10 @@ OF_CONNECTOR: Mapping[str, str] = {
     "throttlingStatusPlugin": f"{JVM_CLASS}; {PROGRESS}",
     "metricPlugin": f"{JVM_CLASS}; {PROGRESS}",
     "useAadAuth": BY_NAME,
-    "aadAuthCallback": f"{JVM_CLASS}; set credential to the name of a Python class, such as "
-    "DefaultAzureCredential, with fullyQualifiedNamespace and eventHubName",
-    "aadAuthCallbackParams": "the class that credential names takes its parameters from the "
-    "environment, such as AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
+    "aadAuthCallback": f"{JVM_CLASS}; set credential to the name of a class of azure-identity, or "
+    "to package.module:name of a Python class or function",
+    "aadAuthCallbackParams": "set each parameter as an option credential.NAME, such as "
+    "credential.tenant_id",
 }
 OF_KAFKA: Mapping[str, str] = {
     "assign": "all partitions of the hub are read; for ranges of some, use HubRanges",

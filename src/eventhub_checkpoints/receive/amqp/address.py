@@ -332,12 +332,7 @@ class HubStream(Stream):
 
     def _fast(self) -> Stream:
         address = self._address
-        source = LinkSource(
-            address.open_client(),
-            address.consumer_group,
-            self._partition_id,
-            self._settings.owner_level,
-        )
+        source = LinkSource(address.open_client(), address.consumer_group, self._partition_id)
         retries = Retries(address.settings)
         return FastStream(source, self._next, self._until, self._settings, retries)
 
