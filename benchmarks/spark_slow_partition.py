@@ -1,6 +1,6 @@
 """What one slow partition costs a stream, and what a smaller share of it in each batch changes.
 
-`python -m benchmarks.spark_slow_partition`. The local hub delivers one of four partitions at 500
+`python -m benchmarks.spark_slow_partition`. The local hub delivers one of four partitions at 50
 events a second. Prints when the others, and when all had been read, with and without a limit of
 the slow one (`maxRatesPerPartition`), which is what a slow-partition adjustment sets.
 """
@@ -23,13 +23,13 @@ from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.localhub.delivery import EventLink
 
 HUB, PARTITIONS, SLOW = "orders", 4, "0"
-EVENTS = 8000
+EVENTS = 1000
 """Events that each partition holds before the stream begins."""
-PIECE, PAUSE = 10, 0.02
+PIECE, PAUSE = 1, 0.02
 """Events that the slow partition sends at once, and seconds before the next."""
-BATCH = 4000
-SHARES = (None, 400, 100)
-"""Limits of the slow partition in a batch; None: an equal share, 1000 events."""
+BATCH = 1000
+SHARES = (None, 25)
+"""Limits of the slow partition in a batch; None: an equal share, 250 events."""
 
 
 @contextmanager

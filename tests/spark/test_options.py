@@ -226,6 +226,19 @@ def test_options_that_contradict_each_other_are_named(given, said):
         parse(**given)
 
 
+@pytest.mark.parametrize(
+    ("text", "size"), [("1000", 1000), ("16m", 2**24), ("16 MB", 2**24), ("3k", 3072), ("5b", 5)]
+)
+def test_bytes_are_written_with_and_without_a_unit(text, size):
+    assert parse(maxBytesPerTrigger=text).limits.size == size
+
+
+@pytest.mark.parametrize("text", ["0", "", "m", "-1", "1.5g", "many"])
+def test_bytes_that_are_none_are_refused(text):
+    with pytest.raises(ConfigurationError, match="maxBytesPerTrigger is"):
+        parse(maxBytesPerTrigger=text)
+
+
 @pytest.mark.parametrize("delay", ["15m", "900s", "15 min", "PT15M", "900000ms"])
 def test_a_delay_is_written_as_in_spark_or_as_in_the_connector(delay):
     assert parse(minEventsPerTrigger="9", maxTriggerDelay=delay) == replace(

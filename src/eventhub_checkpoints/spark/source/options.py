@@ -1,5 +1,6 @@
 """Options of `format("eventhubs")`: the JVM connector's names, and a few additional ones."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self, get_args
@@ -28,6 +29,7 @@ LIMITS = (
     "maxEventsPerTrigger",
     "maxRatePerPartition",
     "maxRatesPerPartition",
+    "maxBytesPerTrigger",
     "minEventsPerTrigger",
     "maxTriggerDelay",
 )
@@ -67,11 +69,13 @@ class Limits:
         total: limit for all partitions together.
         rate: limit for each partition that `rates` does not name.
         rates: limits for single partitions, by id.
+        size: limit of the bodies of all partitions together, in bytes.
     """
 
     total: int | None = None
     rate: int | None = None
     rates: Mapping[str, int] = field(default_factory=dict)
+    size: int | None = None
 
 
 NO_LIMITS = Limits()
@@ -154,6 +158,7 @@ class SourceOptions:
                 parse_limit(options, "maxEventsPerTrigger"),
                 parse_limit(options, "maxRatePerPartition"),
                 parse_limits(options, "maxRatesPerPartition", hub),
+                parse_bytes(options, "maxBytesPerTrigger"),
             ),
             waiting=parse_waiting(options),
             ranges_per_task=parse_ranges_per_task(options),
@@ -299,6 +304,22 @@ def parse_by_partition(options: Options, name: str, hub: str) -> dict[str, Event
 def parse_limit(options: Options, name: str) -> int | None:
     """Parse a whole number of at least 1; None if the option is not set."""
     return parse_count(options, name, 1) if name in options else None
+
+
+BYTES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+WITH_BYTE_UNIT = re.compile(r"(\d{1,15}) ?(?:([kmg])b?|b)?", re.IGNORECASE)
+
+
+def parse_bytes(options: Options, name: str) -> int | None:
+    """Parse a number of bytes, such as `16m` or `16777216`; None if the option is not set."""
+    if name not in options:
+        return None
+    text = options[name].strip()
+    parts = WITH_BYTE_UNIT.fullmatch(text)
+    size = int(parts[1]) * BYTES[(parts[2] or "").lower()] if parts else 0
+    if not size:
+        raise ConfigurationError(f"{name} is {quoted(text)}; expected bytes, or such as 16m")
+    return size
 
 
 def parse_limits(options: Options, name: str, hub: str) -> dict[str, int]:

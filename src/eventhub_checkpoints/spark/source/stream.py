@@ -19,6 +19,7 @@ from eventhub_checkpoints.receive.read_plan import report, resolve, retained
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source import batches
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits, SourceOptions
+from eventhub_checkpoints.spark.source.sizes import BodySizes
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -81,6 +82,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: StreamOffset | None = None
         self._planned: StreamOffset | None = None
         self._state = HubState("", {})
+        self._sizes = BodySizes(options.address, options.reading)
         self._latest: dict[str, Any] | None = None
         self._target: Mapping[str, int] | None = None
         self._queried_at = self._advanced_at = float("-inf")
@@ -143,8 +145,14 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
         end = here
-        if losses or here.is_initial or self._is_due(batches.waiting_events(starts, ends), limit):
-            end = batches.next_offset(here, starts, ends, self._limits(limit), state.created)
+        waiting = batches.waiting_events(starts, ends)
+        if losses or here.is_initial or self._is_due(waiting, limit):
+            limits = self._limits(limit)
+            if limits.size is not None:
+                begins = {key: each.number for key, each in starts.items()}
+                count = self._sizes.count(limits.size, begins, waiting)
+                limits = replace(limits, total=min(count, limits.total or count))
+            end = batches.next_offset(here, starts, ends, limits, state.created)
         self._is_idle = end is here
         if not self._is_idle:
             self._advanced_at = time.monotonic()
