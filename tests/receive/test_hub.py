@@ -28,6 +28,18 @@ def test_partitions_are_listed_in_numeric_order(hub, address):
     assert list_partitions(address) == ["0", "1"]
 
 
+def test_the_path_of_an_endpoint_is_not_part_of_the_namespace(hub, address):
+    string = hub.connection_string("orders")
+    endpoint = f"sb://{address.fully_qualified_namespace}"
+    with_path = HubAddress.from_connection_string(string.replace(endpoint, f"{endpoint}/orders"))
+    assert with_path.scope() == address.scope()
+    assert list_partitions(with_path) == ["0", "1"]
+    named = HubAddress.from_credential(
+        "https://ns.net/orders/", "orders", "SharedAccessSignature x"
+    )
+    assert named.fully_qualified_namespace == "ns.net"
+
+
 def test_properties_say_what_is_retained_and_what_comes_next(hub, address):
     hub.trim("orders", "0", before=30)
     found = partition_properties(address)["0"]

@@ -117,7 +117,7 @@ SOURCE = [
     ),
     Mistake(
         {"receiverTimeout": "a minute"},
-        "receiverTimeout is 'a minute'; expected seconds, or such as PT1M30S",
+        "receiverTimeout is 'a minute'; expected seconds, or such as 90s or PT1M30S",
     ),
     Mistake({"failOnDataLoss": "no"}, "failOnDataLoss is 'no'; expected true or false"),
     Mistake(

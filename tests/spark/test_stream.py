@@ -140,11 +140,14 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
         batches, trigger={"processingTime": "100 milliseconds"}, startingPosition="latest"
     )
     within(WAIT, lambda: batches.numbers == {"3": [0]})
-    hub.add_partitions("Orders", 4)
-    for partition in "4567":
+    assert hub.add_partitions("Orders", 4) == ["4", "5", "6", "7"]
+    new = {partition: [*range(3)] for partition in "4567"}
+    for partition in new:
         hub.publish("Orders", partition, ["new"] * 3)
-    expected = {"3": [0], **{partition: [0, 1, 2] for partition in "4567"}}
-    within(WAIT, lambda: batches.numbers == expected)
+    within(WAIT, lambda: batches.numbers == {"3": [0], **new})
+    hub.publish("Orders", "7", ["more"])
+    new["7"].append(3)
+    within(WAIT, lambda: batches.numbers == {"3": [0], **new})
     within(WAIT, lambda: (query.lastProgress or {}).get("batchId", 0) >= 2)
     count, opened = len(batches.found), count_connections(monkeypatch)
     time.sleep(2)
@@ -160,7 +163,7 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
     [source] = query.lastProgress["sources"]
     end = json.loads(source["endOffset"])
     assert end["_hub"] == "Orders"
-    assert [end[partition] for partition in "01234567"] == [10, 20, 30, 1, 3, 3, 3, 3]
+    assert [end[partition] for partition in "01234567"] == [10, 20, 30, 1, 3, 3, 3, 4]
 
 
 @pytest.mark.parametrize("path", ["fast", "public"])

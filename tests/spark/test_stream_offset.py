@@ -83,3 +83,11 @@ def test_a_partition_begins_where_the_batch_before_ended_unless_its_end_says_oth
     before = StreamOffset("Orders", {"0": 5, "1": 7})
     after = StreamOffset("Orders", {"0": 9, "1": 8, "2": 4}, {"0": 6})
     assert [after.begin(one, before) for one in after.next] == [6, 7, 4]
+
+
+def test_an_offset_with_the_path_of_an_endpoint_is_of_its_host():
+    offset = {"0": 5, "_hub": "orders", "_namespace": "test.net/orders"}
+    read = StreamOffset.from_json(offset, "orders", "test.net")
+    assert (read.next, read.namespace) == ({"0": 5}, "test.net")
+    with pytest.raises(ConfigurationError, match=r"namespace 'test\.net', and the options"):
+        StreamOffset.from_json(offset, "orders", "production.net")

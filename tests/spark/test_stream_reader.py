@@ -8,7 +8,7 @@ import pytest
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import DataLossError
 from eventhub_checkpoints.receive.address import HubQueries
-from eventhub_checkpoints.spark.source import stream
+from eventhub_checkpoints.spark.source import sizes, stream
 from eventhub_checkpoints.spark.source.options import SourceOptions
 from eventhub_checkpoints.spark.source.stream import (
     EventHubStreamReader,
@@ -121,6 +121,56 @@ def test_limits_are_told_to_spark_and_kept(reader):
     _, everything = first_batch(one, ReadAllAvailable())
     assert [everything[partition] for partition in "0123"] == [10, 20, 30, 0]
     assert isinstance(reader().getDefaultReadLimit(), ReadAllAvailable)
+
+
+def test_few_events_wait_for_more_or_for_the_delay(reader, hub, monkeypatch):
+    one = reader(minEventsPerTrigger="5", maxTriggerDelay="1h")
+    limit = one.getDefaultReadLimit()
+    assert limit == ReadMaxRows(stream.NO_TOTAL)
+    _, end = first_batch(one)
+    hub.publish("Orders", "0", ["more"] * 3)
+    assert one.latestOffset(end, limit) == end
+    hub.publish("Orders", "3", ["more"] * 2)
+    following = one.latestOffset(end, limit)
+    assert [following[partition] for partition in "0123"] == [13, 20, 30, 2]
+    hub.publish("Orders", "0", ["more"])
+    assert one.latestOffset(following, limit) == following
+    # A trigger that demands everything, and the end of a query, wait for nothing.
+    assert one.latestOffset(following, ReadAllAvailable())["0"] == 14
+    again = reader(minEventsPerTrigger="5")
+    again.prepareForTriggerAvailableNow()
+    assert again.latestOffset(following, limit)["0"] == 14
+    began = time.monotonic()
+    monkeypatch.setattr(stream.time, "monotonic", lambda: began + 3601)
+    assert one.latestOffset(following, limit)["0"] == 14
+
+
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_bytes_are_limited_by_the_sizes_of_the_next_events(reader, hub, monkeypatch, path):
+    monkeypatch.setattr(sizes, "SAMPLE_EVERY", 0.0)
+    hub.recreate("Orders", 2)
+    hub.publish("Orders", "0", [b"x" * 100] * 100 + [b"x" * 1000] * 100)
+    one = reader(maxBytesPerTrigger="5k", receivePath=path)
+    assert one.getDefaultReadLimit() == ReadMaxRows(stream.NO_TOTAL)
+    _, end = first_batch(one)
+    assert (end["0"], end["1"]) == (51, 0)
+    hub.publish("Orders", "1", [b""] * 51)
+    following = one.latestOffset(end, ReadMaxRows(stream.NO_TOTAL))
+    assert 4800 < 100 * (following["0"] - 51) + following["1"] <= 5120
+    # An end beyond the small events: the next batch has fewer.
+    last = one.latestOffset({**following, "0": 100, "1": 51}, ReadMaxRows(stream.NO_TOTAL))
+    assert last["0"] == 105
+    _, all_ = first_batch(one, ReadAllAvailable())
+    assert (all_["0"], all_["1"]) == (200, 51)
+    assert reader(maxBytesPerTrigger="1g").latestOffset(last, None)["0"] == 200
+
+
+def test_the_smaller_of_two_limits_counts(reader):
+    both = reader(maxBytesPerTrigger="30", maxEventsPerTrigger="5")
+    _, end = first_batch(both)
+    assert sum(end[partition] for partition in "0123") == 5
+    _, end = first_batch(both, ReadMaxRows(50))
+    assert sum(end[partition] for partition in "0123") == 10
 
 
 def test_rates_of_partitions_are_kept(reader):

@@ -213,8 +213,8 @@ def explanation(
     if STOLEN in condition:
         return HubUnavailableError(
             f"{partition} is held by another receiver in consumer group "
-            f"{group!r}, such as a consumer of that group. {OWN_GROUP}, or stop that receiver "
-            f"({message})"
+            f"{group!r} that has an equal or higher owner level, such as a consumer of that group. "
+            f"{OWN_GROUP}, or stop that receiver ({message})"
         )
     return HubUnavailableError(f"{partition} cannot be read: {message}")
 

@@ -113,7 +113,7 @@ class HubQueries(ABC):
 class Stream(ABC):
     """Events of one partition from a position on, in columns, until it is closed.
 
-    No transport gives it an owner level: retries and speculative tasks may read the same events
+    Unless `ReadSettings.owner_level` is set, retries and speculative tasks may read the same events
     concurrently, and no other reader is disconnected. After a reconnect it may repeat events; the
     caller drops them by sequence number.
     """

@@ -63,6 +63,9 @@ class StreamOffset:
         """
         for kind, key, name in (("hub", HUB, hub), ("namespace", NAMESPACE, namespace)):
             stored = str(value.get(key, name))
+            if key == NAMESPACE:
+                # Earlier versions kept the path of an endpoint such as sb://NAMESPACE/HUB.
+                stored = stored.partition("/")[0]
             if name and stored.lower() != name.lower():
                 raise ConfigurationError(
                     f"the query's checkpoint belongs to {kind} {quoted(stored)}, and the options "

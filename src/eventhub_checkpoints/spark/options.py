@@ -32,6 +32,7 @@ from eventhub_checkpoints.receive.amqp.address import (
 )
 from eventhub_checkpoints.receive.credentials import OWN, CredentialClass, CredentialName
 from eventhub_checkpoints.receive.position import is_digits
+from eventhub_checkpoints.spark.refused_options import REFUSED
 
 Options = Mapping[str, str]
 """The options by name."""
@@ -50,6 +51,8 @@ NOT_OF_TABLE = (
 FROM_ENVIRONMENT = "env:"
 KAFKA = "kafka."
 """Prefix of the options that are passed on to librdkafka as its settings."""
+
+REASONS = {name.lower(): (name, reason) for name, reason in REFUSED.items()}
 
 ARGUMENT = "credential."
 """Prefix of the options that are passed on as arguments of the credential's class."""
@@ -77,8 +80,9 @@ def known_options(options: Options, names: Sequence[str]) -> dict[str, str]:
     without the prefix `OF_TABLE`, among others such as the owner.
 
     Raises:
-        ConfigurationError: a name is unknown, belongs to `writeStream`, or is set twice with
-            different values. The message suggests the nearest name, and never shows a value.
+        ConfigurationError: a name is unknown, has another name here, belongs to `writeStream`, or
+            is set twice with different values. The message suggests the nearest name, and never
+            shows a value.
     """
     spelled = {name.lower(): name for name in names}
     if of_table := [option for option in options if option.lower().startswith(OF_TABLE)]:
@@ -90,6 +94,8 @@ def known_options(options: Options, names: Sequence[str]) -> dict[str, str]:
             raise ConfigurationError(
                 "the option checkpointLocation belongs to writeStream, not to readStream"
             )
+        if bare in REASONS and bare not in spelled:
+            raise ConfigurationError("the option {} is refused: {}".format(*REASONS[bare]))
         if bare not in spelled and not bare.startswith(PASSED_ON):
             shown = quoted(option) if holds_secret(option) else option
             meant = nearest(bare, names)
@@ -133,30 +139,39 @@ def parse_choice(options: Options, name: str, default: T, choices: tuple[T, ...]
     raise ConfigurationError(f"{name} is {quoted(text)}; expected {several} or {choices[-1]}")
 
 
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+"""Seconds of a unit as Spark writes durations, such as 15m."""
+WITH_UNIT = re.compile(r"(\d+) ?(ms|s|m|min|h|d)", re.IGNORECASE)
 DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?", re.IGNORECASE)
 
 
 def parse_seconds(options: Options, name: str, default: float) -> float:
-    """Parse a duration: seconds, or ISO 8601 as in the connector, such as `PT1M30S`."""
+    """Parse a duration: seconds, `90s` as in Spark, or `PT1M30S` (ISO 8601) as in the connector."""
     if name not in options:
         return default
     text, total = options[name].strip(), 0.0
     if (parts := DURATION.fullmatch(text)) and any(parts.groups()):
         hours, minutes, seconds = (float(part or 0) for part in parts.groups())
         total = 3600 * hours + 60 * minutes + seconds
+    elif with_unit := WITH_UNIT.fullmatch(text):
+        total = int(with_unit[1]) * UNITS[with_unit[2].lower()]
     else:
         with suppress(ValueError):
             total = float(text)
     if not 0 < total < float("inf"):
-        raise ConfigurationError(f"{name} is {quoted(text)}; expected seconds, or such as PT1M30S")
+        raise ConfigurationError(
+            f"{name} is {quoted(text)}; expected seconds, or such as 90s or PT1M30S"
+        )
     return total
 
 
-def parse_count(options: Options, name: str, default: int) -> int:
-    """Parse a whole number of at least 1."""
+def parse_count(options: Options, name: str, default: int, least: int = 1) -> int:
+    """Parse a whole number of at least `least`."""
     text = options.get(name, str(default)).strip()
-    if not (is_digits(text) and int(text) > 0):
-        raise ConfigurationError(f"{name} is {quoted(text)}; expected a whole number of at least 1")
+    if not (is_digits(text) and int(text) >= least):
+        raise ConfigurationError(
+            f"{name} is {quoted(text)}; expected a whole number of at least {least}"
+        )
     return int(text)
 
 

@@ -37,6 +37,11 @@ def test_a_hub_has_the_names_that_it_has_over_amqp():
     assert KafkaAddress.of_hub(HUB).scope() == HUB.scope()
 
 
+def test_kafka_has_no_owner_levels():
+    with pytest.raises(ConfigurationError, match="no owner levels"):
+        KafkaAddress.of_hub(HUB).open_stream("0", 0, 5, ReadSettings(owner_level=0))
+
+
 def test_a_connection_string_becomes_the_settings_of_the_kafka_endpoint():
     assert KafkaAddress.of_hub(HUB).client_settings() == {
         "bootstrap.servers": "ns.servicebus.windows.net:9093",

@@ -111,7 +111,7 @@ class HubAddress(Address):
                 name. The message does not show the connection string.
         """
         parts = read_parts(connection_string)
-        namespace = parts["endpoint"].split("://", 1)[-1].rstrip("/")
+        namespace = host_of(parts["endpoint"])
         hub = eventhub_name or parts.get("entitypath")
         if not hub:
             raise ConfigurationError(
@@ -148,7 +148,7 @@ class HubAddress(Address):
         checked_name("fully_qualified_namespace", fully_qualified_namespace, NAMESPACE)
         checked_name("eventhub_name", eventhub_name, HUB_NAME)
         group = checked_group("consumer_group", consumer_group)
-        namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
+        namespace = host_of(fully_qualified_namespace)
         if not isinstance(credential, str | CredentialClass):
             checked_credential(credential)
             return cls(namespace, eventhub_name, group, "", {**settings, "credential": credential})
@@ -205,6 +205,14 @@ class HubAddress(Address):
         return kind(self.fully_qualified_namespace, consumer_group=self.consumer_group, **settings)
 
 
+def host_of(endpoint: str) -> str:
+    """Return the host of an endpoint, and its port if it has one, as the client does.
+
+    Documents of the JVM connector append the hub: `sb://NAMESPACE/HUB`.
+    """
+    return endpoint.split("://", 1)[-1].partition("/")[0].strip()
+
+
 def read_parts(connection_string: str) -> Mapping[str, str]:
     """Return the parts of a usable connection string, by lower-case name.
 
@@ -236,7 +244,7 @@ def names_without_key(connection_string: str) -> tuple[str, str] | None:
         return None
     if "endpoint" not in parts or {"sharedaccesssignature", "sharedaccesskey"} & parts.keys():
         return None
-    namespace = parts["endpoint"].split("://", 1)[-1].rstrip("/")
+    namespace = host_of(parts["endpoint"])
     return namespace, parts.get("entitypath", "")
 
 
@@ -297,7 +305,14 @@ class HubStream(Stream):
     def _public(self) -> Stream:
         client, start = self._address.open_receiving_client(self._partition_id), self._next
         prefetch = max(1, min(self._settings.prefetch, self._until - start))
-        return EventStream(client, self._partition_id, start, prefetch=prefetch, until=self._until)
+        return EventStream(
+            client,
+            self._partition_id,
+            start,
+            prefetch=prefetch,
+            until=self._until,
+            owner_level=self._settings.owner_level,
+        )
 
     def _fall_back(self, error: FastPathError) -> Stream:
         """Open the public path; log the reason, each reason once per process."""

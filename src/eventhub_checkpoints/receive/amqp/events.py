@@ -92,6 +92,7 @@ class EventStream(Stream):
         inclusive: whether an event exactly at `start` is delivered.
         prefetch: events that the service may send ahead.
         until: receiving ends with the event before this sequence number; None for no end.
+        owner_level: see `ReadSettings`.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class EventStream(Stream):
         inclusive: bool = True,
         prefetch: int = 300,
         until: int | None = None,
+        owner_level: int | None = None,
     ) -> None:
         self._closed = threading.Event()
         self._until = until
@@ -116,6 +118,7 @@ class EventStream(Stream):
             "starting_position_inclusive": inclusive,
             "prefetch": prefetch,
             "max_batch_size": prefetch,
+            "owner_level": owner_level,
         }
         # Daemon: the client takes up to a second to close a link; no task should wait for that.
         threading.Thread(target=self._receive, name=f"receive-{partition_id}", daemon=True).start()

@@ -133,13 +133,14 @@ class LinkSource:
     consumer_group: str
     partition_id: str
 
-    def opening(self, start: int) -> "Opening[OfficialLink]":
-        """Begin to open a link that starts at a sequence number.
+    def opening(self, start: int, owner_level: int | None) -> "Opening[OfficialLink]":
+        """Begin to open a link that starts at a sequence number; see `ReadSettings.owner_level`.
 
         Raises:
             FastPathError: the client has changed.
         """
-        link = OfficialLink(self.client, self.consumer_group, self.partition_id, start)
+        partition = self.partition_id
+        link = OfficialLink(self.client, self.consumer_group, partition, start, owner_level)
         return Opening(link, self.partition_id)
 
 
@@ -334,7 +335,7 @@ class FastStream(Stream):
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: Opening[OfficialLink] | None = source.opening(start)
+        self._opening: Opening[OfficialLink] | None = source.opening(start, settings.owner_level)
 
     @property
     def trouble(self) -> str:
@@ -411,7 +412,7 @@ class FastStream(Stream):
             time.sleep(max(0.0, min(self._not_before, deadline) - now))
             return None
         if self._opening is None:
-            self._opening = self._source.opening(self._next)
+            self._opening = self._source.opening(self._next, self._settings.owner_level)
         try:
             until = min(deadline, self._opening.deadline)
             link = self._opening.result(max(0.0, until - now))

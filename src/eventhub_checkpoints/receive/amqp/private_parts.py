@@ -238,6 +238,7 @@ class OfficialLink(OfficialConnection):
         consumer_group: the group that reads the events.
         partition_id: which partition.
         start: sequence number of the first event.
+        owner_level: see `ReadSettings`.
 
     Attributes:
         channel, handle: identify the link's transfers, once it is open.
@@ -253,12 +254,22 @@ class OfficialLink(OfficialConnection):
     max_frame_size: int
 
     def __init__(
-        self, client: EventHubConsumerClient, consumer_group: str, partition_id: str, start: int
+        self,
+        client: EventHubConsumerClient,
+        consumer_group: str,
+        partition_id: str,
+        start: int,
+        owner_level: int | None = None,
     ) -> None:
         check_version()
         try:
             consumer = checked("client", client)._create_consumer(
-                consumer_group, partition_id, start, lambda *_: None, event_position_inclusive=True
+                consumer_group,
+                partition_id,
+                start,
+                lambda *_: None,
+                event_position_inclusive=True,
+                owner_level=owner_level,
             )
         except TypeError as error:
             raise changed(error) from error

@@ -289,6 +289,13 @@ class KafkaAddress(Address):
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
+        """Open a stream as `Address` does.
+
+        Raises:
+            ConfigurationError: `ReadSettings.owner_level` is set, which Kafka does not have.
+        """
+        if settings.owner_level is not None:
+            raise ConfigurationError("Kafka has no owner levels; leave owner_level out")
         ahead = {"queued.min.messages": str(min(client.QUEUED_MESSAGES, until - start))}
         consumer, errors = self._open({**ahead, **self.client_settings()})
         position = TopicPartition(self.eventhub_name, int(partition_id), start)

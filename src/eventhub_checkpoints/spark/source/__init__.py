@@ -3,6 +3,7 @@
 - `data_source`, `stream`: PySpark's interfaces, for batches and for micro-batches.
 - `options`: the options.
 - `batches`: ranges of a batch, and of each micro-batch within its limits; what a task reads.
+- `sizes`: sizes of the next events, for a limit in bytes.
 """
 
 from eventhub_checkpoints.spark.validation import no_python_sources

@@ -21,6 +21,7 @@ from eventhub_checkpoints.receive.read_plan import report, resolve, retained
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source import batches
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits, SourceOptions
+from eventhub_checkpoints.spark.source.sizes import BodySizes
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -82,9 +83,10 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: StreamOffset | None = None
         self._planned: StreamOffset | None = None
         self._state = HubState("", {})
+        self._sizes = BodySizes(options.address, options.reading)
         self._latest: dict[str, Any] | None = None
         self._target: Mapping[str, int] | None = None
-        self._queried_at = float("-inf")
+        self._queried_at = self._advanced_at = float("-inf")
         self._is_idle = False
         self._has_warned = False
         self._stopped = threading.Event()
@@ -139,15 +141,26 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._query(here)
         address, state = self._options.address, self._state
         starts = batches.partition_starts(address, here, state)
-        for loss in batches.losses(address, here, state, starts):
+        losses = batches.losses(address, here, state, starts)
+        for loss in losses:
             report(loss, self._options.reading)
         ends = self._known_ends()
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
-        end = batches.next_offset(here, starts, ends, self._limits(limit), state.created)
+        end = here
+        waiting = batches.waiting_events(starts, ends)
+        if losses or here.is_initial or self._is_due(waiting, limit):
+            limits = self._limits(limit)
+            if limits.size is not None:
+                begins = {key: each.number for key, each in starts.items()}
+                count = self._sizes.count(limits.size, begins, waiting)
+                limits = replace(limits, total=min(count, limits.total or count))
+            end = batches.next_offset(here, starts, ends, limits, state.created)
         if start is None:
             self._warn_of_single_batch(ends, end)
         self._is_idle = end is here
+        if not self._is_idle:
+            self._advanced_at = time.monotonic()
         # Byte for byte what Spark has, because it compares strings.
         self._latest = end.to_json() if start is None or not self._is_idle else dict(start)
         return self._latest
@@ -166,6 +179,17 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "one. Remove the limits, start the query again, or use Spark 4.2",
                 *(left, self._options.address),
             )
+
+    def _is_due(self, waiting: Mapping[str, int], limit: ReadLimit | None) -> bool:
+        """Return whether enough events wait for the next batch, or the last one is old enough.
+
+        What has to be read until the query stops, or as Spark's trigger demands, waits for nothing.
+        """
+        least = self._options.waiting
+        if least.events == 1 or self._target is not None or isinstance(limit, ReadAllAvailable):
+            return True
+        is_old = time.monotonic() >= self._advanced_at + least.delay
+        return is_old or sum(waiting.values()) >= least.events
 
     def _parse(self, offset: Offset) -> StreamOffset:
         return StreamOffset.from_json(offset, self._hub, self._options.address.lasting_namespace)
@@ -196,7 +220,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit of the options, which a trigger may override."""
         limits = self._options.limits
-        if limits == NO_LIMITS:
+        if limits == NO_LIMITS and self._options.waiting.events == 1:
             return ReadAllAvailable()
         return ReadMaxRows(NO_TOTAL if limits.total is None else limits.total)
 
