@@ -18,7 +18,8 @@ Nothing here needs Java or PySpark to be imported; `eventhub_checkpoints.spark.s
 - `exactly_once`: the sink. `new_rows`: what a batch has that is not stored; `staging`: the
   transaction, and rows on their way to it.
 - `source`: the data source. `sink`: `format("eventhubs")` for writing, and `deduplicate` for
-  what it sends twice. `options`: of both. `validation`: checks of arguments.
+  what it sends twice. `options`: of both; `kept_connections`: between two tasks of a worker.
+- `validation`: checks of arguments.
 """
 
 from eventhub_checkpoints.receive.position import EventPosition

@@ -82,6 +82,11 @@ class Credit:
         self._rows = self._size = 0
         self._outstanding = 0
 
+    @property
+    def is_used_up(self) -> bool:
+        """Return whether the peer may send nothing more."""
+        return self._outstanding <= 0
+
     def used(self, deliveries: int) -> None:
         """Count deliveries received."""
         self._outstanding -= deliveries
@@ -117,31 +122,8 @@ class Credit:
 
 OPEN_TIMEOUT = 30.0
 """Seconds for connection, token and link together; a token may take a while to fetch."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSource:
-    """Partition from which links receive.
-
-    Attributes:
-        client: of the hub.
-        consumer_group: the group that reads the events.
-        partition_id: which partition.
-    """
-
-    client: EventHubConsumerClient
-    consumer_group: str
-    partition_id: str
-
-    def opening(self, start: int) -> "Opening[OfficialLink]":
-        """Begin to open a link that starts at a sequence number.
-
-        Raises:
-            FastPathError: the client has changed.
-        """
-        link = OfficialLink(self.client, self.consumer_group, self.partition_id, start)
-        return Opening(link, self.partition_id)
-
+REOPEN_TIMEOUT = 5.0
+"""Seconds for a link over an open connection, which may be dead; then another is opened."""
 
 L = TypeVar("L", bound=OfficialConnection)
 
@@ -155,14 +137,16 @@ class Opening(Generic[L]):
     Args:
         link: not yet opened.
         name: of the thread.
+        is_reused: whether its connection was opened for an earlier link.
 
     Attributes:
         deadline: when the attempt times out, by `time.monotonic`.
     """
 
-    def __init__(self, link: L, name: str) -> None:
-        self._link = link
-        self.deadline = time.monotonic() + OPEN_TIMEOUT
+    def __init__(self, link: L, name: str, *, is_reused: bool = False) -> None:
+        self._link, self.is_reused = link, is_reused
+        self._timeout = REOPEN_TIMEOUT if is_reused else OPEN_TIMEOUT
+        self.deadline = time.monotonic() + self._timeout
         self._is_wanted = True
         self._opened: Future[None] = Future()
         threading.Thread(target=self._open, name=f"open-{name}", daemon=True).start()
@@ -178,7 +162,7 @@ class Opening(Generic[L]):
             if time.monotonic() < self.deadline:
                 return None
             self.abandon()
-            raise ConnectError(f"no link was attached within {OPEN_TIMEOUT:g} s")
+            raise ConnectError(f"no link was attached within {self._timeout:g} s")
         self._opened.result()
         return self._link
 
@@ -196,6 +180,64 @@ class Opening(Generic[L]):
             self._opened.set_exception(self._link.ended_by(error))
         else:
             self._opened.set_result(None)
+
+
+IDLE_FOR = 120.0
+"""Seconds for which an idle connection is used again. The service closes one without links after
+300 s, and Azure's networks forget one without traffic after 240 s.
+
+Source: Azure Service Bus documentation, "AMQP errors"; Azure Load Balancer documentation.
+"""
+
+
+class LinkSource:
+    """Source of links to the partitions of a hub, one after another over the same connection.
+
+    Args:
+        client: of the hub; closed with the source.
+        consumer_group: the group that reads the events.
+    """
+
+    def __init__(self, client: EventHubConsumerClient, consumer_group: str) -> None:
+        self._client, self._consumer_group = client, consumer_group
+        self._idle: OfficialLink | None = None
+        self._idle_since = time.monotonic()
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether the connection was used lately."""
+        return time.monotonic() < self._idle_since + IDLE_FOR
+
+    def opening(self, partition_id: str, start: int) -> Opening[OfficialLink]:
+        """Begin to open a link that starts at a sequence number.
+
+        Raises:
+            FastPathError: the client has changed.
+        """
+        link, self._idle = self._idle, None
+        if link is None:
+            link = OfficialLink(self._client, self._consumer_group, partition_id, start)
+            return Opening(link, partition_id)
+        try:
+            link.move(partition_id, start)
+        except FastPathError:
+            link.close()
+            raise
+        return Opening(link, partition_id, is_reused=True)
+
+    def end(self, frames: "LinkFrames") -> None:
+        """Detach a link, and keep its connection for the next one if no frame is under way."""
+        if frames.is_over:
+            frames.link.detach()
+            self._idle, self._idle_since = frames.link, time.monotonic()
+        else:
+            frames.link.close()
+
+    def close(self) -> None:
+        """Disconnect; never raises."""
+        if self._idle is not None:
+            self._idle.close()
+        self._client.close()
 
 
 class LinkFrames:
@@ -222,6 +264,12 @@ class LinkFrames:
         self._broken: CodecError | None = None
         self._counted = (0, 0)
         self._take_in(link.take_over(self._read))
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether everything that the peer may send on this link was read and handed on."""
+        is_read = self.deliveries.is_between and not self._others and self._broken is None
+        return is_read and self._credit.is_used_up
 
     def receive(self, rows: int, size: int) -> None:
         """Wait once for bytes, then decode what is available, up to `rows` rows or `size` bytes.
@@ -316,7 +364,8 @@ class FastStream(Stream):
     connection, and its next call reconnects where it left off, as after any other break.
 
     Args:
-        source: where to read; its client is closed with the stream.
+        source: of links; stays open.
+        partition_id: which partition.
         start: sequence number of the first event.
         until: sequence number of the first event behind the range; no later one is requested.
         settings: how a range is read.
@@ -327,16 +376,22 @@ class FastStream(Stream):
     """
 
     def __init__(
-        self, source: LinkSource, start: int, until: int, settings: ReadSettings, retries: Retries
+        self,
+        source: LinkSource,
+        partition_id: str,
+        start: int,
+        until: int,
+        settings: ReadSettings,
+        retries: Retries,
     ) -> None:
         self._source, self._settings, self._retries = source, settings, retries
-        self._next, self._until = start, until
+        self._partition_id, self._next, self._until = partition_id, start, until
         self._closed = False
         self._not_before = 0.0
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: Opening[OfficialLink] | None = source.opening(start)
+        self._opening: Opening[OfficialLink] | None = source.opening(partition_id, start)
 
     @property
     def trouble(self) -> str:
@@ -360,10 +415,9 @@ class FastStream(Stream):
         frames, opening = self._frames, self._opening
         self._frames = self._opening = None
         if frames is not None:
-            frames.link.close()
+            self._source.end(frames)
         if opening is not None:
             opening.abandon()
-        self._source.client.close()
 
     def _received(self, deadline: float) -> Columns | None:
         frames = self._frames or self._opened(deadline)
@@ -387,26 +441,33 @@ class FastStream(Stream):
         ended = frames.link.ended_by(error)
         if isinstance(ended, UnreadableFrameError):
             number = columns.numbers[-1] + 1 if columns else self._next
-            partition = self._source.partition_id
             ended = UnreadableFrameError(
-                f"event {number} of partition {partition}, or the next one, cannot be decoded: "
-                f"{ended}"
+                f"event {number} of partition {self._partition_id}, or the next one, cannot be "
+                f"decoded: {ended}"
             )
         self._failed(ended, at_once=has_delivered)
         return columns
 
-    def _failed(self, error: Exception, *, at_once: bool = False) -> None:
-        """Schedule the next attempt, without delay if the link has delivered; or give up."""
+    def _failed(
+        self, error: Exception, *, at_once: bool = False, is_counted: bool = True
+    ) -> None:
+        """Schedule the next attempt, or give up.
+
+        Args:
+            error: reported if this was the last attempt.
+            at_once: without delay, because the link has delivered.
+            is_counted: False if what failed was a connection that had been idle.
+        """
         self._trouble = reason(error)
         # A receiver refused for one of these reasons would be refused again at once.
         condition = str(error.error) if isinstance(error, EventHubError) else ""
         is_refused = any(each in condition for each in REFUSALS)
         is_last = isinstance(error, FastPathError) or is_refused
-        pause = None if is_last else self._retries.pause()
+        pause = None if is_last else self._retries.pause() if is_counted else 0.0
         if pause is None:
             self._failure = error
             return
-        _LOGGER.info("partition %s is opened again after: %s", self._source.partition_id, error)
+        _LOGGER.info("partition %s is opened again after: %s", self._partition_id, error)
         self._not_before = time.monotonic() + (0.0 if at_once else pause)
 
     def _opened(self, deadline: float) -> LinkFrames | None:
@@ -416,7 +477,7 @@ class FastStream(Stream):
             time.sleep(max(0.0, min(self._not_before, deadline) - now))
             return None
         if self._opening is None:
-            self._opening = self._source.opening(self._next)
+            self._opening = self._source.opening(self._partition_id, self._next)
         try:
             until = min(deadline, self._opening.deadline)
             link = self._opening.result(max(0.0, until - now))
@@ -426,6 +487,6 @@ class FastStream(Stream):
             self._frames = LinkFrames(link, credit)
         except Exception as error:
             self._opening.abandon()
-            self._failed(error)
+            self._failed(error, is_counted=not self._opening.is_reused)
         self._opening = None
         return self._frames
