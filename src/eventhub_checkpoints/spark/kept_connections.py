@@ -73,6 +73,11 @@ class KeptConnections(Generic[K, C]):
             idle.remove(oldest)
             oldest.connection.close()
 
+    def close(self) -> None:
+        """Close the connections of this process that no task uses."""
+        while self._idle.value:
+            self._idle.value.pop().connection.close()
+
     def _take(self, key: K) -> Idle[K, C] | None:
         """Remove and return the connection for a key, if there is one; close what is unusable."""
         idle, taken = self._idle.value, None

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
@@ -122,8 +121,6 @@ class Credit:
 
 OPEN_TIMEOUT = 30.0
 """Seconds for connection, token and link together; a token may take a while to fetch."""
-REOPEN_TIMEOUT = 5.0
-"""Seconds for a link over an open connection, which may be dead; then another is opened."""
 
 L = TypeVar("L", bound=OfficialConnection)
 
@@ -137,16 +134,17 @@ class Opening(Generic[L]):
     Args:
         link: not yet opened.
         name: of the thread.
-        is_reused: whether its connection was opened for an earlier link.
 
     Attributes:
         deadline: when the attempt times out, by `time.monotonic`.
+        is_reattaching: whether the connection is that of an earlier link.
     """
 
-    def __init__(self, link: L, name: str, *, is_reused: bool = False) -> None:
-        self._link, self.is_reused = link, is_reused
-        self._timeout = REOPEN_TIMEOUT if is_reused else OPEN_TIMEOUT
-        self.deadline = time.monotonic() + self._timeout
+    is_reattaching = False
+
+    def __init__(self, link: L, name: str) -> None:
+        self._link = link
+        self.deadline = time.monotonic() + OPEN_TIMEOUT
         self._is_wanted = True
         self._opened: Future[None] = Future()
         threading.Thread(target=self._open, name=f"open-{name}", daemon=True).start()
@@ -162,7 +160,7 @@ class Opening(Generic[L]):
             if time.monotonic() < self.deadline:
                 return None
             self.abandon()
-            raise ConnectError(f"no link was attached within {self._timeout:g} s")
+            raise ConnectError(f"no link was attached within {OPEN_TIMEOUT:g} s")
         self._opened.result()
         return self._link
 
@@ -181,6 +179,47 @@ class Opening(Generic[L]):
         else:
             self._opened.set_result(None)
 
+
+REATTACH_TIMEOUT = 5.0
+"""Seconds for a link over an open connection, which may be dead; then another is opened."""
+
+
+class Reattaching:
+    """Link being attached over the connection of an earlier one, while its result is waited for.
+
+    Args:
+        link: moved to a partition, and not yet opened.
+
+    Attributes:
+        deadline: when the attempt times out, by `time.monotonic`.
+        is_reattaching: see `Opening`.
+    """
+
+    is_reattaching = True
+
+    def __init__(self, link: OfficialLink) -> None:
+        self._link = link
+        self.deadline = time.monotonic() + REATTACH_TIMEOUT
+
+    def result(self, timeout: float) -> OfficialLink | None:
+        """Return the opened link, or raise, as `Opening` does."""
+        until = time.monotonic() + timeout
+        try:
+            is_open = self._link.open(lambda: time.monotonic() < until)
+        except Exception as error:
+            raise self._link.ended_by(error) from error
+        if is_open:
+            return self._link
+        if time.monotonic() < self.deadline:
+            return None
+        raise ConnectError(f"no link was attached within {REATTACH_TIMEOUT:g} s")
+
+    def abandon(self) -> None:
+        """Disconnect."""
+        self._link.close()
+
+
+AnyOpening = Opening[OfficialLink] | Reattaching
 
 IDLE_FOR = 120.0
 """Seconds for which an idle connection is used again. The service closes one without links after
@@ -208,7 +247,7 @@ class LinkSource:
         """Return whether the connection was used lately."""
         return time.monotonic() < self._idle_since + IDLE_FOR
 
-    def opening(self, partition_id: str, start: int) -> Opening[OfficialLink]:
+    def opening(self, partition_id: str, start: int) -> AnyOpening:
         """Begin to open a link that starts at a sequence number.
 
         Raises:
@@ -223,7 +262,7 @@ class LinkSource:
         except FastPathError:
             link.close()
             raise
-        return Opening(link, partition_id, is_reused=True)
+        return Reattaching(link)
 
     def end(self, frames: "LinkFrames") -> None:
         """Detach a link, and keep its connection for the next one if no frame is under way."""
@@ -391,7 +430,9 @@ class FastStream(Stream):
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: Opening[OfficialLink] | None = source.opening(partition_id, start)
+        self._opening: Opening[OfficialLink] | Reattaching | None = source.opening(
+            partition_id, start
+        )
 
     @property
     def trouble(self) -> str:
@@ -448,9 +489,7 @@ class FastStream(Stream):
         self._failed(ended, at_once=has_delivered)
         return columns
 
-    def _failed(
-        self, error: Exception, *, at_once: bool = False, is_counted: bool = True
-    ) -> None:
+    def _failed(self, error: Exception, *, at_once: bool = False, is_counted: bool = True) -> None:
         """Schedule the next attempt, or give up.
 
         Args:
@@ -487,6 +526,6 @@ class FastStream(Stream):
             self._frames = LinkFrames(link, credit)
         except Exception as error:
             self._opening.abandon()
-            self._failed(error, is_counted=not self._opening.is_reused)
+            self._failed(error, is_counted=not self._opening.is_reattaching)
         self._opening = None
         return self._frames
