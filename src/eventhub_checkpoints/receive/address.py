@@ -182,13 +182,13 @@ class Connection:
     """
 
     def __init__(self, address: Address) -> None:
-        self._address = address
+        self.address = address
 
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
         """Open a stream as `Address.open_stream` does; the previous one must be closed."""
-        return self._address.open_stream(partition_id, start, until, settings)
+        return self.address.open_stream(partition_id, start, until, settings)
 
     @property
     def is_usable(self) -> bool:

@@ -286,9 +286,10 @@ class HubConnection(Connection):
         address: the hub.
     """
 
+    address: HubAddress
+
     def __init__(self, address: HubAddress) -> None:
         super().__init__(address)
-        self.address = address
         self._links: LinkSource | None = None
 
     @property

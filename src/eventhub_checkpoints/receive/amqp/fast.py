@@ -137,10 +137,7 @@ class Opening(Generic[L]):
 
     Attributes:
         deadline: when the attempt times out, by `time.monotonic`.
-        is_reattaching: whether the connection is that of an earlier link.
     """
-
-    is_reattaching = False
 
     def __init__(self, link: L, name: str) -> None:
         self._link = link
@@ -192,10 +189,7 @@ class Reattaching:
 
     Attributes:
         deadline: when the attempt times out, by `time.monotonic`.
-        is_reattaching: see `Opening`.
     """
-
-    is_reattaching = True
 
     def __init__(self, link: OfficialLink) -> None:
         self._link = link
@@ -265,7 +259,7 @@ class LinkSource:
         return Reattaching(link)
 
     def end(self, frames: "LinkFrames") -> None:
-        """Detach a link, and keep its connection for the next one if no frame is under way."""
+        """Detach a link and keep its connection for the next one; close it if events may follow."""
         if frames.is_over:
             frames.link.detach()
             self._idle, self._idle_since = frames.link, time.monotonic()
@@ -430,9 +424,7 @@ class FastStream(Stream):
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: Opening[OfficialLink] | Reattaching | None = source.opening(
-            partition_id, start
-        )
+        self._opening: AnyOpening | None = source.opening(partition_id, start)
 
     @property
     def trouble(self) -> str:
@@ -526,6 +518,6 @@ class FastStream(Stream):
             self._frames = LinkFrames(link, credit)
         except Exception as error:
             self._opening.abandon()
-            self._failed(error, is_counted=not self._opening.is_reattaching)
+            self._failed(error, is_counted=not isinstance(self._opening, Reattaching))
         self._opening = None
         return self._frames
