@@ -29,8 +29,9 @@ from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES, FastP
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import ReceivePath
 
-ORDINARY = {"close", "read", "write"}
-"""Names that files and sockets have too: renamed only in the transport and where it is used."""
+TRANSPORT = ("_transport.py", "sasl.py")
+ORDINARY = {"close": TRANSPORT, "read": TRANSPORT, "write": TRANSPORT, "source": ("client.py",)}
+"""Names that other objects have too: renamed in these modules, and where the transport is used."""
 
 
 def copy_with_renamed(name: str, folder: Path) -> None:
@@ -47,7 +48,7 @@ def copy_with_renamed(name: str, folder: Path) -> None:
         if name not in ORDINARY:
             pattern = everywhere
         elif file.parent.name == "_pyamqp":
-            pattern = inside if file.name in ("_transport.py", "sasl.py") else outside
+            pattern = inside if file.name in ORDINARY[name] else outside
         else:
             continue
         text = file.read_text(encoding="utf-8")
