@@ -34,8 +34,9 @@ from eventhub_checkpoints.receive.ranges import ReceivePath
 FAST = {each.name for each in private_parts.PRIVATE_NAMES}
 QUERIES = {each.name for each in management.PRIVATE_NAMES}
 
-ORDINARY = {"close", "read", "write"}
-"""Names that files and sockets have too: renamed only in the transport and where it is used."""
+TRANSPORT = ("_transport.py", "sasl.py")
+ORDINARY = {"close": TRANSPORT, "read": TRANSPORT, "write": TRANSPORT, "source": ("client.py",)}
+"""Names that other objects have too: renamed in these modules, and where the transport is used."""
 
 
 def copy_with_renamed(name: str, folder: Path) -> None:
@@ -52,7 +53,7 @@ def copy_with_renamed(name: str, folder: Path) -> None:
         if name not in ORDINARY:
             pattern = everywhere
         elif file.parent.name == "_pyamqp":
-            pattern = inside if file.name in ("_transport.py", "sasl.py") else outside
+            pattern = inside if file.name in ORDINARY[name] else outside
         else:
             continue
         text = file.read_text(encoding="utf-8")

@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_runs
-from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.localhub import LocalHub, connection
+from eventhub_checkpoints.spark.sink.writer import SENDERS
+from eventhub_checkpoints.spark.source.batches import CONNECTIONS
 
 HUB_THAT_IS_NOT_THERE = (
     "Endpoint=sb://in.the.environment/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=Orders"
@@ -56,6 +58,27 @@ def hub(server: LocalHub) -> LocalHub:
     for partition, count in {"0": 10, "1": 20, "2": 30}.items():
         server.publish("Orders", partition, [f"{partition}/{one}" for one in range(count)])
     return server
+
+
+@pytest.fixture(autouse=True)
+def no_connection_is_kept() -> Iterator[None]:
+    """Close what a test has left open in this process; Spark's workers have their own."""
+    yield
+    CONNECTIONS.close()
+    SENDERS.close()
+
+
+@pytest.fixture
+def opened_connections(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """The number of connections that the hub has accepted during the test."""
+    accepted, accept = [], connection.Connection.connection_made
+
+    def connection_made(self: connection.Connection, transport: Any) -> None:
+        accepted.append(self)
+        accept(self, transport)
+
+    monkeypatch.setattr(connection.Connection, "connection_made", connection_made)
+    return lambda: len(accepted)
 
 
 class ForeignStore:

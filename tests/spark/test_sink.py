@@ -25,13 +25,6 @@ KEY = "a2V5LXRoYXQtbm8tcGxhbi1tYXktc2hvdw=="
 STRING = f"Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey={KEY};EntityPath=orders"
 
 
-@pytest.fixture(autouse=True)
-def no_connection_is_left():
-    yield
-    while writer._idle:
-        writer._idle.pop().sender.close()
-
-
 @pytest.fixture
 def out(hub):
     """An empty hub with four partitions."""
@@ -268,22 +261,20 @@ def test_a_sink_sends_over_kafka_too():
         SinkOptions.parse({**options, "transport": "amqp"})
 
 
-def test_a_worker_keeps_its_connection_for_the_next_task_and_drops_a_broken_one(hub, out):
-    options = SinkOptions.parse({"connectionString": out})
+def test_a_worker_keeps_its_connection_for_the_next_task_and_drops_a_broken_one(
+    hub, out, opened_connections
+):
     batch = pa.RecordBatch.from_pydict({"body": ["a"]})
     schema = t.StructType([t.StructField("body", t.StringType())])
     sink = Writing({"connectionString": out}, schema)
     for _ in range(3):
         assert sink.send([batch]).count == 1
-        [idle] = writer._idle
-        assert idle.sender.is_usable
-    hub.recreate("out", 4)  # which detaches its links
-    eventually(lambda: not idle.sender.is_usable)
+    assert opened_connections() == 1
+    with writer.SENDERS.lent(SinkOptions.parse({"connectionString": out})) as sender:
+        assert sender.is_usable
+        hub.recreate("out", 4)  # which detaches its links
+        eventually(lambda: not sender.is_usable)
     assert sink.send([batch]).count == 1
-    assert writer._idle[0].sender is not idle.sender
-    with pytest.raises(ConfigurationError), writer.connected(options):
-        raise ConfigurationError("a task fails")
-    assert writer._idle == []
+    assert opened_connections() == 2
     assert sink.send([batch]).count == 1
-    with writer.connected(SinkOptions.parse({"connectionString": out, "sendPath": "public"})):
-        assert writer._idle == []
+    assert opened_connections() == 2

@@ -1,4 +1,4 @@
-"""What a transport offers: the address of a hub, queries to it, and streams of its events."""
+"""What a transport offers: the address of a hub, queries to it, connections, and streams."""
 
 import time
 from abc import ABC, abstractmethod
@@ -206,6 +206,10 @@ class Address(ABC):
         It may deliver some events before and after these, and some of them twice.
         """
 
+    def connect(self) -> "Connection":
+        """Return a connection for streams that are read one after another; the caller closes it."""
+        return Connection(self)
+
     def scope(self, consumer_group: str | None = None) -> Scope:
         """Return the scope under which a store keeps the checkpoints of this hub."""
         return Scope(
@@ -216,6 +220,33 @@ class Address(ABC):
 
     def __str__(self) -> str:
         return f"{self.fully_qualified_namespace}/{self.eventhub_name}"
+
+
+class Connection:
+    """Way to a hub for streams that one thread reads one after another.
+
+    Here each stream connects and disconnects; a transport that can do better overrides this.
+
+    Args:
+        address: the hub.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    def open_stream(
+        self, partition_id: str, start: int, until: int, settings: ReadSettings
+    ) -> Stream:
+        """Open a stream as `Address.open_stream` does; the previous one must be closed."""
+        return self.address.open_stream(partition_id, start, until, settings)
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether the connection, idle since the last stream, still serves the next one."""
+        return True
+
+    def close(self) -> None:
+        """Disconnect, if there is a connection; never raises."""
 
 
 def checked_group(name: str, consumer_group: object) -> str:

@@ -19,6 +19,7 @@ Nothing here needs Java or PySpark to be imported; `eventhub_checkpoints.spark.s
   transaction, and rows on their way to it.
 - `source`: the data source. `sink`: `format("eventhubs")` for writing, and `deduplicate` for
   what it sends twice. `options`: of both; `refused_options`: of other sources and sinks.
+- `kept_connections`: of a Spark worker between two tasks.
 - `validation`: checks of arguments.
 """
 

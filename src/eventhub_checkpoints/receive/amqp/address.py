@@ -16,6 +16,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
+    Connection,
     HubQueries,
     Stream,
     checked_group,
@@ -175,7 +176,11 @@ class HubAddress(Address):
         Raises:
             FastPathError: the path is `fast`, and it cannot be used.
         """
-        return HubStream(self, partition_id, start, until, settings)
+        connection = HubConnection(self)
+        return HubStream(connection, partition_id, start, until, settings, is_owner=True)
+
+    def connect(self) -> Connection:
+        return HubConnection(self)
 
     def open_client(self, **settings: Any) -> EventHubConsumerClient:
         """Open a client of the hub; the caller closes it. `settings` override the address's."""
@@ -248,23 +253,71 @@ def names_without_key(connection_string: str) -> tuple[str, str] | None:
     return namespace, parts.get("entitypath", "")
 
 
+class HubConnection(Connection):
+    """Connection of the fast path; on the public one, each stream opens another.
+
+    Args:
+        address: the hub.
+    """
+
+    address: HubAddress
+
+    def __init__(self, address: HubAddress) -> None:
+        super().__init__(address)
+        self._links: LinkSource | None = None
+
+    @property
+    def links(self) -> LinkSource:
+        """Source of links of the fast path."""
+        if self._links is None:
+            self._links = LinkSource(self.address.open_client(), self.address.consumer_group)
+        return self._links
+
+    def open_stream(
+        self, partition_id: str, start: int, until: int, settings: ReadSettings
+    ) -> Stream:
+        """Open a stream as `HubAddress.open_stream` does.
+
+        Raises:
+            FastPathError: the path is `fast`, and it cannot be used.
+        """
+        return HubStream(self, partition_id, start, until, settings)
+
+    @property
+    def is_usable(self) -> bool:
+        return self._links is None or self._links.is_usable
+
+    def close(self) -> None:
+        if self._links is not None:
+            self._links.close()
+
+
 class HubStream(Stream):
     """Stream on the fast path while that is possible, then on the public one.
 
     The columns are the same on both.
 
     Args:
-        address: the hub.
+        connection: of the hub.
         partition_id: which partition.
         start: sequence number of the first event.
         until: sequence number of the first event after the range.
         settings: their `receive_path` may prescribe one path.
+        is_owner: whether the connection is closed with the stream.
     """
 
     def __init__(
-        self, address: HubAddress, partition_id: str, start: int, until: int, settings: ReadSettings
+        self,
+        connection: HubConnection,
+        partition_id: str,
+        start: int,
+        until: int,
+        settings: ReadSettings,
+        *,
+        is_owner: bool = False,
     ) -> None:
-        self._address, self._partition_id, self._settings = address, partition_id, settings
+        self._connection, self._address = connection, connection.address
+        self._partition_id, self._settings, self._is_owner = partition_id, settings, is_owner
         self._next, self._until = start, until
         self._unreadable = ""
         self._stream: Stream
@@ -295,12 +348,13 @@ class HubStream(Stream):
 
     def close(self) -> None:
         self._stream.close()
+        if self._is_owner:
+            self._connection.close()
 
     def _fast(self) -> Stream:
-        address = self._address
-        source = LinkSource(address.open_client(), address.consumer_group, self._partition_id)
-        retries = Retries(address.settings)
-        return FastStream(source, self._next, self._until, self._settings, retries)
+        links, retries = self._connection.links, Retries(self._address.settings)
+        begin, end = self._next, self._until
+        return FastStream(links, self._partition_id, begin, end, self._settings, retries)
 
     def _public(self) -> Stream:
         client, start = self._address.open_receiving_client(self._partition_id), self._next

@@ -12,12 +12,18 @@ from pyspark.sql.datasource import InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError
 from eventhub_checkpoints.receive import read_plan
-from eventhub_checkpoints.receive.address import Address, HubState, PartitionProperties
+from eventhub_checkpoints.receive.address import (
+    Address,
+    Connection,
+    HubState,
+    PartitionProperties,
+)
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.spark.checkpoint_positions import starting_positions
+from eventhub_checkpoints.spark.kept_connections import KeptConnections
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source.options import Limits, SourceOptions
 
@@ -312,22 +318,26 @@ def event_count(each: OffsetRange) -> int:
     return each.until_sequence_number - each.from_sequence_number
 
 
+def connect(address: Address) -> Connection:
+    """Connect by the transport of an address."""
+    return address.connect()
+
+
+CONNECTIONS = KeptConnections(connect)
+
+
 def read_task(partition: InputPartition) -> "Iterator[pa.RecordBatch]":
     """Read the ranges of a task, on an executor.
 
-    One receiver at a time is attached, over its own connection, when its range is read: which
-    worker gets which partition changes from batch to batch, and the official client cannot share a
-    connection between receivers. The previous connection closes in the background, in about 0.2 s.
-    Memory is that of one range, see `ReadSettings.prefetch`.
-
-    Source: azure-eventhub 5.15.1, `_connection_manager.py`: its mode for sharing makes a
-    connection that is never opened.
+    One receiver at a time is attached, when its range is read, over the connection that the worker
+    process keeps. Memory is that of one range, see `ReadSettings.prefetch`.
     """
     # If there is nothing to read, Spark runs one task that is not a RangeTask.
     if isinstance(partition, RangeTask):
-        with collecting_rarely():
+        with collecting_rarely(), CONNECTIONS.lent(partition.address) as connection:
             for each in partition.ranges:
-                yield from read_range(partition.address, each, partition.settings)
+                open_stream = connection.open_stream
+                yield from read_range(partition.address, each, partition.settings, open_stream)
 
 
 @contextmanager
