@@ -3,6 +3,7 @@
 `PYTHONPATH=src:tools python -m fuzzing` runs more of it.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,13 @@ def test_whatever_is_parsed_is_accepted_or_refused(target: Target) -> None:
         assert target.run(data) in ("accepted", "refused")
 
     run()
+
+
+def test_the_page_lists_every_target() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guarantees.md").read_text()
+    section = page.partition("### Foreign bytes and text")[2].partition("## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall("`([^`]+)`", "".join(rows))) == sorted(TARGETS)
 
 
 def divide(data: bytes) -> float:

@@ -34,14 +34,25 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(stored: Path) -> Iterator[SparkSession]:
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of Spark's event log, which the history server reads."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(stored: Path, event_log: Path) -> Iterator[SparkSession]:
     """Two local cores. Spark's own Python processes find the package on PYTHONPATH."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
         patch.setenv("STORE_FOR_SOURCE", str(stored))
         patch.setenv("HUB_SECRET_FOR_SOURCE", HUB_THAT_IS_NOT_THERE)
         patch.setenv("VAULT_SECRET", "secret of the vault")
-        with spark_runs.session(settings=spark_runs.QUICK) as session:
+        logged = {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": event_log.as_uri(),
+            "spark.eventLog.compress": "false",
+        }
+        with spark_runs.session(settings=spark_runs.QUICK | logged) as session:
             yield session
 
 

@@ -98,7 +98,7 @@ class Tokens:
 
 
 class AioTokens(Tokens):
-    async def get_token(self, *_: str, **__: Any) -> AccessToken:
+    async def get_token(self, *_: str, **__: Any) -> AccessToken:  # type: ignore[override]
         return self.token
 
     async def close(self) -> None:

@@ -135,8 +135,10 @@ class Consumer:
                 await self._open(key)
 
     async def _open(self, key: str) -> None:
-        names = self._names.values()
-        self.contexts[key] = PartitionContext(*names, key, checkpoint_store=self._store)
+        namespace, hub, group = self._names.values()
+        self.contexts[key] = PartitionContext(
+            namespace, hub, group, key, checkpoint_store=self._store
+        )
         self.opened += 1
         if not self._saves_each:
             await self._checkpointer.on_initialize(self.contexts[key])
