@@ -6,6 +6,7 @@ import time
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.receive import DataLossError
 from eventhub_checkpoints.receive.address import HubQueries
 from eventhub_checkpoints.spark.source import sizes, stream
@@ -16,6 +17,7 @@ from eventhub_checkpoints.spark.source.stream import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
+from waiting import eventually
 
 
 @pytest.fixture
@@ -85,6 +87,26 @@ def test_an_idle_hub_is_answered_with_the_same_bytes(reader):
     _, end = first_batch(one)
     text = json.dumps(end)
     assert json.dumps(one.latestOffset(json.loads(text), ReadAllAvailable())) == text
+
+
+def test_a_stream_keeps_one_connection_until_it_is_stopped(reader, hub, monkeypatch):
+    accepted, connection_made = [], Connection.connection_made
+
+    def count(self, transport):
+        accepted.append(self)
+        connection_made(self, transport)
+
+    monkeypatch.setattr(Connection, "connection_made", count)
+    one = reader(startingPosition="earliest")
+    start, end = first_batch(one)
+    for _ in range(5):
+        hub.publish("Orders", "1", ["more"])
+        start, end = end, one.latestOffset(end, ReadAllAvailable())
+        assert [*ranges(one.partitions(start, end))] == ["1"]
+    assert len(accepted) == 1
+    assert not accepted[0]._wire.is_closing()
+    one.stop()
+    eventually(lambda: accepted[0]._wire.is_closing())
 
 
 def test_an_idle_hub_is_left_in_peace_for_a_while(reader):
@@ -328,6 +350,6 @@ def test_an_executor_is_sent_no_state_and_no_task_shows_a_secret(reader, hub):
     one = reader()
     start, end = first_batch(one)
     sent = pickle.loads(pickle.dumps(one))
-    assert sent._state.partitions == {}
+    assert (sent._state.partitions, sent._queries) == ({}, None)
     secret = hub.connection_string("Orders").split("SharedAccessKey=")[1].split(";")[0]
     assert secret not in repr(one.partitions(start, end)) + repr(one._options)

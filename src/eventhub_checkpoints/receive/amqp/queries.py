@@ -222,9 +222,9 @@ class ManagementQueries(HubQueries):
         except Exception as error:
             self._link = None
             failure = link.ended_by(error)
-            if isinstance(failure, EventHubError):
-                return failure
-            raise failure from error
+            if not isinstance(failure, EventHubError):
+                raise failure from None
+            return failure
         refused = answers.add(received)
         self._answered_at = time.monotonic()
         if refused is not None:
