@@ -44,9 +44,9 @@ OF_TABLE = "option."
 """Prefix of the OPTIONS of CREATE TABLE among the properties of the table."""
 
 NOT_OF_TABLE = (
-    "Spark does not hand over the OPTIONS of CREATE TABLE when the table is used: pass them by "
+    "Spark does not hand over the OPTIONS of CREATE TABLE when the table is used: read it by "
     "spark.read.options(...).table(...) or SELECT * FROM ... WITH (...), or use CREATE TEMPORARY "
-    "VIEW"
+    "VIEW; write by df.write"
 )
 FROM_ENVIRONMENT = "env:"
 KAFKA = "kafka."
