@@ -1,5 +1,6 @@
 """Queries on a local hub whose progress returns to a store, and real clients behind them."""
 
+import json
 import threading
 import uuid
 from collections import defaultdict
@@ -11,6 +12,7 @@ from azure.eventhub import EventHubConsumerClient
 from eventhub_checkpoints import (
     ConfigurationError,
     MemoryCheckpointStore,
+    Scope,
     StoreAccessError,
     StoreUnavailableError,
     open_store,
@@ -173,6 +175,32 @@ def test_a_folder_that_is_no_checkpoint_is_refused(url, scope, tmp_path):
     publisher = CheckpointPublisher(url, scope)
     with pytest.raises(ConfigurationError, match="is not a checkpoint of a streaming query"):
         publisher.catch_up(tmp_path)
+
+
+@pytest.fixture
+def committed(tmp_path):
+    """Write a query's checkpoint with one committed batch, whose offset may name a namespace."""
+
+    def write(**metadata):
+        end = json.dumps({"0": 7, "_hub": "Orders", **metadata})
+        for name, text in (("offsets/0", f"v1\n{{}}\n{end}"), ("commits/0", "v1\n{}")):
+            (tmp_path / name).parent.mkdir()
+            (tmp_path / name).write_text(text)
+        return tmp_path
+
+    return write
+
+
+def test_the_progress_of_another_namespace_is_not_caught_up(url, committed):
+    publisher = CheckpointPublisher(url, Scope("ns.example.net", "Orders", "$Default"))
+    with pytest.raises(ConfigurationError, match=r"in 'test\.example\.net', and the publisher"):
+        publisher.catch_up(committed(_namespace="test.example.net"))
+
+
+@pytest.mark.parametrize("metadata", [{"_namespace": "NS.example.net"}, {}])
+def test_the_progress_of_the_same_or_an_unknown_namespace_is_caught_up(url, committed, metadata):
+    with CheckpointPublisher(url, Scope("ns.example.net", "Orders", "$Default")) as publisher:
+        assert publisher.catch_up(committed(**metadata)) == {"0": 6}
 
 
 class Outage(MemoryCheckpointStore):

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.deadline import pause
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -360,13 +361,22 @@ class CheckpointPublisher:
             The sequence numbers of the last committed events, by partition id.
 
         Raises:
-            ConfigurationError: the folder is not a checkpoint of a query that reads this hub.
+            ConfigurationError: the folder is not a checkpoint of a query that reads this hub, in
+                this namespace.
         """
         if not checkpoint_files(checkpoint_location, spark).names("."):
             return {}
-        positions = read_spark_checkpoint(
+        found = read_spark_checkpoint(
             checkpoint_location, self._scope.eventhub_name, spark, source=self._source
-        ).positions
+        )
+        namespace = self._scope.fully_qualified_namespace
+        if found.namespace.casefold() not in ("", namespace.casefold()):
+            raise ConfigurationError(
+                f"the query of {checkpoint_location} reads hub {self._scope.eventhub_name} in "
+                f"{quoted(found.namespace)}, and the publisher's scope names {quoted(namespace)}; "
+                "create the publisher with the scope of the hub that the query reads"
+            )
+        positions = found.positions
         self._background.put({key: LastEvent(number) for key, number in positions.items()})
         return positions
 

@@ -130,12 +130,14 @@ class SparkCheckpoint:
         ranges: the range of every partition in that batch, including empty ones. Empty if Spark no
             longer has the start of the batch.
         pending: the same for a batch that was logged and not committed; Spark runs it again.
+        namespace: of the hub, in the last batch; "" if the source does not record it.
     """
 
     batch_id: int | None
     positions: Mapping[str, int]
     ranges: list[OffsetRange]
     pending: list[OffsetRange]
+    namespace: str = ""
 
 
 def read_spark_checkpoint(
@@ -189,11 +191,13 @@ class _Reader:
         committed = max(commits or [], default=None)
         latest = max(logged, default=committed)
         pending = self._ranges(committed, latest) if latest not in (None, committed) else []
+        namespace = "" if latest is None else offsets.namespace_of(self._offset(latest)[1])
         if committed is None:
-            return SparkCheckpoint(None, {}, [], pending)
+            return SparkCheckpoint(None, {}, [], pending, namespace)
         before = max((batch for batch in logged if batch < committed), default=None)
         positions = offsets.last_events(self._end(committed))
-        return SparkCheckpoint(committed, positions, self._ranges(before, committed), pending)
+        ranges = self._ranges(before, committed)
+        return SparkCheckpoint(committed, positions, ranges, pending, namespace)
 
     def _batches(self, folder: str) -> list[int] | None:
         names = self._files.names(folder)
