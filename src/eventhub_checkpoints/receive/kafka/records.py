@@ -144,14 +144,15 @@ class HeaderReader:
         width = len(names)
         if not self._is_plain.get(names) or {*map(len, records)} != {width}:
             return None
-        all_names, values = zip(*chain.from_iterable(records), strict=True)
-        if all_names != names * len(records):
+        flat = [*chain.from_iterable(chain.from_iterable(records))]
+        all_names, values = [*names] * len(records), flat[1::2]
+        if flat[::2] != all_names:
             return None
         try:
             texts = [*map(self._certain.__getitem__, values)]
         except KeyError:
             return None
-        return TextMaps([*range(0, len(values) + 1, width)], [*names] * len(records), texts)
+        return TextMaps([*range(0, len(values) + 1, width)], all_names, texts)
 
     def _add(self, headers: Headers, properties: TextMaps, systems: TextMaps) -> None:
         """Add the pairs of one record, and cache those that can be reused."""
