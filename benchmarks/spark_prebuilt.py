@@ -92,11 +92,14 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self.read = tasks.read  # type: ignore[method-assign]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a task for each partition."""
         return self._tasks.partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the events of a task."""
+        return self._tasks.read(partition)
 
 
 class StreamReader(DataSourceStreamReader):
