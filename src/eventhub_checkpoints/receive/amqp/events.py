@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from azure.eventhub import EventData, EventHubConsumerClient
-from azure.eventhub.amqp import AmqpMessageBodyType
+from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
 from eventhub_checkpoints._shared.client import is_final, reason
 from eventhub_checkpoints.receive.address import Stream
@@ -26,19 +26,28 @@ class ClientEvents(Events):
 
     def __init__(self, events: Sequence[EventData]) -> None:
         self._events = events
-        self._annotations = [event.raw_amqp_message.annotations or {} for event in events]
+        # Each of these is a call of the client's.
+        self._messages = [event.raw_amqp_message for event in events]
+        self._annotations = [message.annotations or {} for message in self._messages]
 
     @property
     def bodies(self) -> list[bytes]:
-        return [body_bytes(event) for event in self._events]
+        return [*map(body_bytes, self._messages)]
 
     @property
     def properties(self) -> TextMaps:
-        return TextMaps.of(event.raw_amqp_message.application_properties for event in self._events)
+        return TextMaps.of(message.application_properties for message in self._messages)
 
     @property
     def systems(self) -> TextMaps:
-        return TextMaps.of(map(system_properties, self._events))
+        rows = zip(self._events, self._messages, self._annotations, strict=True)
+        return TextMaps.of(
+            {}
+            # For most events: the client would copy all annotations, only to have them dropped.
+            if message.properties is None and annotations.keys() <= IN_OTHER_COLUMNS
+            else system_properties(event)
+            for event, message, annotations in rows
+        )
 
     def texts(self, annotation: bytes) -> list[str | None]:
         return [as_text(annotations.get(annotation)) for annotations in self._annotations]
@@ -52,9 +61,8 @@ def columns_of(events: Sequence[EventData]) -> Columns:
     return Columns.of(ClientEvents(events))
 
 
-def body_bytes(event: EventData) -> bytes:
+def body_bytes(message: AmqpAnnotatedMessage) -> bytes:
     """Return the payload: joined data sections, or an AMQP value as its string or its JSON."""
-    message = event.raw_amqp_message
     body = message.body
     if message.body_type is AmqpMessageBodyType.DATA:
         return body if isinstance(body, bytes) else b"".join(body)
@@ -65,10 +73,6 @@ def body_bytes(event: EventData) -> bytes:
 
 def system_properties(event: EventData) -> Mapping[Any, Any]:
     """Return the system properties that have no column for themselves."""
-    message = event.raw_amqp_message
-    if message.properties is None and (message.annotations or {}).keys() <= IN_OTHER_COLUMNS:
-        # For most events: the client would copy all annotations, only to have them dropped here.
-        return {}
     properties: Mapping[Any, Any] = event.system_properties
     return {key: value for key, value in properties.items() if key not in IN_OTHER_COLUMNS}
 
