@@ -15,7 +15,8 @@ from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
 PRODUCER: Mapping[str, str] = {
-    # A repeated request is stored once and in order, as long as the producer lives.
+    # A repeated request is stored once and in order, as long as the producer lives. The options of
+    # the sink refuse another value.
     "enable.idempotence": "true",
     # As Kafka's Java client, and so Spark's Kafka sink, assigns keys.
     "partitioner": "murmur2_random",
