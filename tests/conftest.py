@@ -195,6 +195,7 @@ FORGETFUL = (
     "receive/test_batches.py",
     "receive/test_hub.py",
     "receive/test_refusals.py",
+    "send/test_sending.py",
     "stores/sdk/test_client_internals.py",
     "stores/sdk/test_coalescing.py",
     "ui",

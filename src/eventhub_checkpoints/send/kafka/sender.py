@@ -15,7 +15,8 @@ from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
 PRODUCER: Mapping[str, str] = {
-    # A repeated request is stored once and in order, as long as the producer lives.
+    # A repeated request is stored once and in order, as long as the producer lives. The options of
+    # the sink refuse another value.
     "enable.idempotence": "true",
     # As Kafka's Java client, and so Spark's Kafka sink, assigns keys.
     "partitioner": "murmur2_random",
@@ -53,7 +54,7 @@ class KafkaSender(Sender):
     def __init__(self, address: KafkaAddress, settings: SendSettings) -> None:
         self._address = address
         self._timeout = settings.operation_timeout
-        self._accepted = 0
+        self._accepted = self._in_doubt = 0
         self._failure: KafkaError | None = None
         whole: dict[str, Any] = {
             **PRODUCER,
@@ -90,10 +91,11 @@ class KafkaSender(Sender):
         keys = rows.partition_keys or [None] * count
         ids = rows.partition_ids or [None] * count
         headers = headers_of(rows.properties, count)
-        for body, key, partition_id, row_headers in zip(
-            rows.bodies, keys, ids, headers, strict=True
+        for row, (body, key, partition_id, row_headers) in enumerate(
+            zip(rows.bodies, keys, ids, headers, strict=True)
         ):
             self._produce(
+                row,
                 value=body,
                 key=None if key is None else key.encode(),
                 partition=-1 if partition_id is None else int(partition_id),
@@ -113,11 +115,16 @@ class KafkaSender(Sender):
                 )
         self._check()
 
+    def give_up(self, seconds: float) -> int:
+        self._producer.purge(in_queue=True, in_flight=False)
+        self._producer.flush(seconds)
+        return self._in_doubt + len(self._producer)
+
     def close(self) -> None:
         self._producer.purge()
         self._producer.flush(POLL_SECONDS)
 
-    def _produce(self, **record: Any) -> None:
+    def _produce(self, row: int, **record: Any) -> None:
         while True:
             try:
                 self._producer.produce(
@@ -129,7 +136,7 @@ class KafkaSender(Sender):
                 self._check()
             except KafkaException as error:
                 self._failure = error.args[0]
-                self._check()
+                self._check(f"row {row} of a batch")
             else:
                 return
 
@@ -137,14 +144,17 @@ class KafkaSender(Sender):
         del message
         if error is None:
             self._accepted += 1
-        elif self._failure is None:
+            return
+        if error.code() not in (*REFUSED, KafkaError._PURGE_QUEUE):
+            self._in_doubt += 1
+        if self._failure is None:
             self._failure = error
 
-    def _check(self) -> None:
-        """Raise what the servers have refused, or not confirmed in time."""
+    def _check(self, what: str = "an event") -> None:
+        """Raise what the client or the servers have refused, or not confirmed in time."""
         if self._failure is None:
             return
-        sentence = f"{self._address} did not accept an event over Kafka: {self._failure.str()}"
+        sentence = f"{self._address} did not accept {what} over Kafka: {self._failure.str()}"
         if self._failure.code() in REFUSED:
             raise ConfigurationError(sentence)
         raise HubUnavailableError(sentence)
