@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
 
@@ -18,6 +18,7 @@ from eventhub_checkpoints.receive.columns import (
     SEQUENCE_NUMBER,
     Columns,
     Events,
+    Text,
     TextMaps,
     as_text,
 )
@@ -144,12 +145,13 @@ class HeaderReader:
         width = len(names)
         if not self._is_plain.get(names) or {*map(len, records)} != {width}:
             return None
-        flat = [*chain.from_iterable(chain.from_iterable(records))]
-        all_names, values = [*names] * len(records), flat[1::2]
+        flat: list[Any] = [*chain.from_iterable(chain.from_iterable(records))]
+        all_names: list[Text] = [*names] * len(records)
+        values = flat[1::2]
         if flat[::2] != all_names:
             return None
         try:
-            texts = [*map(self._certain.__getitem__, values)]
+            texts: list[Text] = [*map(self._certain.__getitem__, values)]
         except KeyError:
             return None
         return TextMaps([*range(0, len(values) + 1, width)], all_names, texts)
