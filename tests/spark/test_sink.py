@@ -166,13 +166,13 @@ def test_a_copy_is_dropped_up_to_the_time_that_is_stated(hub, start_query, monke
     def sink(batch, batch_id):
         found.extend(bytes(row.body).decode() for row in batch.select("body").collect())
 
-    events = [("a", 0), ("b", 30), ("a copy in time", 60), ("c", 181), ("a copy after all", 182)]
+    events = [("a", 0), ("b", 30), ("a copy in time", 60), ("c", 181), ("d", 182), ("a late", 183)]
     for body, minute in events:
         moment = 1_000_000_000.0 + 60 * minute
         properties = {"event-key": body[0]}
         hub.publish("Orders", "0", [body], properties=properties, enqueued_time=moment)
     start_query(sink, shape=deduplicate, maxEventsPerTrigger=1).awaitTermination()
-    assert found == ["a", "b", "c", "a copy after all"]
+    assert found == ["a", "b", "c", "d", "a late"]
 
 
 @pytest.mark.parametrize("make", [BatchWriter, StreamWriter])

@@ -26,7 +26,8 @@ from sink_crashes.pipeline import QUERY, READ, TOKEN, read_bodies
 from sink_crashes.rows import PARTITIONS, WAYS, Way, name_of, numbers_of, read_batches, rows_of
 
 KINDS = ("driver", "worker", "task", "answer")
-PATIENCE = 240.0
+PATIENCE = 600.0
+EVENTS_PER_KILL = 1000
 READER_KILLS = 2
 TOOLS = str(Path(spark_runs.__file__).parent)
 
@@ -50,10 +51,11 @@ class Round:
         """Wait until the pipeline works, and kill a part of it; return what was killed."""
         if self._child is None:
             self._child = self._start("run", "source", "target")
-        before = self._sent()
+        before, enough = self._sent(), self._events + EVENTS_PER_KILL
         deadline = time.monotonic() + PATIENCE
         while self._sent() <= before:
-            self._publish()
+            if self._events < enough:
+                self._publish()
             if time.monotonic() > deadline or self._child.poll() is not None:
                 raise RuntimeError(f"the pipeline sends nothing: {self._child.tail(60)}")
             time.sleep(0.05)
@@ -81,14 +83,14 @@ class Round:
         self._hub.lose_answers(0)
         self._run("finish", "source", "target")
         for _ in range(READER_KILLS):
-            self._kill_reader()
+            print(f"reader: {self._kill_reader()}", flush=True)
         self._run("deduplicate", "target")
         expected = rows_of(self._way, self._events, read_batches(self._folder / QUERY))
         sent = sent_events(self._hub, "target")
         return judged(self._events, expected, sent, read_bodies(self._folder))
 
-    def _kill_reader(self) -> None:
-        """Kill a reader that has read something, or has just read everything."""
+    def _kill_reader(self) -> str:
+        """Kill a reader that has read something, unless it has read everything; return which."""
         read = self._folder / READ
         before = len([*read.glob("*")])
         child = self._start("deduplicate", "target")
@@ -98,7 +100,9 @@ class Round:
                 raise RuntimeError(f"nothing is read: {child.tail(60)}")
             time.sleep(0.05)
         self._pause()
+        is_killed = child.poll() is None
         child.kill()
+        return "killed" if is_killed else "has ended"
 
     def _pause(self) -> None:
         """Wait for a random part of a micro-batch."""

@@ -63,7 +63,7 @@ def rows_of(way: Way, events: int, batches: Iterable[Ends]) -> set[str]:
 def read_batches(checkpoint: Path) -> list[Ends]:
     """Return what each micro-batch of a query has read, as Spark has recorded it."""
     files = [path for path in (checkpoint / "offsets").iterdir() if path.name.isdigit()]
-    found = []
+    found: list[Ends] = []
     for path in sorted(files, key=lambda each: int(each.name)):
         offset = json.loads(path.read_text().splitlines()[2])
         found.append({name: end for name, end in offset.items() if name.isdigit()})
