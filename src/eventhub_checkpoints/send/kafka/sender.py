@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
-from eventhub_checkpoints.receive.kafka.client import unusable_setting
+from eventhub_checkpoints.receive.kafka.client import ClientErrors, unusable_setting
 from eventhub_checkpoints.send.events import EventRows, PropertyMaps, Text
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
@@ -62,6 +62,9 @@ class KafkaSender(Sender):
             "message.timeout.ms": str(int(1000 * settings.operation_timeout)),
             **address.client_settings(),
         }
+        secrets = (value for name, value in whole.items() if "password" in name)
+        self._errors = ClientErrors(str(address), secrets, right="send")
+        whole["error_cb"] = self._errors
         if tokens := address.tokens():
             whole["oauth_cb"] = tokens
         try:
@@ -111,7 +114,7 @@ class KafkaSender(Sender):
             if time.monotonic() >= deadline:
                 raise HubUnavailableError(
                     f"{self._address} did not confirm all events over Kafka within "
-                    f"{self._timeout:g} s"
+                    f"{self._timeout:g} s{self._errors.reason}"
                 )
         self._check()
 
@@ -152,6 +155,7 @@ class KafkaSender(Sender):
 
     def _check(self, what: str = "an event") -> None:
         """Raise what the client or the servers have refused, or not confirmed in time."""
+        self._errors.raise_denied()
         if self._failure is None:
             return
         sentence = f"{self._address} did not accept {what} over Kafka: {self._failure.str()}"
