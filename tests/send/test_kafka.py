@@ -72,8 +72,7 @@ def test_an_error_counts_what_was_on_its_way_and_nothing_follows(cluster, rows, 
     address = address_of(cluster, f"counted-{linger}", **{"linger.ms": linger})
 
     def stored():
-        ids = address.ask_hub().partition_ids
-        return sum(address.ask_properties(each).next_sequence_number for each in ids)
+        return sum(each.next_sequence_number for each in partition_properties(address).values())
 
     def batches():
         yield rows(["x"] * 1000)

@@ -117,7 +117,8 @@ def test_an_option_is_accepted_or_refused_with_the_sentence_of_the_page(name, pr
 
 @pytest.mark.parametrize("name", sorted({*OF_CONNECTOR, *OF_KAFKA_SOURCE} - {*REFUSED}))
 def test_a_sink_accepts_an_option_or_names_it_as_one_for_reading(name):
-    if name in SINK_NAMES or name.startswith("kafka."):
+    # Jobs share the options of the hub between source and sink.
+    if name in {*SINK_NAMES, "consumerGroup"} or name.startswith("kafka."):
         assert SinkOptions.parse(options(name))
         return
     with pytest.raises(ConfigurationError, match=r"the option \w+ is for reading"):
