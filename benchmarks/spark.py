@@ -186,7 +186,7 @@ def idle(bench: cases.Bench, asked: Namespace, console: Console) -> list[Row]:
 
 def micro_batch(bench: cases.Bench, asked: Namespace, console: Console) -> list[Row]:
     """Rows of micro-batches that find one event in each partition."""
-    kinds = [(place, count) for place in PLACES for count in (*asked.micro, asked.sparse)]
+    kinds = [(place, count) for place in asked.places for count in (*asked.micro, asked.sparse)]
     measures = (*COSTS, *ASKED)
     with counted(bench, asked) as streams:
         rows = []
@@ -236,6 +236,7 @@ def main() -> None:
     asked = arguments("benchmarks.spark", __doc__, [*cases.FORMS, *MORE], add_own)
     asked.events = asked.events or (QUICK_EVENTS if asked.quick else EVENTS)
     asked.micro = QUICK_MICRO_PARTITIONS if asked.quick else MICRO_PARTITIONS
+    asked.places = (FAR,) if asked.quick else PLACES
     asked.sparse = QUICK_SPARSE if asked.quick else SPARSE
     asked.idle = QUICK_IDLE_PARTITIONS if asked.quick else IDLE_PARTITIONS
     console = wide_console()
