@@ -80,6 +80,12 @@ def no_connection_is_kept() -> Iterator[None]:
 
 
 @pytest.fixture
+def own_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `own_credentials` be imported, as a user's module on the PYTHONPATH."""
+    monkeypatch.syspath_prepend(TESTS)
+
+
+@pytest.fixture
 def opened_connections(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """The number of connections that the hub has accepted during the test."""
     accepted, accept = [], connection.Connection.connection_made

@@ -11,6 +11,8 @@ from eventhub_checkpoints.spark.sink.options import NAMES as SINK_NAMES
 from eventhub_checkpoints.spark.sink.options import SinkOptions
 from eventhub_checkpoints.spark.source.options import SourceOptions
 
+pytestmark = pytest.mark.usefixtures("own_module")
+
 PAGE = Path(__file__).parents[2] / "docs" / "spark-options.md"
 STRING = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
 POSITION = '{"offset":null,"seqNo":7,"enqueuedTime":null,"isInclusive":true}'

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -44,6 +43,8 @@ from eventhub_checkpoints.spark.source.batches import make_tasks, plan_batch, re
 from eventhub_checkpoints.spark.source.data_source import EventHubSource
 from eventhub_checkpoints.spark.source.options import SourceOptions
 from forward_proxy import ForwardProxy
+
+pytestmark = pytest.mark.usefixtures("own_module")
 
 SECRET = "aGlkZGVuIGtleSB0aGF0IG5vYm9keSBtYXkgc2VlIQ=="
 STRING = (
@@ -363,12 +364,6 @@ CALLS = [
         "/nowhere is not a checkpoint of a streaming query: it has no folder offsets",
     ),
 ]
-
-
-@pytest.fixture(autouse=True)
-def own_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `own_credentials` be imported, as a user's module on the PYTHONPATH."""
-    monkeypatch.syspath_prepend(Path(__file__).parent)
 
 
 def of_hub(options: dict[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.amqp import fast
 from eventhub_checkpoints.spark.source.batches import (
@@ -26,6 +27,13 @@ EIGHT = tuple(
     ]
 )  # fmt: skip
 FAST = ReadSettings(receive_path="fast")
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A hub that no worker of Spark has a connection to."""
+    with LocalHub({"Orders": 4}) as running:
+        yield running
 
 
 @pytest.fixture
