@@ -14,7 +14,7 @@ from eventhub_checkpoints.stores.hook_results import Conflict, Written
 
 NO_ROW = "no row"
 TRIES = 4
-NOTHING: tuple[int, set[str]] = (-1, set())
+NO_BATCH: tuple[int, set[str]] = (-1, set())
 
 
 class ForwardError(BaseException):
@@ -119,7 +119,7 @@ class Judge:
 
     def ownerships_listed(self, store: str, began: int, rows: Mapping[str, Ownership]) -> None:
         """Record the end of a list of ownerships."""
-        proposed_at, _ = self._proposed.get(store, NOTHING)
+        proposed_at, _ = self._proposed.get(store, NO_BATCH)
         for (name, partition_id), view in self._views.items():
             row = rows.get(partition_id)
             is_others = row is None or row.owner_id != store
@@ -135,7 +135,7 @@ class Judge:
 
     def checkpoints_listed(self, store: str, began: int, rows: Mapping[str, Checkpoint]) -> None:
         """Record the end of a list of checkpoints; what the store wrote meanwhile is newer."""
-        _, proposed = self._proposed.get(store, NOTHING)
+        _, proposed = self._proposed.get(store, NO_BATCH)
         for (name, partition_id), view in self._views.items():
             if name != store:
                 continue

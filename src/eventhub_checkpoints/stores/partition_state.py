@@ -39,13 +39,13 @@ class Lease:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether the partition is lost, but its client may still have it open."""
+        """Return whether the partition is lost, but its client may still have it open."""
         return bool(self.doubted) and not self.owner_id
 
     @property
     def is_won_back(self) -> bool:
-        """Whether the partition was lost and won again, and its client may have kept it open."""
-        return bool(self.doubted) and self.owner_id == self.doubted
+        """Return whether the partition was lost and won again, and may never have been closed."""
+        return bool(self.doubted and self.owner_id)
 
     def won(self, row: Ownership, previous_etag: str | None) -> "Lease":
         """Return the lease after a confirmed claim, renewal or release over `previous_etag`."""
@@ -234,24 +234,16 @@ class ScopeState:
 
     partitions: dict[str, PartitionState] = field(default_factory=dict)
     listed_at: int = 0
-    proposed: frozenset[str] = frozenset()
+    proposed: set[str] = field(default_factory=set)
     proposed_at: int = 0
 
-    def is_first_list(self, partition_id: str, began: int) -> bool:
-        """Return whether a list of checkpoints is the first since the client took the partition.
+    def opens(self, partition_id: str, lease: Lease) -> bool:
+        """Return whether a client that lists checkpoints is certain to open this partition.
 
-        A client lists checkpoints only to open a partition. It may have kept open one that it lost
-        and won back, unless it has proposed no other.
-
-        Args:
-            partition_id: the partition.
-            began: number of the list's beginning.
+        It lists them only to open a partition. It may have kept open one that it lost and won back,
+        unless it has proposed no other.
         """
-        known = self.partitions[partition_id]
-        is_opened = known.lease.taken or (
-            known.lease.is_won_back and self.proposed == {partition_id}
-        )
-        return is_opened and known.taken_at < began
+        return lease.taken or (lease.is_won_back and self.proposed == {partition_id})
 
 
 class PartitionStates:
@@ -289,7 +281,7 @@ class PartitionStates:
         for partition_id in shown.keys() | here.partitions.keys():
             known = here.partitions.get(partition_id) or self.partition(scope, partition_id)
             row = shown.get(partition_id)
-            is_first = here.is_first_list(partition_id, began)
+            is_first = known.taken_at < began and here.opens(partition_id, known.lease)
             if known.written_at > began or known.writing:
                 pass  # older than what the store has written since
             elif is_first or not known.lease.ever or known.checkpoint.base is Seen.UNKNOWN:
@@ -327,11 +319,12 @@ class PartitionStates:
 
     def proposed(self, claims: Iterable[Proposal]) -> None:
         """Drop the leases of partitions that a batch of claims no longer proposes."""
-        batch = {(self._scope(claim.scope), claim.partition_id) for claim in claims}
-        for here in {scope for scope, _ in batch}:
-            here.proposed = frozenset(part for scope, part in batch if scope is here)
-            here.proposed_at = next_change()
+        batches: dict[ScopeState, set[str]] = {}
+        for claim in claims:
+            batches.setdefault(self._scope(claim.scope), set()).add(claim.partition_id)
+        for here, partition_ids in batches.items():
+            here.proposed, here.proposed_at = partition_ids, next_change()
             for partition_id, known in here.partitions.items():
                 is_held = known.lease.owner_id or known.lease.doubted
-                if is_held and (here, partition_id) not in batch:
+                if is_held and partition_id not in partition_ids:
                     known.record_claim(known.lease.lost())
