@@ -66,7 +66,9 @@ async def send(producer: EventHubProducerClient, partition_ids: list[str]) -> No
     """Send events to all partitions until the second consumer has its share."""
     while not joined.is_set():
         for partition_id in partition_ids:
-            await producer.send_batch([EventData("event")] * 5, partition_id=partition_id)
+            await producer.send_batch(
+                [EventData("event") for _ in range(5)], partition_id=partition_id
+            )
         await asyncio.sleep(0.05)
 
 
