@@ -6,7 +6,7 @@ Servers and client are on different cores. Linux only.
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -17,8 +17,18 @@ from rich.console import Console
 import spark_runs
 from benchmarks import spark_cases as cases
 from benchmarks.command import arguments
+from benchmarks.micro_batch_hub import FAR, NEAR, PLACES, ROUND_TRIP
 from benchmarks.report import wide_console, write_json
-from benchmarks.spark_cores import on_cores
+from benchmarks.spark_cores import move, on_cores
+from benchmarks.spark_micro_batches import (
+    COSTS,
+    DUMMY,
+    GROUPED,
+    OURS,
+    MicroBatches,
+    micro_batches,
+)
+from benchmarks.spark_prebuilt import Prebuilt
 from benchmarks.spark_reads import TIMES, Reads
 from benchmarks.spark_results import Reach, Row, show
 from benchmarks.spark_servers import Cores, Kind, broker, stand_in, why_no_kafka
@@ -29,11 +39,16 @@ PARTITIONS = (1, 2, 4, 32)
 PROPERTIES = (0, 3)
 IDLE_PARTITIONS, QUICK_IDLE_PARTITIONS = 32, 4
 TRIGGERS, QUICK_TRIGGERS = 8, 1
-TWO_TASKS, IDLE = "two-tasks", "idle"
+MICRO_PARTITIONS, QUICK_MICRO_PARTITIONS = (1, 8, 32), (2,)
+SPARSE, QUICK_SPARSE = 256, 4
+WATCHED, QUICK_WATCHED = 20.0, 2.0
+MORE = TWO_TASKS, IDLE, MICRO_BATCH, AT_REST = "two-tasks", "idle", "micro-batch", "at-rest"
+AWAY = {NEAR: "near", FAR: f"{1000 * ROUND_TRIP:g} ms away"}
 PACKAGES = ("eventhub-checkpoints", "azure-eventhub", "pyspark", "pyarrow")
 
 QUIET = {"spark.ui.showConsoleProgress": "false"}
 
+ASKED = ("connections", "questions")
 READ_MEASURES = ("rate", "task", "cpu", "server")
 COMPARISONS = {
     "": (
@@ -44,12 +59,17 @@ COMPARISONS = {
         (cases.PUBLIC, cases.PLAIN, cases.AHEAD, cases.KAFKA),
         (Reach("task", cases.PLAIN, least=0.9),),
     ),
+    "-beside-prebuilt": (
+        (cases.OURS, cases.PREBUILT),
+        (Reach("rate", cases.PREBUILT, least=0.33),),
+    ),
     "-over-kafka": ((cases.OVER_KAFKA, cases.KAFKA), (Reach("task", cases.KAFKA, least=1.5),)),
 }
 """By what the names of their rows have more: who is held against whom, and what one task has to
 reach into `noop`; over the public path into Parquet, too."""
 TWO_CORES = (Reach("rate", cases.ONE, least=1.6),)
-GROUPED = (Reach("trigger", cases.EACH, most=0.4),)
+GROUPED_TASKS = (Reach("trigger", cases.EACH, most=0.4),)
+NEARLY_EMPTY = (Reach("micro-batch", DUMMY, most=1.3),)
 
 T = TypeVar("T")
 
@@ -100,6 +120,7 @@ def opened(asked: Namespace, console: Console) -> Iterator[cases.Bench]:
             jars = KAFKA_SOURCE.jars()
         with on_cores(cores.both):  # Java looks once how many there are
             spark = running.enter_context(spark_runs.session(jars, QUIET))
+        spark.dataSource.register(Prebuilt)
         running.enter_context(on_cores(cores.client))
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
         java = spark.sparkContext._gateway.proc.pid
@@ -160,21 +181,63 @@ def idle(bench: cases.Bench, asked: Namespace, console: Console) -> list[Row]:
     triggers = QUICK_TRIGGERS if asked.quick else TRIGGERS
     rounds = in_rounds(partial(bench.idle, asked.idle, triggers), asked)
     title = f"{asked.idle} partitions, {cases.IDLE_EVENTS} events of each"
-    return [Row(IDLE, title, (cases.AUTO, cases.EACH), (*TIMES,), rounds, GROUPED)]
+    return [Row(IDLE, title, (cases.AUTO, cases.EACH), (*TIMES,), rounds, GROUPED_TASKS)]
+
+
+def micro_batch(bench: cases.Bench, asked: Namespace, console: Console) -> list[Row]:
+    """Rows of micro-batches that find one event in each partition."""
+    kinds = [(place, count) for place in asked.places for count in (*asked.micro, asked.sparse)]
+    measures = (*COSTS, *ASKED)
+    with counted(bench, asked) as streams:
+        rows = []
+        for place, count in kinds:
+            title = f"{count} partitions, {AWAY[place]}"
+            console.print(f"measuring micro-batches, {title}")
+            work = partial(streams.cost, place, count)
+            rounds = in_rounds(work, asked, is_first=not rows)
+            sides, reach = (OURS, GROUPED, DUMMY), NEARLY_EMPTY
+            rows.append(
+                Row(f"{MICRO_BATCH}-{place}-{count}", title, sides, measures, rounds, reach)
+            )
+    return rows
+
+
+def at_rest(bench: cases.Bench, asked: Namespace, console: Console) -> list[Row]:
+    """Rows of a stream that finds nothing, with Spark's default trigger, per second."""
+    with counted(bench, asked) as streams:
+        rows = []
+        for count in asked.micro:
+            console.print(f"watching an idle stream of {count} partitions")
+            rounds = in_rounds(partial(streams.idle, count, NEAR), asked, is_first=False)
+            title = f"{count} partitions, each second"
+            rows.append(Row(f"{AT_REST}-{count}", title, (OURS,), ASKED, rounds))
+    return rows
+
+
+def counted(bench: cases.Bench, asked: Namespace) -> AbstractContextManager[MicroBatches]:
+    """The hub that counts; Spark may use both cores."""
+    move(bench.spark, bench.cores.both)
+    triggers, seconds = (QUICK_TRIGGERS, QUICK_WATCHED) if asked.quick else (TRIGGERS, WATCHED)
+    return micro_batches(bench.reads, bench.cores, asked.micro, asked.sparse, triggers, seconds)
 
 
 TABLES = {
     "hubs read whole, by side": (whole_reads, (*cases.FORMS,)),
     "two tasks on two cores": (two_tasks, (TWO_TASKS,)),
     "a trigger of a stream, by partitionsPerTask": (idle, (IDLE,)),
+    "a micro-batch with hardly any events": (micro_batch, (MICRO_BATCH,)),
+    "an idle stream": (at_rest, (AT_REST,)),
 }
 """By title: what gives the rows, and the cases that want it."""
 
 
 def main() -> None:
     """Measure what was asked for."""
-    asked = arguments("benchmarks.spark", __doc__, [*cases.FORMS, TWO_TASKS, IDLE], add_own)
+    asked = arguments("benchmarks.spark", __doc__, [*cases.FORMS, *MORE], add_own)
     asked.events = asked.events or (QUICK_EVENTS if asked.quick else EVENTS)
+    asked.micro = QUICK_MICRO_PARTITIONS if asked.quick else MICRO_PARTITIONS
+    asked.places = (FAR,) if asked.quick else PLACES
+    asked.sparse = QUICK_SPARSE if asked.quick else SPARSE
     asked.idle = QUICK_IDLE_PARTITIONS if asked.quick else IDLE_PARTITIONS
     console = wide_console()
     with opened(asked, console) as bench:

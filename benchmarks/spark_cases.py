@@ -10,6 +10,7 @@ from statistics import median
 from benchmarks.measuring import turned
 from benchmarks.spark_cores import answer_of, move, used
 from benchmarks.spark_hub import hub_name
+from benchmarks.spark_prebuilt import prebuilt
 from benchmarks.spark_reads import Reads, Source, hub, hub_of_kafka, topic
 from benchmarks.spark_results import Figures
 from benchmarks.spark_servers import Cores, Kind, Server
@@ -17,6 +18,7 @@ from eventhub_checkpoints.receive.ranges import PREFETCH
 
 OURS, PUBLIC, OVER_KAFKA = "ours", "ours, public", "ours, kafka"
 PLAIN, AHEAD, KAFKA = "plain", f"plain {PREFETCH}", "kafka"
+PREBUILT = "prebuilt"
 TWO, ONE, ONE_OF_BOTH = "two tasks", "one task", "one, both cores"
 AUTO, EACH = "auto", "one task each"
 FORMS = {
@@ -67,9 +69,11 @@ class Bench:
                 works[form, side] = partial(
                     self.by_spark, self.hubs, source, *how, self.cores.client
                 )
-            for side, source in self.of_kafka(name, with_headers=bool(kind[1])).items():
+            sources = {PREBUILT: prebuilt(kind[0], self.events, kind[1])}
+            sources |= self.of_kafka(name, with_headers=bool(kind[1]))
+            for side, source in sources.items():
                 works[form, side] = partial(
-                    self.by_spark, self.topics, source, *how, self.cores.client
+                    self.by_spark, self.topics or self.hubs, source, *how, self.cores.client
                 )
         found = {key: works[key]() for key in turned([*works], number)}
         return {

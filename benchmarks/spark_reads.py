@@ -108,7 +108,7 @@ class Reads:
         begun = time.perf_counter()
         frame = source.load(self.spark.read, {})
         frame.write.format(sink).mode("overwrite").save(*self._path(sink))
-        return Took(time.perf_counter() - begun, self._in_tasks(group))
+        return Took(time.perf_counter() - begun, seconds_in_tasks(self.spark, group))
 
     def stream(self, source: Source, sink: str, events: int) -> Took:
         """Read a stream, in a few micro-batches."""
@@ -119,7 +119,7 @@ class Reads:
                 group, one = next(batches)
                 rows += one["numInputRows"]
                 millis += one["durationMs"]["triggerExecution"]
-        return Took(millis / 1000, self._in_tasks(group))
+        return Took(millis / 1000, seconds_in_tasks(self.spark, group))
 
     def triggers(self, source: Source, limit: int, count: int) -> dict[str, list[float]]:
         """The times, in seconds, of so many triggers of a stream once it has got going."""
@@ -152,11 +152,13 @@ class Reads:
     def _path(self, sink: str) -> tuple[str, ...]:
         return () if sink == "noop" else (str(self.folder / f"out-{next(_groups)}"),)
 
-    def _in_tasks(self, group: str) -> float:
-        context = self.spark.sparkContext
-        scala = context._jsc.sc()
-        scala.listenerBus().waitUntilEmpty()
-        tracker, store = context.statusTracker(), scala.statusStore()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        stages = [stage for job in jobs if job for stage in job.stageIds]
-        return sum(store.lastStageAttempt(stage).executorRunTime() for stage in stages) / 1000
+
+def seconds_in_tasks(spark: SparkSession, group: str) -> float:
+    """Return the seconds for which the tasks of a job group have run, all of them together."""
+    context = spark.sparkContext
+    scala = context._jsc.sc()
+    scala.listenerBus().waitUntilEmpty()
+    tracker, store = context.statusTracker(), scala.statusStore()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [stage for job in jobs if job for stage in job.stageIds]
+    return sum(store.lastStageAttempt(stage).executorRunTime() for stage in stages) / 1000

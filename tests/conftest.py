@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -133,12 +134,28 @@ def tell(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
     return add
 
 
+SEARCHED = pytest.StashKey[Counter[str]]()
+"""What was searched for planted secrets, by kind; the run's summary has the sums."""
+
+
+@pytest.fixture(scope="session")
+def searched(pytestconfig: pytest.Config) -> Callable[[str, int], None]:
+    """Counts what was searched for a secret, and shows none."""
+    counts = pytestconfig.stash.setdefault(SEARCHED, Counter())
+
+    def add(kind: str, count: int) -> None:
+        counts[kind] += count
+
+    return add
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     gc.unfreeze()  # else some libraries report leaks as they are unloaded
     # One of several processes that share the tests has no summary; it sends what it has.
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["findings"] = session.config.stash.get(FINDINGS, {})
+        session.config.workeroutput["searched"] = dict(session.config.stash.get(SEARCHED, {}))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -146,6 +163,8 @@ def pytest_testnodedown(node: Any) -> None:
     findings = node.config.stash.setdefault(FINDINGS, {})
     for title, lines in getattr(node, "workeroutput", {}).get("findings", {}).items():
         findings.setdefault(title, []).extend(lines)
+    searched = node.config.stash.setdefault(SEARCHED, Counter())
+    searched.update(getattr(node, "workeroutput", {}).get("searched", {}))
 
 
 def pytest_terminal_summary(
@@ -155,6 +174,11 @@ def pytest_terminal_summary(
         terminalreporter.section(title)
         for line in lines:
             terminalreporter.line(f"{title}: {line}")
+    if counts := config.stash.get(SEARCHED, None):
+        terminalreporter.section("planted secrets")
+        for kind, count in sorted(counts.items()):
+            # One that is shown fails its test, which then does not count.
+            terminalreporter.line(f"planted secrets: {kind}: {count:,} searched, 0 shown")
 
 
 FORGETFUL = (
@@ -171,6 +195,7 @@ FORGETFUL = (
     "receive/test_batches.py",
     "receive/test_hub.py",
     "receive/test_refusals.py",
+    "send/test_sending.py",
     "stores/sdk/test_client_internals.py",
     "stores/sdk/test_coalescing.py",
     "ui",

@@ -60,7 +60,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "yaml": yaml.safe_load,
 }
 RUN = {"python", "console"}
-PLAIN = {"text", "diff", "sql", "lua", "mermaid"}
+PLAIN = {"text", "dockerfile", "diff", "sql", "lua", "mermaid"}
 
 
 @pytest.fixture
@@ -79,6 +79,7 @@ def environment(blob_container, servers, tmp_path) -> Iterator[dict[str, str]]:
         yield {
             **os.environ,
             "EVENTHUB_CONNECTION_STRING": hub.connection_string("orders"),
+            "EVENTHUB_NAMESPACE": f"127.0.0.1:{hub.port}",
             "EVENTHUB_NAME": "orders",
             "AZURE_STORAGE_CONNECTION_STRING": blob_container.connection_string,
             "BLOB_CONTAINER": blob_container.name,

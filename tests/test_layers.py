@@ -125,6 +125,7 @@ LAZY = {
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
     "spark.options": "only a job that asks for Kafka needs its client",
+    "spark.validation": "only a message names the version of PySpark",
     "spark.sink.writer": "only a job that asks for Kafka needs its client",
     "spark.source.data_source": "a job that only reads needs no sink",
     "localhub.local": "only who has the client asks for the client's arguments",

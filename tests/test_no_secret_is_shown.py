@@ -25,6 +25,8 @@ from eventhub_checkpoints.localhub import LocalHub
 pytestmark = pytest.mark.slow
 
 MARK = "S3CR3T"
+Searched = Callable[[str, int], None]
+ARGUMENTS = "calls with a secret as an argument"
 SECRETS = [
     f"Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=root;SharedAccessKey={MARK}=",
     f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={MARK}==;EndpointSuffix=x",
@@ -258,12 +260,18 @@ def test_the_public_constructors_are_found() -> None:
 
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_no_constructor_shows_a_secret(
-    name: str, caplog: pytest.LogCaptureFixture, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    searched: Searched,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     function = CONSTRUCTORS[name]
     has_arguments = bool(inspect.signature(function).parameters)
-    assert (checked(function, name, caplog) > 0) == has_arguments
+    tried = checked(function, name, caplog)
+    assert (tried > 0) == has_arguments
+    searched(ARGUMENTS, tried)
 
 
 def methods(of: object, ends: set[str]) -> list[str]:
@@ -282,7 +290,7 @@ HOOKS |= {"drop_connections", "read_spellings", "read_settings"}
 @pytest.mark.parametrize("package", ["eventhub_checkpoints", "eventhub_checkpoints.aio"])
 @pytest.mark.parametrize("kind", ["MemoryCheckpointStore", "CoalescingCheckpointStore"])
 def test_no_method_of_a_store_shows_a_secret(
-    package: str, kind: str, caplog: pytest.LogCaptureFixture
+    package: str, kind: str, caplog: pytest.LogCaptureFixture, searched: Searched
 ) -> None:
     module = importlib.import_module(package)
 
@@ -294,19 +302,25 @@ def test_no_method_of_a_store_shows_a_secret(
     assert {"list_ownership", "claim_ownership", "update_checkpoint"} <= {*names}
     for name in names:
         made = store()
-        checked(getattr(made, name), name, caplog)
+        searched(ARGUMENTS, checked(getattr(made, name), name, caplog))
 
 
-def test_no_method_of_the_local_hub_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_method_of_the_local_hub_shows_a_secret(
+    caplog: pytest.LogCaptureFixture, searched: Searched
+) -> None:
     with LocalHub({"orders": 2}) as hub:
         for name in methods(hub, {"start", "stop", "delete", "recreate"}):
-            checked(getattr(hub, name), name, caplog)
+            searched(ARGUMENTS, checked(getattr(hub, name), name, caplog))
 
 
 @pytest.mark.parametrize("package", ["eventhub_checkpoints", "eventhub_checkpoints.aio"])
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda mapping: str(mapping.get("backendType")))
 def test_no_key_of_a_configuration_shows_a_secret(
-    package: str, mapping: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    package: str,
+    mapping: dict[str, Any],
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    searched: Searched,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     opened = importlib.import_module(package).open_store
@@ -314,6 +328,7 @@ def test_no_key_of_a_configuration_shows_a_secret(
         for other in planted(mapping, secret):
             text = shown_by(opened, [other], {})
             assert MARK not in text, f"{other} is shown: {text[-1500:]}"
+            searched("keys of a configuration", 1)
 
 
 URLS = [
@@ -332,7 +347,7 @@ URLS = [
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("package", ["eventhub_checkpoints", "eventhub_checkpoints.aio"])
 def test_no_part_of_a_url_shows_a_secret(
-    package: str, url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    package: str, url: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, searched: Searched
 ) -> None:
     monkeypatch.chdir(tmp_path)
     opened = importlib.import_module(package).open_store
@@ -340,6 +355,7 @@ def test_no_part_of_a_url_shows_a_secret(
         for spelled in (secret, quote(secret, safe="")):
             text = shown_by(opened, [url.format(spelled)], {})
             assert MARK not in text, f"{url.format(spelled)} is shown: {text[-1500:]}"
+            searched("parts of a URL", 1)
 
 
 @pytest.mark.parametrize("secret", SECRETS)
@@ -444,7 +460,10 @@ WORDS = {
 
 @pytest.mark.parametrize("command", WORDS)
 def test_no_command_line_shows_a_secret(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    searched: Searched,
 ) -> None:
     package = command.partition(".")[0]
     main = importlib.import_module(
@@ -462,3 +481,4 @@ def test_no_command_line_shows_a_secret(
             # Where the frame of a message has only so many columns, a word is cut in two.
             text = "".join(f"{shown.out}{shown.err}".replace("\u2502", "").split())
             assert MARK not in text, f"{words}: {text}"
+            searched("command lines, their output and records", 1)

@@ -50,9 +50,10 @@ WITHOUT = {"memory", "sqlite"}
 
 
 @pytest.fixture
-def heard() -> Iterator[Heard]:
+def heard(searched: Callable[[str, int], None]) -> Iterator[Heard]:
     with listening() as hearing:
         yield hearing
+    searched("log records, errors, objects and spans of working programs", hearing.searched)
 
 
 def test_every_backend_with_a_secret_is_tried() -> None:

@@ -1,12 +1,13 @@
 """Read with an official client in which one private name was renamed.
 
-    python tools/renamed_part.py                  each name that the fast path uses, one by one
+    python tools/renamed_part.py                  each name that is used, one by one
     python tools/renamed_part.py flow listen      only these
 
 For each name, the installed azure-eventhub is copied and the name renamed wherever it is used, so
 the client itself works as before. A separate process reads a range with the copy: by the public
 path, by `auto`, which has to return equal rows and to log once what is missing, and by `fast`,
-which has to raise an error with the same message.
+which has to raise an error with the same message. It also queries the hub twice, which has to
+return its partition, and to log once what is missing. All this only where the name is used.
 """
 
 import argparse
@@ -24,13 +25,18 @@ from pathlib import Path
 import azure.eventhub
 
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES, FastPathError
+from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings, list_partitions
+from eventhub_checkpoints.receive.amqp import management, private_parts
+from eventhub_checkpoints.receive.amqp.private_parts import FastPathError
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import ReceivePath
 
-ORDINARY = {"close", "read", "write"}
-"""Names that files and sockets have too: renamed only in the transport and where it is used."""
+FAST = {each.name for each in private_parts.PRIVATE_NAMES}
+QUERIES = {each.name for each in management.PRIVATE_NAMES}
+
+TRANSPORT = ("_transport.py", "sasl.py")
+ORDINARY = {"close": TRANSPORT, "read": TRANSPORT, "write": TRANSPORT, "source": ("client.py",)}
+"""Names that other objects have too: renamed in these modules, and where the transport is used."""
 
 
 def copy_with_renamed(name: str, folder: Path) -> None:
@@ -47,7 +53,7 @@ def copy_with_renamed(name: str, folder: Path) -> None:
         if name not in ORDINARY:
             pattern = everywhere
         elif file.parent.name == "_pyamqp":
-            pattern = inside if file.name in ("_transport.py", "sasl.py") else outside
+            pattern = inside if file.name in ORDINARY[name] else outside
         else:
             continue
         text = file.read_text(encoding="utf-8")
@@ -74,7 +80,7 @@ def read_with_renamed(name: str) -> dict[str, object]:
 
 
 def read_all_ways() -> dict[str, object]:
-    """Return rows of the public path and of `auto`, the log messages, and the error of `fast`."""
+    """Return the rows and partitions, the log messages, and the error of `fast`."""
     told: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
@@ -89,7 +95,9 @@ def read_all_ways() -> dict[str, object]:
             read(address, "fast")
         except FastPathError as raised:
             error = str(raised)
+        partitions = [list_partitions(address) for _ in range(2)]
     return {
+        "partitions": partitions,
         "rows": len(rows["public"]),
         "equal": rows["auto"] == rows["public"],
         "told": [one for one in told if "public API" in one],
@@ -105,15 +113,16 @@ def read(address: HubAddress, path: ReceivePath) -> list[object]:
 
 
 def is_as_it_should_be(name: str, found: dict[str, object]) -> bool:
-    """Return whether the rows are equal, and the missing name was logged once and raised."""
+    """Return whether the results are equal, and a missing name was logged once and raised."""
     told = found.get("told")
     return (
         found.get("rows") == 80
         and found.get("equal") is True
+        and found.get("partitions") == [["0"], ["0"]]
         and isinstance(told, list)
-        and len(told) == 1
-        and f".{name}" in told[0]
-        and f".{name}" in str(found.get("error"))
+        and len(told) == (name in FAST) + (name in QUERIES)
+        and all(f".{name}" in each for each in told)
+        and (f".{name}" in str(found.get("error"))) == (name in FAST)
     )
 
 
@@ -129,11 +138,11 @@ def main() -> int:
         print(json.dumps(read_all_ways()))
         return 0
     failures = 0
-    for name in chosen.names or dict.fromkeys(one.name for one in PRIVATE_NAMES):
+    for name in chosen.names or sorted(FAST | QUERIES):
         found = read_with_renamed(name)
         good = is_as_it_should_be(name, found)
         failures += not good
-        print(f"{name}: {'falls back, says so once, equal rows' if good else found}", flush=True)
+        print(f"{name}: {'falls back, says so once, equal results' if good else found}", flush=True)
     return min(failures, 1)
 
 

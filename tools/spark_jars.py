@@ -1,6 +1,6 @@
 """Download the jars that Spark's tests with foreign sources need.
 
-`python tools/spark_jars.py kafka` downloads a broker and Spark's Kafka source,
+`python tools/spark_jars.py kafka` downloads a broker, Spark's Kafka source and `from_avro`,
 `python tools/spark_jars.py jvm` the JVM connector of Event Hubs.
 """
 
@@ -25,6 +25,18 @@ KAFKA_SOURCE = JarSet(
     fetched_by="run `python tools/spark_jars.py kafka`",
     # PySpark contains the rest.
     kept=("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2"),
+)
+AVRO = JarSet(
+    name=f"spark-avro-{KAFKA_SPARK}",
+    artifacts=(
+        Artifact(
+            f"org.apache.spark:spark-avro_2.13:{KAFKA_SPARK}",
+            without=("org.apache.spark:spark-tags_2.13",),
+        ),
+    ),
+    fetched_by="run `python tools/spark_jars.py kafka`",
+    # PySpark contains the rest.
+    kept=("spark-avro",),
 )
 KAFKA_BROKER = JarSet(
     name="kafka-4.3.1",
@@ -51,7 +63,7 @@ CONNECTOR = JarSet(
     ),
     fetched_by="run `python tools/spark_jars.py jvm`",
 )
-SETS = {"kafka": (KAFKA_SOURCE, KAFKA_BROKER), "jvm": (CONNECTOR,)}
+SETS = {"kafka": (KAFKA_SOURCE, AVRO, KAFKA_BROKER), "jvm": (CONNECTOR,)}
 
 
 def main() -> None:

@@ -3,12 +3,14 @@
 `PYTHONPATH=src:tools python -m fuzzing` runs more of it.
 """
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from campaigns import IS_CAMPAIGN
 from eventhub_checkpoints.errors import InvalidRecordError
 from examples import examples
 from fuzzing import __main__ as command
@@ -16,8 +18,8 @@ from fuzzing.mutations import inputs
 from fuzzing.target import LONGEST, Target
 from fuzzing.targets import TARGETS
 
-SHORT = 4096
-"""Bytes of an input in CI; longer ones than `LONGEST` are tried by the command only."""
+SHORT = LONGEST if IS_CAMPAIGN else 4096
+"""Bytes of an input."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +40,13 @@ def test_whatever_is_parsed_is_accepted_or_refused(target: Target) -> None:
         assert target.run(data) in ("accepted", "refused")
 
     run()
+
+
+def test_the_page_lists_every_target() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guarantees.md").read_text()
+    section = page.partition("### Foreign bytes and text")[2].partition("## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall("`([^`]+)`", "".join(rows))) == sorted(TARGETS)
 
 
 def divide(data: bytes) -> float:

@@ -1,12 +1,13 @@
 """All interleavings of small hand-overs, and proof that the model can fail.
 
-`python -m handover_model` tries all cases; here are those with few states.
+`python -m handover_model` tries all cases; here are those with few states, and all in a campaign.
 """
 
 import pytest
 
+from campaigns import IS_CAMPAIGN
 from eventhub_checkpoints.processing.handover import Answer, GroupHandover
-from handover_model import Case, ModelError, explore
+from handover_model import CASES, LARGE, Case, ModelError, explore
 
 SMALL = {
     "planned": Case(partitions=1, rounds=(2, 3), ticks=0),
@@ -16,9 +17,10 @@ SMALL = {
     "a stop": Case(partitions=1, rounds=(2, 1), ticks=0, stops=1),
     "the storage is away": Case(partitions=1, rounds=(1, 2), ticks=0, faults=1),
 }
+TRIED = CASES | LARGE if IS_CAMPAIGN else SMALL
 
 
-@pytest.mark.parametrize("case", SMALL.values(), ids=[*SMALL])
+@pytest.mark.parametrize("case", TRIED.values(), ids=[*TRIED])
 def test_no_interleaving_breaks_the_rule(case: Case) -> None:
     tried = explore(case)
     assert tried.ends > 0

@@ -16,6 +16,7 @@ from operators import Site, ended, quiet_client
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 MARK = "S3CR3T"
+OUTPUT = "command lines, their output and records"
 SECRETS = [
     f"Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=n;SharedAccessKey={MARK}=;EntityPath=orders",
     f"https://127.0.0.1:1/container?sv=2022-11-02&sig={MARK}&se=2030",
@@ -108,14 +109,15 @@ def test_every_command_is_tried() -> None:
 
 
 @pytest.mark.parametrize("words", LINES, ids=lambda words: " ".join(words[:-1]))
-def test_a_secret_in_a_command_is_not_shown(site, words, monkeypatch, capsys) -> None:
+def test_a_secret_in_a_command_is_not_shown(site, words, monkeypatch, capsys, searched) -> None:
     text = shown(words, monkeypatch, capsys)
     assert MARK not in text
     assert "Traceback" not in text
+    searched(OUTPUT, 1)
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_a_secret_in_a_variable_is_not_shown(site, variable, monkeypatch, capsys) -> None:
+def test_a_secret_in_a_variable_is_not_shown(site, variable, monkeypatch, capsys, searched) -> None:
     command = {
         "EHCP_CONFIG": ["lag", "--profile", "prod"],
         "EHCP_DEAD_LETTERS": ["dead-letters", "list"],
@@ -126,3 +128,4 @@ def test_a_secret_in_a_variable_is_not_shown(site, variable, monkeypatch, capsys
     for secret in SECRETS:
         monkeypatch.setenv(variable, secret)
         assert MARK not in shown(command.get(variable, ["lag"]), monkeypatch, capsys)
+        searched(OUTPUT, 1)

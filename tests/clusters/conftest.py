@@ -23,7 +23,7 @@ from eventhub_checkpoints.sql import SqlCheckpointStore
 from spark_cluster import HOST, START_SECONDS, BareSpark, standalone
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/spark-source.md"
+PAGE = ROOT / "docs/spark-clusters.md"
 COUNTS = {"0": 10, "1": 20, "2": 30, "3": 0}
 PROCESSED = {"0": 4, "1": 9}
 """The last sequence numbers that consumers have processed."""
@@ -31,7 +31,7 @@ CONNECT, SERVES = "start-connect-server.sh", "Spark Connect server started"
 
 
 def documented(program: str) -> str:
-    """The line of the page that starts a program with the package shipped to it."""
+    """The one command of the page that contains these words."""
     blocks = [block.text.strip() for block in page_blocks.blocks(PAGE) if block.language == "text"]
     [line] = [text for text in blocks if program in text]
     return line
@@ -125,7 +125,7 @@ class Shipping:
         """Start it as the page says.
 
         Args:
-            program: which one; the page has one line that names it.
+            program: which one; the page has one command that contains it.
             folder: where it is started.
             settings: Spark's.
             given: variables of its environment.

@@ -55,6 +55,13 @@ def test_a_batch_reads_on_behind_the_checkpoints(spark, hub):
     assert sorted((one for held in tasks for one in held), key=str) == RANGES
 
 
+def test_rows_are_sent_by_the_executors(spark, hub):
+    rows = spark.range(0, 40, 1, 4).selectExpr("string(id) as body", "'3' as partitionId")
+    target = rows.write.format("eventhubs").option("connectionString", hub.connection_string)
+    target.option("eventKeys", "content").mode("append").save()
+    assert hub.server.partition_properties(hub.name, "3").last_sequence_number == 39
+
+
 def test_positions_of_the_client_are_handed_over(spark, hub):
     with hub.store() as store:
         positions = starting_positions(store, hub.scope, hub=hub.connection_string)

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 import spark_runs
 
@@ -33,6 +34,12 @@ def assert_two_executors_read_with_what_was_shipped(rows):
         assert package == executor / "eventhub_checkpoints.zip/eventhub_checkpoints/__init__.py"
 
 
+def test_spark_finds_a_shipped_zip_and_no_wheel():
+    """Why the page says that the wheel must be renamed."""
+    assert ".zip" in SparkContext.PACKAGE_EXTENSIONS
+    assert ".whl" not in SparkContext.PACKAGE_EXTENSIONS
+
+
 def test_the_cluster_has_everything_but_this_package(bare):
     needed = "import azure.eventhub, pyarrow, pyspark, sqlalchemy; import eventhub_checkpoints"
     ran = subprocess.run([bare.python, "-c", needed], capture_output=True, text=True, check=False)
@@ -45,7 +52,9 @@ def test_a_shipped_job_reads_each_event_once_on_two_executors(
     shutil.copy(JOB, tmp_path)
     variables = {"HUB": hub.connection_string, "STORE": hub.store_url}
     settings = {"spark.master": master}
-    with shipping.start("spark-submit", tmp_path, settings, **variables) as submitted:
+    with shipping.start(
+        "zip spark-submit --py-files", tmp_path, settings, **variables
+    ) as submitted:
         assert submitted.wait(SECONDS) == 0, submitted.tail()
     found = json.loads((tmp_path / "read.json").read_text())
     assert numbers(found["batch"]) == LEFT

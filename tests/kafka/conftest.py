@@ -15,7 +15,7 @@ import spark_runs
 from eventhub_checkpoints import MemoryCheckpointStore, Scope
 from kafka_broker import KafkaBroker
 from maven import JarsMissingError
-from spark_jars import KAFKA_SOURCE, KAFKA_SPARK
+from spark_jars import AVRO, KAFKA_SOURCE, KAFKA_SPARK
 from waiting import eventually
 
 COUNTS = {"0": 10, "1": 20, "2": 30, "3": 0}
@@ -42,7 +42,7 @@ def spark() -> Iterator[Any]:
             f"has {pyspark.__version__}: run `tox -e kafka`"
         )
     try:
-        jars = KAFKA_SOURCE.jars()
+        jars = [*KAFKA_SOURCE.jars(), *AVRO.jars()]
     except JarsMissingError as missing:
         pytest.skip(str(missing))
     with spark_runs.session(jars) as session:

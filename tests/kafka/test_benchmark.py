@@ -33,6 +33,7 @@ def test_a_read_is_measured_beside_the_kafka_source(tmp_path: Path) -> None:
     cases = json.loads(written.read_text())["cases"]
     sides = {
         "stream-parquet": {"ours", "plain", "plain 1000", "kafka"},
+        "stream-parquet-beside-prebuilt": {"ours", "prebuilt"},
         "stream-parquet-public": {"ours, public", "plain", "plain 1000", "kafka"},
         "stream-parquet-over-kafka": {"ours, kafka", "kafka"},
     }

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from eventhub_checkpoints.receive.amqp.events import body_bytes, columns_of
-from eventhub_checkpoints.receive.batches import SCHEMA, record_batch
+from eventhub_checkpoints.receive.batches import SCHEMA, in_batches, record_batch
 from eventhub_checkpoints.receive.columns import as_text
 
 ENQUEUED = 1795255200123
@@ -136,11 +136,24 @@ def test_a_null_property_is_the_connectors_null():
     ids=["two sections", "empty", "binary value", "text value", "map value", "sequences"],
 )
 def test_a_body_of_any_kind_becomes_bytes(message, expected):
-    made = EventData(b"")
-    made._raw_amqp_message = message
-    assert body_bytes(made) == expected
+    assert body_bytes(message) == expected
 
 
 def test_times_keep_their_milliseconds():
     column = batch_of(event()).column("enqueuedTime")
     assert column.cast(pa.int64()).to_pylist() == [ENQUEUED * 1000]
+
+
+def test_parts_of_the_size_of_a_batch_are_not_copied():
+    parts = [columns_of([event(b"x" * 10)] * 4) for _ in range(3)]
+    assert [*map(id, in_batches(iter(parts), 4, 1000))] == [*map(id, parts)]
+
+
+def test_other_parts_are_joined_and_cut():
+    bodies = [b"%d" % number for number in range(11)]
+    parts = [columns_of([event(body) for body in bodies[at : at + 3]]) for at in range(0, 11, 3)]
+    assert [each.bodies for each in in_batches(parts, 4, 1000)] == [
+        bodies[:4],
+        bodies[4:8],
+        bodies[8:],
+    ]

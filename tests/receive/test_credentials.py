@@ -96,7 +96,7 @@ def test_an_invalid_credential_is_refused_without_showing_it(identity, text, mes
 
 def test_a_credential_that_needs_arguments_is_refused(identity):
     identity.ClientSecretCredential = AzureSasCredential
-    with pytest.raises(ConfigurationError, match="ClientSecretCredential cannot be made without"):
+    with pytest.raises(ConfigurationError, match=r"cannot be created \(.*.signature"):
         credential_of("ClientSecretCredential")
 
 

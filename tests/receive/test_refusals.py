@@ -84,7 +84,24 @@ def test_a_reader_displaced_by_an_epoch_reports_it_soon(hub, path):
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize("path", ["fast", "auto"])
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_an_owner_level_displaces_a_lower_one_and_is_displaced_by_its_equal(hub, path):
+    settings = ReadSettings(receive_path=path, rows_per_batch=10, prefetch=10, owner_level=5)
+    address = address_of(hub)
+    with held_by_epoch(hub, 4), address.open_stream("0", 0, 10_000, settings) as stream:
+        assert stream.next(10)
+        assert [each.epoch for each in hub.receivers("orders")] == [5]
+        error, _ = refusal(address, HubUnavailableError, path)
+        assert "higher epoch '5'" in str(error)
+        with held_by_epoch(hub, 5), pytest.raises(HubUnavailableError) as raised:
+            list(iter(lambda: stream.next(10), None))
+    assert str(raised.value).startswith(
+        f"partition 0 of {address} is held by another receiver in consumer group '$Default' that "
+        "has an equal or higher owner level"
+    )
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_a_consumer_group_that_is_not_there_is_named_soon(hub_of_one_group, path):
     error, seconds = refusal(address_of(hub_of_one_group, "absent"), ConfigurationError, path)
     assert "no consumer group 'absent'" in str(error)
@@ -102,10 +119,11 @@ def five_readers(hub):
         yield
 
 
-def test_the_last_refusal_explains_a_silence_that_is_shorter_than_the_retries(hub):
+@pytest.mark.parametrize(("path", "timeout"), [("fast", 0.6), ("public", 2.0)])
+def test_the_last_refusal_explains_a_silence_that_is_shorter_than_the_retries(hub, path, timeout):
     patient = address_of(hub, retry_total=50, retry_backoff_factor=0.05, retry_backoff_max=0.05)
     with five_readers(hub):
-        error, _ = refusal(patient, HubUnavailableError, "fast", timeout=0.6)
+        error, _ = refusal(patient, HubUnavailableError, path, timeout=timeout)
     assert "Exceeded the maximum number of allowed receivers" in str(error)
 
 
@@ -118,7 +136,8 @@ def test_a_refusal_that_stays_is_ours_after_the_retries(hub):
 
 
 @pytest.mark.parametrize(
-    "ask", [list_partitions, partition_properties, lambda address: address.ask_properties("0")]
+    "ask",
+    [list_partitions, partition_properties, lambda address: partition_properties(address, ["0"])],
 )
 def test_a_wrong_key_is_named_as_what_it_is(hub, ask):
     hub.refuse_tokens()

@@ -17,6 +17,8 @@ from eventhub_checkpoints.arrow import ReadSettings, read_batches
         ({"receiver_timeout": "5s"}, "receiver_timeout is '5s'; expected a number of seconds"),
         ({"operation_timeout": 10**400}, "operation_timeout is .*; expected a number of seconds"),
         ({"fail_on_data_loss": "no"}, "fail_on_data_loss is 'no'; expected True or False"),
+        ({"owner_level": -1}, "owner_level is -1; expected a whole number, 0 or more"),
+        ({"owner_level": True}, "owner_level is True; expected a whole number, 0 or more"),
         ({"receive_path": "quick"}, "receive_path is 'quick'; expected one of auto, fast, public"),
     ],
 )

@@ -25,6 +25,7 @@ def hub(server: LocalHub) -> Iterator[LocalHub]:
     server.reject_sends(0, "none")
     server.lose_answers(0)
     server.refuse_tokens(False)
+    server.delay(0)
 
 
 @pytest.fixture

@@ -6,12 +6,13 @@ import pytest
 from confluent_kafka import Producer
 
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive import OffsetRange
+from eventhub_checkpoints.receive import OffsetRange, partition_properties
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.arrow import send_all
 from eventhub_checkpoints.send.kafka.sender import KafkaSender
+from waiting import eventually
 
 QUICK = SendSettings(operation_timeout=20)
 
@@ -41,8 +42,8 @@ def test_every_column_arrives(cluster, rows):
         send_all(sender, [batch])
         assert sender.accepted == 3
         assert sender.is_usable
-    ends = {each: address.ask_properties(each).next_sequence_number for each in
-            address.ask_hub().partition_ids}  # fmt: skip
+    properties = partition_properties(address)
+    ends = {each: properties[each].next_sequence_number for each in properties}
     found = [
         row
         for partition, end in ends.items()
@@ -66,11 +67,35 @@ def test_order_and_number_survive_a_small_queue(cluster, rows):
     assert [row["body"].decode() for each in batches for row in each.to_pylist()] == numbers
 
 
+@pytest.mark.parametrize(("linger", "count"), [("0", 1000), ("15000", 0)])
+def test_an_error_counts_what_was_on_its_way_and_nothing_follows(cluster, rows, linger, count):
+    address = address_of(cluster, f"counted-{linger}", **{"linger.ms": linger})
+
+    def stored():
+        return sum(each.next_sequence_number for each in partition_properties(address).values())
+
+    def batches():
+        yield rows(["x"] * 1000)
+        eventually(lambda: stored() == 1 + count)
+        yield rows(["y", None])
+
+    with KafkaSender(address_of(cluster, address.eventhub_name), QUICK) as first:
+        send_all(first, [rows(["a"])])
+    sender = KafkaSender(address, QUICK)
+    with sender, pytest.raises(ConfigurationError, match="row 1 of a batch has no body") as refused:
+        send_all(sender, batches())
+    sentence = "1,000 events were sent before and are in the hub"
+    assert (sentence in str(refused.value)) == (count > 0)
+    assert "Up to" not in str(refused.value)
+    assert stored() == 1 + count
+
+
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
         ({"contentType": ["text/plain"]}, "contentType, which Kafka's records do not have"),
-        ({"partitionId": ["99"]}, "did not accept an event over Kafka"),
+        ({"partitionId": ["99"]}, r"did not accept .* over Kafka"),
+        ({"properties": [[("long", "x" * 2_000_000)]]}, "did not accept row 0 of a batch"),
     ],
 )
 def test_what_kafka_cannot_take_is_one_sentence(cluster, rows, columns, sentence):

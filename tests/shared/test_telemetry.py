@@ -154,6 +154,24 @@ def test_an_operation_ends_once() -> None:
     assert point.count == 1
 
 
+def test_a_secret_in_an_exception_is_masked_in_its_span() -> None:
+    with recording() as records:
+        operation = tracing.process_event(NAMES, Event({}))
+        try:
+            raise ValueError("refused: SharedAccessKey=S3CR3T;EntityPath=orders, order 7")
+        except ValueError as error:
+            operation.fail(error)
+    (span,) = records.spans()
+    assert span.status.description == "refused: SharedAccessKey=***;EntityPath=orders, order 7"
+    shown = dict(span.events[0].attributes or {})
+    assert shown["exception.type"] == "ValueError"
+    assert shown["exception.message"] == span.status.description
+    assert "test_telemetry.py" in str(shown["exception.stacktrace"])
+    assert str(shown["exception.stacktrace"]).endswith(f"{span.status.description}\n")
+    # A traceback may show the line of the source that made the message.
+    assert "S3CR3T" not in records.text()
+
+
 def test_without_a_provider_of_spans_only_metrics_are_reported() -> None:
     with recording(with_spans=False) as records:
         with tracing.process_batch(NAMES, [Event({"traceparent": HEADER})]) as operation:

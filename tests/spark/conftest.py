@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_runs
-from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.localhub import LocalHub, connection
+from eventhub_checkpoints.spark.sink.writer import SENDERS
+from eventhub_checkpoints.spark.source.batches import CONNECTIONS
 
 HUB_THAT_IS_NOT_THERE = (
     "Endpoint=sb://in.the.environment/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=Orders"
@@ -32,13 +34,25 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(stored: Path) -> Iterator[SparkSession]:
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of Spark's event log, which the history server reads."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(stored: Path, event_log: Path) -> Iterator[SparkSession]:
     """Two local cores. Spark's own Python processes find the package on PYTHONPATH."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", TESTS, prepend=os.pathsep)
         patch.setenv("STORE_FOR_SOURCE", str(stored))
         patch.setenv("HUB_SECRET_FOR_SOURCE", HUB_THAT_IS_NOT_THERE)
-        with spark_runs.session(settings=spark_runs.QUICK) as session:
+        patch.setenv("VAULT_SECRET", "secret of the vault")
+        logged = {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": event_log.as_uri(),
+            "spark.eventLog.compress": "false",
+        }
+        with spark_runs.session(settings=spark_runs.QUICK | logged) as session:
             yield session
 
 
@@ -55,6 +69,33 @@ def hub(server: LocalHub) -> LocalHub:
     for partition, count in {"0": 10, "1": 20, "2": 30}.items():
         server.publish("Orders", partition, [f"{partition}/{one}" for one in range(count)])
     return server
+
+
+@pytest.fixture(autouse=True)
+def no_connection_is_kept() -> Iterator[None]:
+    """Close what a test has left open in this process; Spark's workers have their own."""
+    yield
+    CONNECTIONS.close()
+    SENDERS.close()
+
+
+@pytest.fixture
+def own_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `own_credentials` be imported, as a user's module on the PYTHONPATH."""
+    monkeypatch.syspath_prepend(TESTS)
+
+
+@pytest.fixture
+def opened_connections(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """The number of connections that the hub has accepted during the test."""
+    accepted, accept = [], connection.Connection.connection_made
+
+    def connection_made(self: connection.Connection, transport: Any) -> None:
+        accepted.append(self)
+        accept(self, transport)
+
+    monkeypatch.setattr(connection.Connection, "connection_made", connection_made)
+    return lambda: len(accepted)
 
 
 class ForeignStore:

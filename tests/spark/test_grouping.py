@@ -1,8 +1,16 @@
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints.receive import OffsetRange
-from eventhub_checkpoints.spark.source.batches import event_count, grouped, make_tasks
+from eventhub_checkpoints.spark.source.batches import (
+    MAX_SPLITS,
+    divided,
+    event_count,
+    grouped,
+    make_tasks,
+)
 from eventhub_checkpoints.spark.source.options import SourceOptions
 
 RANGES = st.lists(st.integers(0, 1000), max_size=40).map(
@@ -25,6 +33,26 @@ def test_large_ranges_come_into_different_tasks():
         [900, 1],
         [800, 100],
     ]
+
+
+@given(RANGES.filter(bool), st.integers(1, 200))
+def test_divided_ranges_are_the_same_events_in_order(ranges, count):
+    parts = divided(ranges, count)
+    for whole in ranges:
+        own = [each for each in parts if each.partition_id == whole.partition_id]
+        assert 1 <= len(own) <= MAX_SPLITS
+        assert own[0].from_sequence_number == whole.from_sequence_number
+        assert own[-1].until_sequence_number == whole.until_sequence_number
+        for one, following in pairwise(own):
+            assert one.until_sequence_number == following.from_sequence_number
+            assert abs(event_count(one) - event_count(following)) <= 1
+
+
+def test_large_ranges_are_divided_and_small_ones_are_not():
+    ranges = [OffsetRange(str(one), 5, 5 + size) for one, size in enumerate([900, 300, 1])]
+    sizes = [(each.partition_id, event_count(each)) for each in divided(ranges, 5)]
+    assert sizes == [("0", 225)] * 4 + [("1", 300), ("2", 1)]
+    assert divided(ranges, 3) == ranges
 
 
 def ranges_of_tasks(count, **options):

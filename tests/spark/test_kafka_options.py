@@ -70,7 +70,7 @@ def test_a_hub_may_be_reached_somewhere_else():
         ({"connectionString": STRING, "kafka.client.id": "j"}, "kafka.client.id needs transport"),
         ({"connectionString": STRING, "kafkaHeaders": "text"}, "kafkaHeaders needs transport"),
         ({**HUB, "kafkaHeaders": "json"}, "expected auto, amqp or text"),
-        ({**HUB, "kafka.group.id": "g"}, "give consumerGroup instead"),
+        ({**HUB, "kafka.group.id": "g"}, "refused: use consumerGroup"),
         ({"transport": "kafka"}, "the option connectionString is missing"),
         ({"transport": "kafka", "kafka.bootstrap.servers": "b:9092"}, "needs its name"),
         ({**HUB, "kafkaBootstrap": "b"}, "kafkaBootstrap is not known"),

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -156,12 +157,14 @@ def test_positions_by_partition_are_the_connectors_json():
 def test_durations_are_seconds_or_iso_8601(text, seconds):
     assert parse(receiverTimeout=text).reading.receiver_timeout == seconds
     assert parse(operationTimeout=text).reading.operation_timeout == seconds
+    assert parse(idlePollInterval=text).idle_poll_interval == seconds
 
 
 @pytest.mark.parametrize("text", ["PT", "0", "-1", "soon", "inf", "nan"])
 def test_a_duration_that_is_none_is_refused(text):
-    with pytest.raises(ConfigurationError, match="receiverTimeout is"):
-        parse(receiverTimeout=text)
+    for name in ("receiverTimeout", "idlePollInterval"):
+        with pytest.raises(ConfigurationError, match=f"{name} is"):
+            parse(**{name: text})
 
 
 @pytest.mark.parametrize(
@@ -192,6 +195,60 @@ def test_a_receive_path_that_does_not_exist_is_refused():
         parse(receivePath="slow")
 
 
+@pytest.mark.parametrize(
+    ("given", "level"),
+    [
+        ({}, None),
+        ({"ownerLevel": "7"}, 7),
+        ({"eventhubs.useExclusiveReceiver": "true"}, 0),
+        ({"eventhubs.useExclusiveReceiver": "false"}, None),
+    ],
+)
+def test_a_reader_is_exclusive_only_if_the_job_says_so(given, level):
+    assert parse(**given).reading.owner_level == level
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ownerLevel": "-1"}, "ownerLevel is '-1'; expected a whole number of at least 0"),
+        ({"ownerLevel": "1", "useExclusiveReceiver": "true"}, "not both"),
+        ({"ownerLevel": "0", "transport": "kafka"}, "ownerLevel is refused with transport=kafka"),
+        ({"useExclusiveReceiver": "yes"}, "expected true or false"),
+        ({"minPartitions": "8", "useExclusiveReceiver": "true"}, "several receivers"),
+        ({"minPartitions": "8", "partitionsPerTask": "2"}, "joins them"),
+        ({"minPartitions": "0"}, "minPartitions is '0'"),
+        ({"maxTriggerDelay": "15m"}, "only with minEventsPerTrigger"),
+        ({"minEventsPerTrigger": "9", "maxTriggerDelay": "900000"}, "add a unit, such as 15m"),
+        ({"minEventsPerTrigger": "9", "maxTriggerDelay": "15 parsecs"}, "maxTriggerDelay is"),
+    ],
+)
+def test_options_that_contradict_each_other_are_named(given, said):
+    with pytest.raises(ConfigurationError, match=said):
+        parse(**given)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1000", 1000), ("16m", 2**24), ("16 MB", 2**24), ("3k", 3072), ("5b", 5)]
+)
+def test_bytes_are_written_with_and_without_a_unit(text, size):
+    assert parse(maxBytesPerTrigger=text).limits.size == size
+
+
+@pytest.mark.parametrize("text", ["0", "", "m", "-1", "1.5g", "many"])
+def test_bytes_that_are_none_are_refused(text):
+    with pytest.raises(ConfigurationError, match="maxBytesPerTrigger is"):
+        parse(maxBytesPerTrigger=text)
+
+
+@pytest.mark.parametrize("delay", ["15m", "900s", "15 min", "PT15M", "900000ms"])
+def test_a_delay_is_written_as_in_spark_or_as_in_the_connector(delay):
+    assert parse(minEventsPerTrigger="9", maxTriggerDelay=delay) == replace(
+        parse(minEventsPerTrigger="9"),
+        names=frozenset({"connectionString", "minEventsPerTrigger", "maxTriggerDelay"}),
+    )
+
+
 BY_NAME = {"fullyQualifiedNamespace": "ns.servicebus.windows.net", "eventHubName": "Orders"}
 
 
@@ -219,7 +276,10 @@ def test_a_connection_string_of_a_namespace_needs_the_hubs_name():
     [
         ({}, "connectionString is missing; or use fullyQualifiedNamespace, eventHubName, cred"),
         ({**BY_NAME}, "with fullyQualifiedNamespace the option credential is missing"),
-        ({"credential": "env:X"}, "fullyQualifiedNamespace and eventHubName is missing"),
+        (
+            {"credential": "DefaultAzureCredential"},
+            "fullyQualifiedNamespace and eventHubName is missing",
+        ),
         ({"connectionString": STRING, **BY_NAME}, "connectionString or fullyQ.*, not both"),
     ],
 )

@@ -24,6 +24,8 @@ from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source.batches import starts_of
 from eventhub_checkpoints.spark.source.options import NAMES, SourceOptions
 
+ARGUMENT = "credential.client_secret"
+
 pytestmark = pytest.mark.slow
 
 HIDDEN = "aGlkZGVuIGtleQhiddenaGlkZGVuIGtleQhiddenaGk="
@@ -65,10 +67,11 @@ def shown(act, *args, **kwargs):
 
 @planted
 @pytest.mark.parametrize(
-    "name", [*NAMES, "kafka.bootstrap.servers", "kafka.group.id", "kafka.socket.timeout.ms"]
+    "name",
+    [*NAMES, "kafka.bootstrap.servers", "kafka.group.id", "kafka.socket.timeout.ms", ARGUMENT],
 )
 @pytest.mark.parametrize("transport", ["amqp", "kafka"])
-def test_no_option_of_the_source_is_echoed_with_a_secret(name, secret, transport):
+def test_no_option_of_the_source_is_echoed_with_a_secret(name, secret, transport, searched):
     def plan():
         given = {"connectionString": GOOD, "transport": transport, name: secret}
         options = SourceOptions.parse(given)
@@ -77,6 +80,7 @@ def test_no_option_of_the_source_is_echoed_with_a_secret(name, secret, transport
     kind, text = shown(plan)
     assert "hidden" not in text
     assert kind is None or issubclass(kind, CheckpointStoreError)
+    searched("options of the Spark source", 1)
 
 
 @planted
@@ -87,7 +91,7 @@ def test_no_name_of_an_option_is_echoed_with_a_secret(secret):
 
 
 @planted
-def test_no_argument_of_positions_is_echoed_with_a_secret(secret, caplog):
+def test_no_argument_of_positions_is_echoed_with_a_secret(secret, caplog, searched):
     store = MemoryCheckpointStore()
     bare = secret.replace('"', "")
     json = f'{{"{bare}": 1}}'
@@ -139,6 +143,7 @@ def test_no_argument_of_positions_is_echoed_with_a_secret(secret, caplog):
     for act, args in calls:
         _, text = shown(act, *args)
         assert "hidden" not in text, (act, args)
+        searched("calls with a secret as an argument", 1)
     place = EventPosition.from_offset(secret)
     for act in (place.__str__, StartingPositions("orders", {"0": place}).to_kafka):
         assert "hidden" not in shown(act)[1]
@@ -154,3 +159,48 @@ def test_no_error_of_spark_shows_a_planted_secret(spark, hub):
             source.option(name, planted).load()
         assert name in str(caught.value)
         assert "hidden" not in str(caught.value)
+
+
+@pytest.fixture
+def one_partition(server):
+    """Connection string, with a planted key, of a hub whose jobs have one task."""
+    server.create("Planted", 1)
+    server.publish("Planted", "0", ["first", "second"])
+    yield server.connection_string("Planted").replace("any-key-will-do", HIDDEN)
+    server.delete("Planted")
+
+
+def test_no_event_log_of_spark_shows_a_secret_of_the_source_or_the_sink(
+    spark, one_partition, event_log, tmp_path, wait, searched
+):
+    planted = one_partition
+    store = f"sqlite:///{tmp_path}/checkpoints.db"
+    with open_store(store) as opened:
+        opened.create()
+    options = {"connectionString": planted, "checkpointStore": store}
+    reader = spark.read.format("eventhubs").options(**options)
+    sink = reader.load().select("body").write.format("eventhubs").mode("append")
+    sink.option("connectionString", planted).save()
+    stream = spark.readStream.format("eventhubs").options(**options).load().select("body")
+    writer = stream.writeStream.format("eventhubs").option("connectionString", planted)
+    place = str(tmp_path / "query")
+    query = writer.option("checkpointLocation", place).trigger(availableNow=True).start()
+    query.awaitTermination()
+
+    def logged():
+        return "".join(path.read_text() for path in event_log.rglob("*") if path.is_file())
+
+    def has_ended():
+        lines = logged().splitlines()
+        return any("QueryTerminatedEvent" in line and query.id in line for line in lines)
+
+    wait(has_ended)
+    text = logged()
+    assert "eventhubs" in text
+    assert "hidden" not in text.lower()
+    assert HIDDEN not in text
+    kept = [path.read_bytes() for path in (tmp_path / "query").rglob("*") if path.is_file()]
+    assert kept
+    assert not any(HIDDEN.encode() in each for each in kept)
+    searched("lines of Spark's event log", len(text.splitlines()))
+    searched("files of a query's checkpoint folder", len(kept))

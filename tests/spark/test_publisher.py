@@ -1,15 +1,18 @@
 """Queries on a local hub whose progress returns to a store, and real clients behind them."""
 
+import json
 import threading
 import uuid
 from collections import defaultdict
 
+import pyspark
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints import (
     ConfigurationError,
     MemoryCheckpointStore,
+    Scope,
     StoreAccessError,
     StoreUnavailableError,
     open_store,
@@ -174,6 +177,32 @@ def test_a_folder_that_is_no_checkpoint_is_refused(url, scope, tmp_path):
         publisher.catch_up(tmp_path)
 
 
+@pytest.fixture
+def committed(tmp_path):
+    """Write a query's checkpoint with one committed batch, whose offset may name a namespace."""
+
+    def write(**metadata):
+        end = json.dumps({"0": 7, "_hub": "Orders", **metadata})
+        for name, text in (("offsets/0", f"v1\n{{}}\n{end}"), ("commits/0", "v1\n{}")):
+            (tmp_path / name).parent.mkdir()
+            (tmp_path / name).write_text(text)
+        return tmp_path
+
+    return write
+
+
+def test_the_progress_of_another_namespace_is_not_caught_up(url, committed):
+    publisher = CheckpointPublisher(url, Scope("ns.example.net", "Orders", "$Default"))
+    with pytest.raises(ConfigurationError, match=r"in 'test\.example\.net', and the publisher"):
+        publisher.catch_up(committed(_namespace="test.example.net"))
+
+
+@pytest.mark.parametrize("metadata", [{"_namespace": "NS.example.net"}, {}])
+def test_the_progress_of_the_same_or_an_unknown_namespace_is_caught_up(url, committed, metadata):
+    with CheckpointPublisher(url, Scope("ns.example.net", "Orders", "$Default")) as publisher:
+        assert publisher.catch_up(committed(**metadata)) == {"0": 6}
+
+
 class Outage(MemoryCheckpointStore):
     """A store that is away while a test says so."""
 
@@ -235,6 +264,38 @@ def test_of_two_queries_on_one_hub_one_is_named(spark, events, start, url, scope
             unnamed.close()
         named.flush()
         assert numbers(open_store(url), scope) == {"0": 9, "1": 19, "2": 29}
+
+
+@pytest.mark.parametrize("wrong", ["eventhub_name", "fully_qualified_namespace"])
+def test_a_scope_of_another_hub_than_the_querys_is_refused_by_flush(
+    spark, events, run, url, scope, wrong
+):
+    other = scope._replace(**{wrong: "returns.example.net"})
+    publisher = CheckpointPublisher(url, other).attach(spark)
+    run(events, name="counts")
+    with pytest.raises(
+        ConfigurationError, match=r"counts reads hub 'Orders' in '127\.0\.0\.1:\d+'"
+    ):
+        publisher.flush()
+    with pytest.raises(ConfigurationError, match="no query reads"):
+        publisher.close()
+    assert numbers(open_store(url), other) == {}
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark does not report the end of the hub")
+def test_the_lag_behind_the_end_of_the_hub_is_in_the_statistics(spark, hub, run, url, scope):
+    source = spark.readStream.format("eventhubs").option("maxEventsPerTrigger", 30)
+    limited = source.option("connectionString", hub.connection_string("Orders")).load()
+    lags = []
+
+    def sink(batch, batch_id):
+        publisher.flush()
+        lags.append(publisher.stats().behind_latest)
+
+    with CheckpointPublisher(url, scope).attach(spark) as publisher:
+        run(limited, sink)
+    assert [lag and sum(lag.by_partition.values()) for lag in lags] == [None, 30]
+    assert publisher.stats().behind_latest.by_partition == dict.fromkeys("0123", 0)
 
 
 def test_rows_without_offset_text_cannot_be_observed(spark, url, scope):

@@ -26,6 +26,7 @@ class QueryFolder:
         self.write("metadata", '{"id":"b6a0bd2e"}')
         self.write("offsets/.0.crc", "crc")
         self.write("offsets/.7.0e1b.tmp", "v1")
+        self.write("commits/.0.crc", "crc")
 
     def write(self, name, text):
         file = self.path / name
@@ -171,6 +172,17 @@ def test_a_source_without_an_offset_yet_has_no_position(query):
 
 def test_a_query_that_has_logged_nothing_has_read_nothing(query):
     assert read_spark_checkpoint(query.path) == SparkCheckpoint(None, {}, [], [])
+
+
+@pytest.mark.parametrize("batch", [0, 7])
+def test_a_copy_without_the_folder_of_commits_is_an_error(query, batch):
+    """Spark creates the folder before its first batch, so that only a copy can lack it."""
+    query.log(batch, '{"hub":{"0":110}}')
+    query.path.joinpath("commits/.0.crc").unlink()
+    assert read_spark_checkpoint(query.path).batch_id is None
+    query.path.joinpath("commits").rmdir()
+    with pytest.raises(ConfigurationError, match=f"up to batch {batch} and no folder commits"):
+        read_spark_checkpoint(query.path)
 
 
 @pytest.mark.parametrize("folder", ["", "nowhere"])

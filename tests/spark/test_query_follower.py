@@ -6,13 +6,14 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints import ConfigurationError, Scope
 from eventhub_checkpoints.spark.query_follower import (
     LastEvent,
     QueryFollower,
     latest_events,
     observed_offsets,
 )
+from telemetry_records import recording
 
 QUERY, OTHER = "0000000a-0000-0000-0000-000000000000", "0000000b-0000-0000-0000-000000000000"
 RUN, OTHER_RUN = "0000000c-0000-0000-0000-000000000000", "0000000d-0000-0000-0000-000000000000"
@@ -23,14 +24,19 @@ CONNECTOR = '{"Orders":{"2":0,"1":1,"0":100}}'
 POSITIONS = {"0": LastEvent(99), "1": LastEvent(0)}
 
 
-def progress(*ends, query=QUERY, run=RUN, name=None, batch=1, observed=None, rows=10):
+SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
+
+
+def progress(
+    *ends, query=QUERY, run=RUN, name=None, batch=1, observed=None, rows=10, latest="null"
+):
     """The progress of a query as Spark 4 tells it."""
     sources = [
         {
             "description": f"source {index}",
             "startOffset": "null",
             "endOffset": end,
-            "latestOffset": "null",
+            "latestOffset": latest,
             "numInputRows": rows,
             "inputRowsPerSecond": 1.0,
             "processedRowsPerSecond": 1.0,
@@ -78,10 +84,10 @@ def query(query_id=QUERY, run_id=RUN, name=None, last=None):
 def follow():
     """A follower, and what it has handed on."""
 
-    def make(hub="Orders", **settings):
+    def make(**settings):
         put = []
         settings = {"query_name": None, "source": None} | settings
-        return QueryFollower(hub, put.append, **settings), put
+        return QueryFollower(SCOPE, put.append, **settings), put
 
     return make
 
@@ -228,17 +234,123 @@ def test_queries_on_other_things_are_left_alone_and_told_once(follow, caplog):
             follower.take(progress('{"returns":{"0":5}}', query=OTHER, rows=0))
         follower.take(progress(OURS))
     assert [record.message for record in caplog.records] == [
-        "query ticks has read events, and none of its sources is hub 'Orders': its progress is "
-        "not published"
+        "query ticks has read events, and none of its sources is hub 'Orders' in "
+        "'ns.servicebus.windows.net': its progress is not published"
     ]
     assert put == [POSITIONS]
+
+
+ELSEWHERE = {
+    "another hub": ('{"0": 7, "_hub": "Returns"}', "hub 'Returns'"),
+    "Kafka's source": ('{"returns":{"0":5}}', "hub 'returns'"),
+    "another namespace": (
+        '{"0": 7, "_hub": "orders", "_namespace": "test.servicebus.windows.net"}',
+        "hub 'orders' in 'test.servicebus.windows.net'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("end", "where"), ELSEWHERE.values(), ids=ELSEWHERE)
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_publisher_of_a_hub_that_no_query_reads_is_refused(follow, end, where, is_named):
+    follower, put = follow(**({"query_name": "counts"} if is_named else {}))
+    follower.attach(Session(query(name="counts", last=progress(end, name="counts"))))
+    with pytest.raises(ConfigurationError) as refused:
+        follower.collect(timeout=60)
+    assert f"counts reads {where}. Create the publisher with the scope" in str(refused.value)
+    assert put == []
+
+
+def test_a_query_of_the_hub_is_found_in_its_namespace(follow):
+    follower, put = follow()
+    end = OURS.replace("}", ', "_namespace": "NS.servicebus.windows.net"}')
+    follower.attach(Session(query(last=progress(end))))
+    assert follower.collect(timeout=60)
+    assert put == [POSITIONS]
+
+
+RETURNS = query(name="returns", last=progress(ELSEWHERE["another hub"][0], name="returns"))
+BY_OTHER = {"query": OTHER, "run": OTHER_RUN}
+
+
+@pytest.mark.parametrize(
+    "mine",
+    [None, progress("null", rows=0, **BY_OTHER), progress(OURS, **BY_OTHER)],
+    ids=["no progress", "no offset", "the hub"],
+)
+def test_queries_on_other_hubs_do_not_stop_a_publisher(follow, mine):
+    """A query that has no offset yet may still read the hub."""
+    follower, _ = follow()
+    follower.attach(Session(query(OTHER, OTHER_RUN, last=mine), RETURNS))
+    assert follower.collect(timeout=60)
+
+
+def test_a_query_that_reads_no_hub_neither_shows_nor_hides_a_wrong_name(follow):
+    ticks = query(OTHER, OTHER_RUN, last=progress("5", **BY_OTHER))
+    follower, _ = follow()
+    follower.attach(Session(ticks))
+    assert follower.collect(timeout=60)
+    follower, _ = follow()
+    follower.attach(Session(ticks, RETURNS))
+    with pytest.raises(ConfigurationError, match="returns reads hub 'Returns'"):
+        follower.collect(timeout=60)
+
+
+def test_a_query_that_reads_the_hub_after_a_restart_is_followed(follow):
+    follower, put = follow()
+    session = Session(query(last=progress(ELSEWHERE["another hub"][0])))
+    follower.attach(session)
+    with pytest.raises(ConfigurationError):
+        follower.collect(timeout=60)
+    session.listener.onQueryTerminated(query())
+    session.active[:] = [query(run_id=OTHER_RUN)]
+    assert follower.collect(timeout=60)
+    follower.take(progress(OURS, run=OTHER_RUN, batch=0))
+    assert put == [POSITIONS]
+
+
+LATEST = '{"0": 130, "1": 1, "2": 20, "_hub": "Orders"}'
+
+
+@pytest.mark.parametrize(
+    ("end", "latest"),
+    [(OURS, LATEST), (KAFKA, '{"orders":{"0":130,"1":0,"2":20,"3":8}}')],
+    ids=["ours", "Kafka"],
+)
+def test_the_lag_of_the_query_is_reported(follow, caplog, end, latest):
+    follower, _ = follow()
+    with recording() as records, caplog.at_level(logging.INFO):
+        follower.take(progress(end, latest=latest, name="counts"))
+        assert follower.behind.by_partition == {"0": 30, "1": 0, "2": 20}
+        figures = {"min": 0, "avg": 50 / 3, "max": 30}
+        for figure, value in figures.items():
+            assert getattr(follower.behind, figure) == value
+            [point] = records.points(f"eventhub_checkpoints.behind_latest.{figure}")
+            assert point.value == value
+            assert dict(point.attributes) == {
+                "messaging.system": "eventhubs",
+                "messaging.destination.name": "Orders",
+                "messaging.consumer.group.name": "$Default",
+                "server.address": "ns.servicebus.windows.net",
+            }
+        assert "query counts is behind the end of hub Orders by 0 (min), 16.7 (avg)" in caplog.text
+        follower.attach(Session())
+        follower.detach()
+        assert records.points("eventhub_checkpoints.behind_latest.max") == []
+
+
+@pytest.mark.parametrize("latest", ["null", "5", '{"other":{"0":9}}', '{"unforeseen": 1}'])
+def test_where_the_end_of_the_hub_is_not_reported_the_lag_is_unknown(follow, latest):
+    follower, put = follow()
+    follower.take(progress(OURS, latest=latest))
+    assert (follower.behind, follower.problem, put) == (None, None, [POSITIONS])
 
 
 def test_nothing_is_raised_into_spark(follow):
     def broken(_):
         raise RuntimeError("unforeseen")
 
-    follower = QueryFollower("Orders", broken, query_name=None, source=None)
+    follower = QueryFollower(SCOPE, broken, query_name=None, source=None)
     follower.take(progress(OURS))
     assert str(follower.problem) == "unforeseen"
     follower.take(None)

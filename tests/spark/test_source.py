@@ -67,6 +67,14 @@ def test_one_task_may_read_several_partitions(read):
     assert numbers(frame) == {"0": [*range(10)], "1": [*range(20)], "2": [*range(30)]}
 
 
+def test_several_tasks_may_read_one_partition(read):
+    frame = read(minPartitions="6")
+    tasks = frame.selectExpr("spark_partition_id() as task", "partition").distinct().collect()
+    assert sorted(row.partition for row in tasks) == ["0", "1", "1", "2", "2", "2"]
+    assert len({row.task for row in tasks}) == 6
+    assert numbers(frame) == {"0": [*range(10)], "1": [*range(20)], "2": [*range(30)]}
+
+
 def test_an_exact_slice_is_read(read):
     frame = read(
         startingPositions=positions(p0=3, p1=0, p2=29, p3=0),
@@ -175,7 +183,7 @@ def test_a_connection_string_stays_in_the_drivers_environment(spark):
         spark.read.format("eventhubs").option("connectionString", "env:NO_SUCH_VARIABLE").load()
     found = "env:HUB_SECRET_FOR_SOURCE"
     options = {"connectionString": found, "operationTimeout": "0.5"}
-    with pytest.raises(AnalysisException, match=r"in\.the\.environment/Orders"):
+    with pytest.raises(AnalysisException, match=r"in\.the\.environment, where event hub .Orders."):
         spark.read.format("eventhubs").options(**options).load().collect()
 
 

@@ -6,6 +6,7 @@ import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark import read_spark_checkpoint
 
@@ -66,6 +67,18 @@ def within(seconds, happened):
         time.sleep(0.05)
 
 
+def count_connections(monkeypatch):
+    """Return a list to which every connection is added that the hub accepts from now on."""
+    accepted, connection_made = [], Connection.connection_made
+
+    def count(self, transport):
+        accepted.append(self)
+        connection_made(self, transport)
+
+    monkeypatch.setattr(Connection, "connection_made", count)
+    return accepted
+
+
 EVERYTHING = {"0": [*range(10)], "1": [*range(20)], "2": [*range(30)]}
 
 
@@ -113,7 +126,7 @@ def test_a_first_batch_that_fails_is_read_again_although_the_store_has_moved(
 
 
 def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
-    spark, start_query, drain, hub, tmp_path, capfd
+    spark, start_query, drain, hub, tmp_path, capfd, monkeypatch
 ):
     batches = Batches()
     query = start_query(
@@ -127,13 +140,20 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
         batches, trigger={"processingTime": "100 milliseconds"}, startingPosition="latest"
     )
     within(WAIT, lambda: batches.numbers == {"3": [0]})
-    hub.add_partitions("Orders", 1)
-    hub.publish("Orders", "4", ["new"] * 3)
-    within(WAIT, lambda: batches.numbers == {"3": [0], "4": [0, 1, 2]})
+    assert hub.add_partitions("Orders", 4) == ["4", "5", "6", "7"]
+    new = {partition: [*range(3)] for partition in "4567"}
+    for partition in new:
+        hub.publish("Orders", partition, ["new"] * 3)
+    within(WAIT, lambda: batches.numbers == {"3": [0], **new})
+    hub.publish("Orders", "7", ["more"])
+    new["7"].append(3)
+    within(WAIT, lambda: batches.numbers == {"3": [0], **new})
     within(WAIT, lambda: (query.lastProgress or {}).get("batchId", 0) >= 2)
-    count = len(batches.found)
+    count, opened = len(batches.found), count_connections(monkeypatch)
     time.sleep(2)
     assert len(batches.found) == count
+    # An idle stream queries the hub over the connection that it has.
+    assert opened == []
     query.explain(True)
     told = capfd.readouterr().out + str(query.recentProgress) + str(query.lastProgress)
     told += query._jsq.toString() + str(query.status)
@@ -143,7 +163,7 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
     [source] = query.lastProgress["sources"]
     end = json.loads(source["endOffset"])
     assert end["_hub"] == "Orders"
-    assert [end[partition] for partition in "01234"] == [10, 20, 30, 1, 3]
+    assert [end[partition] for partition in "01234567"] == [10, 20, 30, 1, 3, 3, 3, 4]
 
 
 @pytest.mark.parametrize("path", ["fast", "public"])

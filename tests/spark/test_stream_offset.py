@@ -59,6 +59,11 @@ def test_an_offset_of_before_the_namespace_was_written_takes_that_of_the_options
     assert offset.to_json() == {"0": 5, "_hub": "orders", "_namespace": "production.net"}
 
 
+def test_a_cluster_without_a_lasting_name_is_not_compared():
+    stored = StreamOffset("orders", {"0": 5}, namespace="broker-1:9092").to_json()
+    assert StreamOffset.from_json(stored, "orders", "").to_json() == {"0": 5, "_hub": "orders"}
+
+
 def test_the_checkpoint_of_another_source_is_told():
     for odd in (
         {"orders": {"0": 5}},
@@ -78,3 +83,11 @@ def test_a_partition_begins_where_the_batch_before_ended_unless_its_end_says_oth
     before = StreamOffset("Orders", {"0": 5, "1": 7})
     after = StreamOffset("Orders", {"0": 9, "1": 8, "2": 4}, {"0": 6})
     assert [after.begin(one, before) for one in after.next] == [6, 7, 4]
+
+
+def test_an_offset_with_the_path_of_an_endpoint_is_of_its_host():
+    offset = {"0": 5, "_hub": "orders", "_namespace": "test.net/orders"}
+    read = StreamOffset.from_json(offset, "orders", "test.net")
+    assert (read.next, read.namespace) == ({"0": 5}, "test.net")
+    with pytest.raises(ConfigurationError, match=r"namespace 'test\.net', and the options"):
+        StreamOffset.from_json(offset, "orders", "production.net")

@@ -1,12 +1,15 @@
 import json
 import pickle
+import threading
 import time
 
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.receive import DataLossError
-from eventhub_checkpoints.spark.source import stream
+from eventhub_checkpoints.receive.address import HubQueries
+from eventhub_checkpoints.spark.source import sizes, stream
 from eventhub_checkpoints.spark.source.options import SourceOptions
 from eventhub_checkpoints.spark.source.stream import (
     EventHubStreamReader,
@@ -14,18 +17,23 @@ from eventhub_checkpoints.spark.source.stream import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
+from waiting import eventually
 
 
 @pytest.fixture
 def reader(hub, monkeypatch):
-    monkeypatch.setattr(stream, "IDLE_PAUSE", 0.0)
     monkeypatch.setattr(stream, "CONFIRM_AFTER", 0.0)
+    made = []
 
     def make(**options):
         string = hub.connection_string("Orders")
-        return EventHubStreamReader(SourceOptions.parse({"connectionString": string, **options}))
+        options = {"connectionString": string, "idlePollInterval": "0.001", **options}
+        made.append(EventHubStreamReader(SourceOptions.parse(options)))
+        return made[-1]
 
-    return make
+    yield make
+    for each in made:
+        each.stop()
 
 
 def ranges(tasks):
@@ -81,19 +89,50 @@ def test_an_idle_hub_is_answered_with_the_same_bytes(reader):
     assert json.dumps(one.latestOffset(json.loads(text), ReadAllAvailable())) == text
 
 
-def test_an_idle_hub_is_left_in_peace_for_a_while(reader, monkeypatch):
-    one = reader()
+def test_a_stream_keeps_one_connection_until_it_is_stopped(reader, hub, monkeypatch):
+    accepted, connection_made = [], Connection.connection_made
+
+    def count(self, transport):
+        accepted.append(self)
+        connection_made(self, transport)
+
+    monkeypatch.setattr(Connection, "connection_made", count)
+    one = reader(startingPosition="earliest")
+    start, end = first_batch(one)
+    for _ in range(5):
+        hub.publish("Orders", "1", ["more"])
+        start, end = end, one.latestOffset(end, ReadAllAvailable())
+        assert [*ranges(one.partitions(start, end))] == ["1"]
+    assert len(accepted) == 1
+    assert not accepted[0]._wire.is_closing()
+    one.stop()
+    eventually(lambda: accepted[0]._wire.is_closing())
+
+
+def test_an_idle_hub_is_left_in_peace_for_a_while(reader):
+    one = reader(idlePollInterval="0.7")
     _, end = first_batch(one)
-    monkeypatch.setattr(stream, "IDLE_PAUSE", 0.7)
     assert one.latestOffset(end, ReadAllAvailable()) == end
     asked = one._queried_at
     one.latestOffset(end, ReadAllAvailable())
     assert one._queried_at - asked >= 0.7
-    one.stop()
-    monkeypatch.setattr(stream, "IDLE_PAUSE", 60)
-    begun = time.monotonic()
+
+
+def test_stopping_ends_the_pause_of_an_idle_hub(reader):
+    one = reader(idlePollInterval="PT10M")
+    _, end = first_batch(one)
     one.latestOffset(end, ReadAllAvailable())
-    assert time.monotonic() - begun < 20
+    begun = time.monotonic()
+    stopping = threading.Timer(0.2, one._stopped.set)
+    stopping.start()
+    one.latestOffset(end, ReadAllAvailable())
+    assert time.monotonic() - begun < 60
+    stopping.join()
+
+
+def test_an_idle_hub_is_queried_once_a_second_by_default(reader):
+    string = reader()._options.address.connection_string
+    assert SourceOptions.parse({"connectionString": string}).idle_poll_interval == 1
 
 
 def test_limits_are_told_to_spark_and_kept(reader):
@@ -104,6 +143,56 @@ def test_limits_are_told_to_spark_and_kept(reader):
     _, everything = first_batch(one, ReadAllAvailable())
     assert [everything[partition] for partition in "0123"] == [10, 20, 30, 0]
     assert isinstance(reader().getDefaultReadLimit(), ReadAllAvailable)
+
+
+def test_few_events_wait_for_more_or_for_the_delay(reader, hub, monkeypatch):
+    one = reader(minEventsPerTrigger="5", maxTriggerDelay="1h")
+    limit = one.getDefaultReadLimit()
+    assert limit == ReadMaxRows(stream.NO_TOTAL)
+    _, end = first_batch(one)
+    hub.publish("Orders", "0", ["more"] * 3)
+    assert one.latestOffset(end, limit) == end
+    hub.publish("Orders", "3", ["more"] * 2)
+    following = one.latestOffset(end, limit)
+    assert [following[partition] for partition in "0123"] == [13, 20, 30, 2]
+    hub.publish("Orders", "0", ["more"])
+    assert one.latestOffset(following, limit) == following
+    # A trigger that demands everything, and the end of a query, wait for nothing.
+    assert one.latestOffset(following, ReadAllAvailable())["0"] == 14
+    again = reader(minEventsPerTrigger="5")
+    again.prepareForTriggerAvailableNow()
+    assert again.latestOffset(following, limit)["0"] == 14
+    began = time.monotonic()
+    monkeypatch.setattr(stream.time, "monotonic", lambda: began + 3601)
+    assert one.latestOffset(following, limit)["0"] == 14
+
+
+@pytest.mark.parametrize("path", ["fast", "public"])
+def test_bytes_are_limited_by_the_sizes_of_the_next_events(reader, hub, monkeypatch, path):
+    monkeypatch.setattr(sizes, "SAMPLE_EVERY", 0.0)
+    hub.recreate("Orders", 2)
+    hub.publish("Orders", "0", [b"x" * 100] * 100 + [b"x" * 1000] * 100)
+    one = reader(maxBytesPerTrigger="5k", receivePath=path)
+    assert one.getDefaultReadLimit() == ReadMaxRows(stream.NO_TOTAL)
+    _, end = first_batch(one)
+    assert (end["0"], end["1"]) == (51, 0)
+    hub.publish("Orders", "1", [b""] * 51)
+    following = one.latestOffset(end, ReadMaxRows(stream.NO_TOTAL))
+    assert 4800 < 100 * (following["0"] - 51) + following["1"] <= 5120
+    # An end beyond the small events: the next batch has fewer.
+    last = one.latestOffset({**following, "0": 100, "1": 51}, ReadMaxRows(stream.NO_TOTAL))
+    assert last["0"] == 105
+    _, all_ = first_batch(one, ReadAllAvailable())
+    assert (all_["0"], all_["1"]) == (200, 51)
+    assert reader(maxBytesPerTrigger="1g").latestOffset(last, None)["0"] == 200
+
+
+def test_the_smaller_of_two_limits_counts(reader):
+    both = reader(maxBytesPerTrigger="30", maxEventsPerTrigger="5")
+    _, end = first_batch(both)
+    assert sum(end[partition] for partition in "0123") == 5
+    _, end = first_batch(both, ReadMaxRows(50))
+    assert sum(end[partition] for partition in "0123") == 10
 
 
 def test_rates_of_partitions_are_kept(reader):
@@ -156,6 +245,18 @@ def test_spark_before_4_2_asks_without_a_start_and_before_it_asks_where_to_begin
     assert again.partitions(following, following) == []
     hub.publish("Orders", "3", ["more"])
     assert ranges(again.partitions(following, again.latestOffset())) == {"3": (0, 1)}
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_spark_before_4_2_is_warned_once_of_what_available_now_leaves(reader, caplog, limited):
+    one = reader(**({"maxRatePerPartition": "4"} if limited else {}))
+    one.latestOffset()
+    one.latestOffset()
+    first_batch(reader(maxRatePerPartition="4"))  # Spark 4.2 continues by itself
+    warned = [each.message for each in caplog.records if "availableNow" in each.message]
+    assert len(warned) == limited
+    if limited:
+        assert "the limits leave 48 events of 127.0.0.1" in warned[0]
 
 
 def test_expired_events_fail_the_query_or_are_counted(reader, hub, caplog):
@@ -213,16 +314,16 @@ def test_a_hub_that_was_created_again_is_told_after_it_has_grown_past_the_positi
 def test_a_partition_that_tells_an_older_end_for_a_moment_is_asked_again(reader, monkeypatch):
     one = reader()
     _, end = first_batch(one)
-    ask, answers = stream.hub_state, []
+    ask, answers = HubQueries.state, []
 
-    def stale(*arguments, **named):
-        answers.append(found := ask(*arguments, **named))
+    def stale(*arguments):
+        answers.append(found := ask(*arguments))
         if len(answers) == 1:
             empty = found.partitions["3"]
             return found._replace(partitions={**found.partitions, "1": empty})
         return found
 
-    monkeypatch.setattr(stream, "hub_state", stale)
+    monkeypatch.setattr(HubQueries, "state", stale)
     assert one.latestOffset(end, ReadAllAvailable()) == end
     assert len(answers) == 2
 
@@ -249,6 +350,6 @@ def test_an_executor_is_sent_no_state_and_no_task_shows_a_secret(reader, hub):
     one = reader()
     start, end = first_batch(one)
     sent = pickle.loads(pickle.dumps(one))
-    assert sent._state.partitions == {}
+    assert (sent._state.partitions, sent._queries) == ({}, None)
     secret = hub.connection_string("Orders").split("SharedAccessKey=")[1].split(";")[0]
     assert secret not in repr(one.partitions(start, end)) + repr(one._options)

@@ -37,10 +37,12 @@ class Heard(logging.Handler):
     Attributes:
         texts: each of them.
         telemetry: spans and metrics that were exported.
+        searched: number of texts in which `check` has found no secret.
     """
 
     def __init__(self, telemetry: Records) -> None:
         super().__init__(logging.DEBUG)
+        self.searched = 0
         self.texts: list[str] = []
         self.telemetry = telemetry
 
@@ -84,6 +86,7 @@ class Heard(logging.Handler):
                 assert not shown, f"a secret is shown: {shown[0][:3000]}"
         signed = [text for text in texts if LIVE_SIGNATURE.search(text)]
         assert not signed, f"a signature is shown: {signed[0][:3000]}"
+        self.searched = len(texts)
 
 
 @contextmanager

@@ -152,12 +152,19 @@ def test_what_spark_reads_is_measured_beside_a_plain_loop(tmp_path: Path) -> Non
     assert "without Spark's Kafka source" in printed
     reads = {
         f"batch-noop{which}-1-{properties}": side
-        for which, side in {"": "ours", "-public": "ours, public"}.items()
+        for which, side in {
+            "": "ours",
+            "-beside-prebuilt": "ours",
+            "-public": "ours, public",
+        }.items()
         for properties in (0, 3)
     }
     assert {*cases} == {*reads, "two-tasks", "idle"}
     for name, side in reads.items():
         assert {*cases[name]} == {"rate", "task", "cpu", "server"}
+        if "prebuilt" in name:
+            assert {*cases[name]["rate"]["median"]} == {side, "prebuilt"}
+            continue
         assert {*cases[name]["rate"]["median"]} == {side, "plain", "plain 1000"}
         targets = [one["target"] for one in cases[name]["task"]["targets"]]
         assert targets == ["at least 6 x plain" if side == "ours" else "at least 0.9 x plain"]
@@ -167,6 +174,27 @@ def test_what_spark_reads_is_measured_beside_a_plain_loop(tmp_path: Path) -> Non
         for name, measure in measures.items():
             # What the stand-in does for so few events is less than the kernel counts.
             assert all(value > 0 or name == "server" for value in measure["median"].values())
+
+
+@on_two_cores
+def test_a_micro_batch_is_measured_beside_a_source_that_asks_nobody(tmp_path: Path) -> None:
+    """The hub counts what it is asked."""
+    printed, cases = quick_benchmark(
+        "benchmarks.spark", tmp_path / "figures.json", "micro-batch", "at-rest"
+    )
+    kinds = {"far-2", "far-4"}
+    assert {*cases} == {"at-rest-2", *(f"micro-batch-{kind}" for kind in kinds)}
+    for kind in kinds:
+        measures = cases[f"micro-batch-{kind}"]
+        is_sparse = kind.endswith("4")
+        sides = {"ours"} if is_sparse else {"ours", "ours, auto", "dummy"}
+        assert {*measures["micro-batch"]["median"]} == sides
+        assert all(value > 0 for value in measures["micro-batch"]["median"].values())
+        assert measures["questions"]["median"]["ours"] > 0
+        if not is_sparse:
+            assert measures["questions"]["median"]["dummy"] == 0
+    assert {*cases["at-rest-2"]} == {"connections", "questions"}
+    assert "each second" in printed
 
 
 def test_a_quick_simulation_prints_its_table_and_writes_its_figures(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Who may see the pages, and who may change something."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -109,7 +110,9 @@ def test_a_form_that_is_too_long_is_refused(operator: Visitor, site: Site) -> No
     assert answer.status_code == 413
 
 
-def test_no_page_shows_a_secret_or_has_inline_code(operator: Visitor, site: Site) -> None:
+def test_no_page_shows_a_secret_or_has_inline_code(
+    operator: Visitor, site: Site, searched: Callable[[str, int], None]
+) -> None:
     key = site.connection_string.partition("SharedAccessKey=")[2].partition(";")[0]
     assert key
     operator.wait_known("/", "LOST")
@@ -120,6 +123,7 @@ def test_no_page_shows_a_secret_or_has_inline_code(operator: Visitor, site: Site
         text = operator.client.get(path).text
         assert key not in text
         assert operator.pages.token not in text
+        searched("pages", 1)
         assert "<style" not in text
         assert " style=" not in text
         assert " on" not in "".join(part.partition(">")[0] for part in text.split("<a")[1:])

@@ -214,7 +214,7 @@ def test_a_hub_that_does_not_answer_makes_the_lag_unknown(fresh_site: Site) -> N
         assert "UNKNOWN" in text
         group = path_of(fresh_site.scope)
         assert "Unknown now" in visitor.text(group)
-        assert "gave no answer" in visitor.text(f"{group}/partitions/0/events?live=off")
+        assert "cannot be reached" in visitor.text(f"{group}/partitions/0/events?live=off")
         assert "hub_unreachable" in visitor.text(f"{group}/findings?live=off")
     gc.collect()
 

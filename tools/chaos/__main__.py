@@ -24,50 +24,87 @@ fails, and printed as a command.
 import argparse
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from backends import ServerMissingError
-from chaos.claimed import largest
+from chaos.claimed import Replay, largest, nearest
 from chaos.shares import Share, Total, results, shared
 from chaos.storage import SINGLE, STORES
 
+Rows = Iterable[Sequence[str]]
+JUDGED = ("lost", "back", "two owners", "replay")
 COLUMNS = (
-    *("events", "claims", "kills", "stops", "pauses", "outages", "hub faults", "re-creations"),
-    *("clocks off", "steals", "lost", "back", "two owners", "replay"),
+    *("events", "sessions", "kills", "stops", "pauses", "outages", "hub faults", "re-creations"),
+    *("clocks off", "steals", *JUDGED),
 )
-RULES = ("streams", "streams killed", "passed", "left out", "graceful", "back by official")
+OF_WAYS = ("rounds", "events", "sessions", "kills", "steals", *JUDGED)
+RULES = (
+    *("streams", "streams killed", "passed", "left out", "graceful", "back by official"),
+    *("fail-overs", "claims forgotten", "checkpoints forgotten"),
+)
 """Kinds that have a column only if they occurred."""
+BOUNDED = ("nearest to its bound", "most read again")
 
 
-def table(totals: Mapping[str, Total]) -> str:
-    """Return a table with a row for each store, and one of the sessions nearest to their bounds."""
+def tables(totals: Mapping[str, Total]) -> str:
+    """Return Markdown tables by store, by way of saving, and of the sessions near their bounds."""
+    return "\n\n".join(map(aligned, (by_store(totals), by_way(totals), by_kind(totals))))
+
+
+def by_store(totals: Mapping[str, Total]) -> Rows:
+    """Return a row for each store."""
     more = [kind for kind in RULES if any(total.seen[kind] for total in totals.values())]
     columns = (*COLUMNS, *more)
-    heads = ("store", "rounds", "failed", *columns)
-    rows: list[tuple[str, ...]] = [heads]
+    yield ("store", "rounds", "failed", *columns, *BOUNDED)
     for store, total in totals.items():
-        counts = (
-            total.rounds,
-            len(total.failed),
-            *(total.seen[kind] for kind in (*COLUMNS, *more)),
-        )
-        rows.append((store, *map(str, counts)))
-    kinds: list[tuple[str, ...]] = [
-        ("nearest to its bound", "way", "claims", "counted", "bound", "most read again")
-    ]
-    for store, total in totals.items():
-        for kind, one in largest(total.replays).items():
-            own = [replay.events for replay in total.replays if replay.kind == kind]
-            kinds.append((store, kind, *map(str, (len(own), one.counted, one.bound, max(own)))))
-    return f"{aligned(rows)}\n\n{aligned(kinds)}"
+        counts = (total.rounds, len(total.failed), *(total.seen[kind] for kind in columns))
+        yield (store, *map(str, counts), *bounds(total.replays))
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows with their columns aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def by_way(totals: Mapping[str, Total]) -> Rows:
+    """Return a row for each store and way of saving, and for each way on all of several stores."""
+    parts = dict(totals)
+    if len(totals) > 1:
+        parts["all"] = sum(totals.values(), Total())
+    more = [kind for kind in RULES if any(seen[kind] for seen in counters(parts.values()))]
+    columns = (*OF_WAYS, *more)
+    yield ("store", "way", *columns, *BOUNDED)
+    for store, total in parts.items():
+        for way, seen in sorted(total.ways.items()):
+            replays = [replay for replay in total.replays if replay.way == way]
+            yield (store, way, *(str(seen[kind]) for kind in columns), *bounds(replays))
+
+
+def counters(totals: Iterable[Total]) -> list[Counter[str]]:
+    """Return the counts of all ways."""
+    return [seen for total in totals for seen in total.ways.values()]
+
+
+def by_kind(totals: Mapping[str, Total]) -> Rows:
+    """Return a row for each store and kind of its workers."""
+    yield ("store", "kind", "followed sessions", *BOUNDED)
+    for store, total in totals.items():
+        for kind in largest(total.replays):
+            replays = [replay for replay in total.replays if replay.kind == kind]
+            yield (store, kind, str(len(replays)), *bounds(replays))
+
+
+def bounds(replays: Sequence[Replay]) -> tuple[str, str]:
+    """Return the counted events and the bound of the session nearest to it, and the most events."""
+    if not (found := nearest(replays)):
+        return "", ""
+    return f"{found.counted} of {found.bound}", str(max(replay.events for replay in replays))
+
+
+def aligned(rows: Rows) -> str:
+    """Return a table in Markdown, with its columns aligned."""
+    head, *others = rows
+    widths = [max(map(len, column)) for column in zip(head, *others, strict=True)]
+    rule = ["-" * width for width in widths]
     return "\n".join(
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
+        for row in (head, rule, *others)
     )
 
 
@@ -99,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ServerMissingError as missing:
         print(missing)
         return 1
-    print(table(totals))
+    print(tables(totals))
     return 1 if any(total.failed for total in totals.values()) else 0
 
 

@@ -8,8 +8,10 @@ the session's end: a busy machine wakes threads late. With `max_unsaved` every s
 done or not; the bound is `max_unsaved`.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from chaos.orders import Orders
 from chaos.settings import WRITE_SECONDS
@@ -35,6 +37,11 @@ class Replay:
     events: int
     counted: int
     bound: int
+
+    @property
+    def way(self) -> str:
+        """Return the client and the way of saving, without what bounds it further."""
+        return way_of(self.kind)
 
 
 @dataclass(slots=True)
@@ -134,11 +141,19 @@ def unfinished(claim: Claimed, position: int) -> list[str]:
     return found
 
 
-def largest(replays: Sequence[Replay]) -> dict[str, Replay]:
-    """Return the replay nearest to its bound, or farthest beyond it, by kind."""
-    found: dict[str, Replay] = {}
+def way_of(kind: str) -> str:
+    """Return the client and the way of saving of a kind, such as `aio pool`."""
+    return kind.partition(",")[0]
+
+
+def nearest(replays: Iterable[Replay]) -> Replay | None:
+    """Return the replay nearest to its bound, or farthest beyond it; None if there is none."""
+    return max(replays, key=lambda one: Fraction(one.counted, one.bound), default=None)
+
+
+def largest(replays: Iterable[Replay]) -> dict[str, Replay]:
+    """Return the replay nearest to its bound by kind."""
+    kinds: dict[str, list[Replay]] = defaultdict(list)
     for one in replays:
-        known = found.get(one.kind)
-        if known is None or one.counted * known.bound > known.counted * one.bound:
-            found[one.kind] = one
-    return dict(sorted(found.items()))
+        kinds[one.kind].append(one)
+    return {kind: found for kind in sorted(kinds) if (found := nearest(kinds[kind]))}

@@ -8,10 +8,12 @@ from typing import Literal, NamedTuple
 
 Deed = Literal["listing", "listed", "claimed", "begun", "done", "failed", "raised", "closing"]
 Seen = Literal["won", "other", "own", "stored", "frozen", "thawed", "recreated"]
+Failed = Literal["survived", "succeeded"]
 Streamed = Literal["read", "publishing", "published"]
 What = (
     Deed
     | Seen
+    | Failed
     | Streamed
     | Literal["closed", "saving", "saved", "refused", "unsaved", "kill", "ended"]
 )
@@ -31,8 +33,11 @@ class Line(NamedTuple):
             stops. `won` is a claim that the store has returned, `other` and `own` is the owner in
             a list. The parent records `kill` before it kills a worker, `ended` with the exit
             status, `frozen` and `thawed`, `stored` for a row of an ownership, and `recreated` when
-            the hub's numbers begin again. A Spark stream records `read` in its sink, and
-            `publishing` and `published` before and after its publisher calls the store.
+            the hub's numbers begin again. Where a cluster may forget what it has confirmed, the
+            parent records `survived` for the rows of each node that may succeed the dead primary,
+            and `succeeded` for the node that did; `claim` has the node. A Spark stream records
+            `read` in its sink, and `publishing` and `published` before and after its publisher
+            calls the store.
         partition: its id, or `-`.
         claim: number of the worker's session of the partition.
         number: a sequence number.

@@ -12,6 +12,10 @@ Two rules have a clock. Without `max_unsaved`, `claimed.py` has the bound for wh
 And a worker that has read that a partition has another owner begins no event of it `GRACE` seconds
 later. What a frozen worker has in its hands when it goes on counts as read again.
 
+A cluster that replicates after it has confirmed may lose that in a fail-over. What the new primary
+lacks is counted as forgotten. Until the next checkpoint is confirmed, a position may then be found
+as low as on the survivors, and more be read again; and an etag that one of them has may win again.
+
 An official worker writes and first claims without a condition: what it has written back is counted,
 and breaks no rule. A Spark stream has partitions of its own, and only the rules 1 and 2. When the
 hub is created again, everything begins again.
@@ -20,7 +24,7 @@ hub is created again, everything begins again.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from chaos.claimed import PATIENCE, Claimed, Replay, replay_of, unfinished
+from chaos.claimed import PATIENCE, Claimed, Replay, replay_of, unfinished, way_of
 from chaos.diary import PARTITIONS
 from chaos.journal import NOTHING, Line
 from chaos.orders import Orders
@@ -40,18 +44,18 @@ class Judge:
     Attributes:
         problems: descriptions of broken rules.
         counts: broken rules by their names, and what official workers have written back.
+        ways: the same and what else occurred, by `way_of` of the worker concerned.
         done: the events that were processed, by partition.
         known: the position that was last found or confirmed, by partition.
         replays: of every session that another one has followed.
-        steals: sessions of a partition whose last owner was alive and had not closed it.
     """
 
     def __init__(self, orders: Mapping[str, Orders]) -> None:
         self._orders = orders
         self.problems: list[str] = []
         self.counts: Counter[str] = Counter()
+        self.ways: dict[str, Counter[str]] = defaultdict(Counter)
         self.replays: list[Replay] = []
-        self.steals = 0
         self._dead: dict[str, float] = {}
         self._frozen: dict[str, tuple[float, float]] = {}
         self._begin()
@@ -66,17 +70,31 @@ class Judge:
         self._claims: dict[Key, Claimed] = {}
         self._open: dict[str, dict[Key, Claimed]] = defaultdict(dict)
         self._set_back: set[str] = set()
-        self._replaced: dict[tuple[str, str], str] = {}
+        self._replaced: dict[tuple[str, str], tuple[str, str]] = {}
         self._others: dict[tuple[str, str], float] = {}
+        self._writers: dict[str, str] = {}
+        self._confirmed: dict[str, list[int]] = defaultdict(list)
+        self._lacking: dict[int, Counter[str]] = defaultdict(Counter)
+        self._survived: dict[str, int] = {}
+        self._survived_etags: set[tuple[str, str]] = set()
+        self._survived_at = 0.0
 
     def read(self, lines: Iterable[Line]) -> None:
         """Check the next lines."""
         for line in lines:
             getattr(self, f"_on_{line.what}")(line)
 
-    def _problem(self, line: Line, rule: str, what: str) -> None:
+    def _count(self, who: str, what: str) -> None:
+        """Count what a worker has done, or that a rule was broken by it."""
+        self.counts[what] += 1
+        self.ways[self._way(who)][what] += 1
+
+    def _way(self, who: str) -> str:
+        return way_of(self._orders[who].kind) if who in self._orders else who
+
+    def _problem(self, line: Line, rule: str, what: str, who: str = "") -> None:
         told = f"{line.who}, partition {line.partition}, claim {line.claim}: {what}"
-        self.counts[rule] += 1
+        self._count(who or line.who, rule)
         self.problems.append(f"at {line.at:.3f} {told}")
 
     def _is_official(self, who: str) -> bool:
@@ -89,13 +107,16 @@ class Judge:
     def _on_listed(self, line: Line) -> None:
         before = self._listings[line.who].get(line.partition, NOTHING)
         if line.number < before:
-            if line.partition in PARTITIONS and any(map(self._is_official, self._orders)):
-                self.counts["back by official"] += 1
+            if line.number >= self._survived.get(line.partition, before):
+                self.known[line.partition] = line.number
+            elif line.partition in PARTITIONS and any(map(self._is_official, self._orders)):
+                self._count(self._writers.get(line.partition, line.who), "back by official")
                 self._set_back.add(line.partition)
                 self.known[line.partition] = line.number
             else:
                 found = f"found {line.number} saved, where {before} was before"
-                self._problem(line, "back", found)
+                # Not by the one that notices it, but by the last that wrote.
+                self._problem(line, "back", found, self._writers.get(line.partition, ""))
         self._check_passed(line, "was found saved")
         self.known[line.partition] = max(self.known[line.partition], line.number)
 
@@ -112,9 +133,10 @@ class Judge:
         self._others.pop((line.who, line.partition), None)
         for key, claim in before.items():
             self._judge(line, key, claim)
-            is_living = key[0] not in self._dead and claim.closing_at is None
-            self.steals += is_living and key[0] != line.who
+            if key[0] not in self._dead and claim.closing_at is None and key[0] != line.who:
+                self._count(line.who, "steals")
         if line.who in self._orders:
+            self._count(line.who, "sessions")
             claim = Claimed(self._orders[line.who], line.number)
             key = line.who, line.partition, line.claim
             self._claims[key] = self._open[line.partition][key] = claim
@@ -143,7 +165,11 @@ class Judge:
         self._others.pop((line.who, line.partition), None)
 
     def _on_won(self, line: Line) -> None:
-        first = self._replaced.setdefault((line.partition, line.before), line.who)
+        key = line.partition, line.before
+        if key in self._survived_etags:
+            self._survived_etags.discard(key)
+            self._replaced.pop(key, None)
+        first, _ = self._replaced.setdefault(key, (line.who, line.etag))
         is_unconditional = line.before == "none" and (
             self._is_official(line.who) or self._is_official(first)
         )
@@ -152,9 +178,31 @@ class Judge:
             self._problem(line, "two owners", both)
 
     def _on_stored(self, line: Line) -> None:
-        if winner := self._replaced.get((line.partition, line.etag)):
+        key = line.partition, line.etag
+        if key in self._replaced and key not in self._survived_etags:
+            winner, _ = self._replaced[key]
             stored = f"the etag {line.etag} is stored, which a claim of {winner} has replaced"
-            self._problem(line, "two owners", stored)
+            self._problem(line, "two owners", stored, winner)
+
+    def _on_survived(self, line: Line) -> None:
+        beyond = sum(number > line.number for number in self._confirmed[line.partition])
+        claims, key = 0, (line.partition, line.etag)
+        self._survived_etags.add(key)
+        while key in self._replaced:
+            claims, key = claims + 1, (line.partition, self._replaced[key][1])
+        self._lacking[line.claim].update(
+            {"checkpoints forgotten": beyond, "claims forgotten": claims}
+        )
+        lowest = self._survived.get(line.partition, line.number)
+        self._survived[line.partition] = min(lowest, line.number)
+        self._survived_at = line.at
+        if beyond:
+            self._set_back.add(line.partition)
+
+    def _on_succeeded(self, line: Line) -> None:
+        self.counts += self._lacking[line.claim]
+        self._lacking.clear()
+        self._confirmed.clear()
 
     def _on_frozen(self, line: Line) -> None:
         self._frozen[line.who] = line.at, float("inf")
@@ -169,13 +217,17 @@ class Judge:
         claim = self._of(line)
         claim.done[line.number] = line.at
         claim.raised.discard(line.number)
+        if line.number not in self.done[line.partition]:
+            self.ways[self._way(line.who)]["events"] += 1
         self.done[line.partition].add(line.number)
 
     def _on_read(self, line: Line) -> None:
+        self.ways[line.who]["events"] += line.number not in self.done[line.partition]
         self.done[line.partition].add(line.number)
 
     def _on_publishing(self, line: Line) -> None:
         self._check_passed(line, "is being published")
+        self._writers[line.partition] = line.who
 
     def _on_published(self, line: Line) -> None:
         self.known[line.partition] = max(self.known[line.partition], line.number)
@@ -197,6 +249,7 @@ class Judge:
 
     def _on_saving(self, line: Line) -> None:
         self._check_passed(line, "is being saved")
+        self._writers[line.partition] = line.who
         claim = self._of(line)
         claim.tried_at = line.at
         if claim.troubled_since is None:
@@ -204,6 +257,10 @@ class Judge:
 
     def _on_saved(self, line: Line) -> None:
         self.known[line.partition] = max(self.known[line.partition], line.number)
+        self._confirmed[line.partition].append(line.number)
+        if self._of(line).tried_at > self._survived_at and line.partition in self._survived:
+            del self._survived[line.partition]
+            self._set_back.discard(line.partition)
         self._on_refused(line)
 
     def _on_refused(self, line: Line) -> None:
@@ -217,6 +274,7 @@ class Judge:
 
     def _on_kill(self, line: Line) -> None:
         self._dead[line.who] = line.at
+        self._count(line.who, "kills")
 
     def _on_ended(self, line: Line) -> None:
         self._dead.setdefault(line.who, line.at)
@@ -234,16 +292,34 @@ class Judge:
         # A worker that has just been woken is still about to save what it did before.
         ends += [frozen] if read_at < thawed + PATIENCE else []
         replay = replay_of(claim, position, read_at, min(ends))
-        self.replays.append(replay)
         if line.partition in self._set_back:
             return
+        self.replays.append(replay)
         if replay.counted > replay.bound:
             most = f"{replay.counted} events are read again, expected at most {replay.bound}"
-            self._problem(line, "replay", f"{most}; {told}")
+            self._problem(line, "replay", f"{most}; {told}", key[0])
         is_over = claim.closed_at is not None and claim.closed_at <= read_at
         if claim.is_graceful and is_over and not claim.has_failed_writes:
             for what in unfinished(claim, position):
-                self._problem(line, "graceful", f"after a graceful end {what}; {told}")
+                self._problem(line, "graceful", f"after a graceful end {what}; {told}", key[0])
+
+    def lost(self, published: Mapping[str, int]) -> list[tuple[str, int]]:
+        """Return and count events that nobody has done.
+
+        They count for the worker that was the first to begin a later one, or for the last to write.
+
+        Args:
+            published: the last event of each partition.
+        """
+        found = lost(self.done, published)
+        for partition, number in found:
+            passed = (
+                who
+                for (who, one, _), claim in self._claims.items()
+                if one == partition and max(claim.begun, default=NOTHING) > number
+            )
+            self._count(next(passed, self._writers.get(partition, "nobody")), "lost")
+        return found
 
 
 def lost(done: Mapping[str, set[int]], published: Mapping[str, int]) -> list[tuple[str, int]]:

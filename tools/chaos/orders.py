@@ -84,7 +84,7 @@ class Orders:
 
     @property
     def kind(self) -> str:
-        """Name under which its replay is reported."""
+        """Name under which its replay is reported; until the first comma, that of its counts."""
         ways = {"processor": "processor, apart" if self.is_apart else "processor"}
         bounded = "" if self.max_unsaved is None else ", max_unsaved"
         handing = ", handing over" if self.hands_over else ""

@@ -6,22 +6,22 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from chaos.claimed import Replay
+from chaos.claimed import Replay, way_of
 from chaos.diary import PARTITIONS
 from chaos.journal import NOTHING, Journal, Line, Reading
-from chaos.judge import Judge, lost
+from chaos.judge import Judge
 from chaos.nursery import Nursery
 from chaos.orders import Orders
 from chaos.plan import FREEZE, HUB_FAULTS, Fault, Life, Member, Plan
 from chaos.process import Worker
 from chaos.publishing import Publishing
-from chaos.storage import Storage
+from chaos.storage import Clustered, Storage
 from chaos.streaming import GROUP, READS, Stream, Streaming
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
@@ -43,11 +43,13 @@ class Outcome:
         seen: what occurred, by kind; `lost` are events that nobody has done.
         replays: of its sessions.
         problems: descriptions of broken rules.
+        ways: what workers of a client and way of saving have done, by kind.
     """
 
     seen: Counter[str]
     replays: Sequence[Replay] = ()
     problems: Sequence[str] = ()
+    ways: Mapping[str, Counter[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,7 @@ class Round:
         if problem := streaming.end():
             self.problems.append(problem)
         self._more()
-        if missing := lost(self._judge.done, expected):
-            self.seen["lost"] += len(missing)
+        if missing := self._judge.lost(expected):
             self.problems.append(f"the stream has not read {len(missing)}, as {missing[:3]}")
         found = self._saved(GROUP, READS)
         if found != last:
@@ -195,10 +196,46 @@ class Round:
         elif fault.kind in HUB_FAULTS:
             self.seen["hub faults"] += 1
             self._have_at_the_hub(fault)
+        elif isinstance(self.stage.storage, Clustered):
+            self._fail_over(self.stage.storage)
         else:
             self.seen["outages"] += 1
             with self.stage.storage.having(fault.kind):
                 time.sleep(fault.seconds)
+
+    def _fail_over(self, storage: Clustered) -> None:
+        """End the primary; where its successor may have forgotten something, record what it has."""
+        self.seen["fail-overs"] += 1
+        cluster = storage.cluster
+        nodes = list(cluster.nodes)
+
+        def look() -> None:
+            survived = []
+            for node in cluster.survivors:
+                with open_store(storage.url_of(node)) as store:
+                    survived += [(nodes.index(node), *row) for row in self._rows(store)]
+            # An answer may have arrived just before the primary's death, and be recorded late.
+            for number, partition, position, etag in survived:
+                self._journal.write("survived", partition, number, position, etag=etag)
+
+        if cluster.forgets:
+            cluster.fail_over(look)
+            self._journal.write("succeeded", claim=nodes.index(cluster.primary))
+        else:
+            cluster.fail_over()
+
+    def _rows(self, store: Any) -> Iterator[tuple[str, int, str]]:
+        """Yield the partitions of the journal with their positions and etags on a store."""
+        groups = {"$Default": {one: one for one in PARTITIONS}}
+        if self._streaming:
+            groups[GROUP] = READS
+        for group, names in groups.items():
+            scope = *self._scope[:2], group
+            found = {row["partition_id"]: row for row in store.list_checkpoints(*scope)}
+            owned = {row["partition_id"]: row["etag"] for row in store.list_ownership(*scope)}
+            for one, name in names.items():
+                number = found[one]["sequence_number"] if one in found else NOTHING
+                yield name, number, owned.get(one, "none")
 
     def _have_at_the_hub(self, fault: Fault) -> None:
         hub = self.stage.hub
@@ -231,7 +268,7 @@ class Round:
             self.publishing.publish(partition, 1)
 
     def _end(self, member: Member, worker: Worker) -> None:
-        self.seen["kills" if member.end == "kill" else "stops"] += 1
+        self.seen["stops"] += member.end == "stop"
         problem = worker.kill() if member.end == "kill" else worker.end()
         if problem:
             self.problems.append(f"{worker.orders.name}, {worker.orders.kind}: {problem}")
@@ -293,15 +330,16 @@ class Round:
     def _outcome(self) -> Outcome:
         self._more()
         last = self.publishing.last()
-        missing = lost(self._judge.done, last)
+        if missing := self._judge.lost(last):
+            self.problems.append(f"{len(missing)} events are lost, as {missing[:3]}")
         self.seen += self._judge.counts
         self.seen["events"] += sum(number + 1 for number in last.values())
-        self.seen["claims"] = len(self._judge.replays)
-        self.seen["steals"] = self._judge.steals
-        self.seen["lost"] += len(missing)
-        if missing:
-            self.problems.append(f"{len(missing)} events are lost, as {missing[:3]}")
-        return Outcome(self.seen, self._judge.replays, [*self.problems, *self._judge.problems])
+        for orders in self._orders.values():
+            self._judge.ways[way_of(orders.kind)]["rounds"] = 1
+        if self._streaming:
+            self._judge.ways[GROUP]["rounds"] = 1
+        problems = [*self.problems, *self._judge.problems]
+        return Outcome(self.seen, self._judge.replays, problems, self._judge.ways)
 
 
 def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:

@@ -3,11 +3,11 @@
 import multiprocessing
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from chaos.claimed import Replay
 from chaos.nursery import Nursery
@@ -26,27 +26,39 @@ class Total:
         seen: what occurred, by kind.
         replays: of all sessions.
         failed: seeds.
+        ways: what workers of a client and way of saving have done, by kind; `rounds` are those in
+            which there was one.
     """
 
     rounds: int = 0
     seen: Counter[str] = field(default_factory=Counter)
     replays: list[Replay] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
+    ways: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, seed: int, outcome: Outcome) -> None:
         """Count a round."""
         self.rounds += 1
         self.seen.update(outcome.seen)
         self.replays += outcome.replays
+        self._add_ways(outcome.ways)
         if outcome.problems:
             self.failed.append(seed)
 
-    def __iadd__(self, other: "Total") -> Self:
-        self.rounds += other.rounds
-        self.seen.update(other.seen)
-        self.replays += other.replays
-        self.failed += other.failed
-        return self
+    def __add__(self, other: "Total") -> "Total":
+        both = Total(
+            self.rounds + other.rounds,
+            self.seen + other.seen,
+            [*self.replays, *other.replays],
+            [*self.failed, *other.failed],
+        )
+        both._add_ways(self.ways)
+        both._add_ways(other.ways)
+        return both
+
+    def _add_ways(self, ways: Mapping[str, Counter[str]]) -> None:
+        for way, seen in ways.items():
+            self.ways[way].update(seen)
 
 
 class Share(NamedTuple):

@@ -19,7 +19,7 @@ from backends import Backend, OwnServer
 from backends.blob import Blob
 from backends.cassandra import Cassandra
 from backends.cassandra_trio import CassandraTrio
-from backends.cluster import Cluster
+from backends.cluster import Cluster, ClusterPlace
 from backends.mysql import Mysql
 from backends.postgres import Postgres
 from backends.postgres_pair import PostgresPair
@@ -31,9 +31,11 @@ from tcp_servers import Passage
 from tmpfs import MountError, fill, mounted
 
 COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
+SMALL_FILE = ("--auto-aof-rewrite-min-size", "8mb")
 SLOW_SECONDS = 0.1
+CUT_SECONDS = 1.0
 FULL = "full disk"
-DISKS = {"sqlite": "16m", "postgres": "256m"}
+DISKS = {"sqlite": "16m", "postgres": "256m", "mysql": "384m", "redis": "128m"}
 """Sizes of the disks of those whose disk is filled; small, because that takes its time."""
 SMALL_LOG = ("min_wal_size=32MB", "max_wal_size=64MB")
 
@@ -43,14 +45,15 @@ STORES: dict[str, Callable[[], Backend]] = {
     "blob": Blob,
     "postgres": partial(Postgres.own, durable=True, settings=SMALL_LOG),
     "mysql": partial(Mysql.own, durable=True),
-    "redis": partial(LocalRedis, *COMMITS),
+    "redis": partial(LocalRedis, *COMMITS, *SMALL_FILE),
     "cassandra": partial(Cassandra, own=True, durable=True),
     "postgres-pair": PostgresPair,
     "redis-sentinel": RedisSentinel,
     "cassandra-trio": CassandraTrio,
+    "redis-sentinel-unguarded": partial(RedisSentinel, cut_seconds=CUT_SECONDS, is_guarded=False),
 }
 """Servers of our own, with what they have confirmed on the disk. Rows in memory die with their
-process, so kills say nothing about them."""
+process, so kills say nothing about them. The last one forgets in each fail-over."""
 SINGLE = tuple(STORES)[:6]
 """Those of `--store all`: a cluster is chosen by its name."""
 
@@ -206,7 +209,7 @@ class Server(Storage):
 class BlobServer(Storage):
     """Azurite, which keeps its rows in memory and is not killed, behind an HTTP proxy."""
 
-    faults = ("refused", "hang", "slow", "lost answers", "paused", "throttled")
+    faults = ("refused", "hang", "slow", "lost answers", "paused", "throttled", "denied")
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
@@ -223,6 +226,7 @@ class BlobServer(Storage):
             "lost answers": lambda: self._proxy.on("PUT").lose_answer(),
             "paused": self.backend.pause,
             "throttled": lambda: self._proxy.on().refuse(503, "ServerBusy"),
+            "denied": lambda: self._proxy.on().refuse(403, "AuthorizationFailure"),
         }
         acts[fault]()
 
@@ -243,11 +247,21 @@ class Clustered(Storage):
     faults = ("fail-over",)
 
     def begin(self, fault: str) -> None:
-        assert isinstance(self.backend, Cluster)
-        self.backend.fail_over()
+        self.cluster.fail_over()
 
     def end(self) -> None:
         pass
+
+    @property
+    def cluster(self) -> Cluster:
+        """The servers."""
+        assert isinstance(self.backend, Cluster)
+        return self.backend
+
+    def url_of(self, node: OwnServer) -> str:
+        """Return the argument of `open_store` for reading one node."""
+        assert isinstance(self._place, ClusterPlace)
+        return self._place.url_of(node)
 
 
 @contextmanager

@@ -1,4 +1,5 @@
 """Pipelines from hub to hub that are killed, and what became of the events.
 
-- `pipeline`: the query, and the driver that runs it. `rounds`: kills it. `judge`: counts events.
+- `rows`: the events, and what a query must make of them. `pipeline`: the query, and the driver that
+  runs it. `__main__`: kills it. `judge`: counts rows.
 """

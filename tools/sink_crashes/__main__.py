@@ -5,11 +5,11 @@
 
 Run it with PYTHONPATH=src:tools. Killed are, at random times: the driver with all of its processes,
 one of its Python workers, or a task after half of its rows; the hub also loses answers. Then the
-pipeline sends the rest, and a second query reads the target with `deduplicate`.
+pipeline sends the rest, and a second query, which is killed twice, reads the target with
+`deduplicate`.
 """
 
 import argparse
-import json
 import os
 import random
 import signal
@@ -22,11 +22,13 @@ import spark_runs
 from eventhub_checkpoints.cli.children import Child
 from eventhub_checkpoints.localhub import LocalHub
 from sink_crashes.judge import Outcome, judged, sent_events
-from sink_crashes.pipeline import RESULT, TOKEN, WAYS
+from sink_crashes.pipeline import QUERY, READ, TOKEN, read_bodies
+from sink_crashes.rows import PARTITIONS, WAYS, Way, name_of, numbers_of, read_batches, rows_of
 
 KINDS = ("driver", "worker", "task", "answer")
-PATIENCE = 240.0
-PARTITIONS = 2
+PATIENCE = 600.0
+EVENTS_PER_KILL = 1000
+READER_KILLS = 2
 TOOLS = str(Path(spark_runs.__file__).parent)
 
 
@@ -40,23 +42,24 @@ class Round:
         chosen: source of randomness.
     """
 
-    def __init__(self, way: str, hub: LocalHub, folder: Path, chosen: random.Random) -> None:
+    def __init__(self, way: Way, hub: LocalHub, folder: Path, chosen: random.Random) -> None:
         self._way, self._hub, self._folder, self._chosen = way, hub, folder, chosen
-        self._names: list[str] = []
+        self._events = 0
         self._child: Child | None = None
 
     def kill(self, kind: str) -> str:
         """Wait until the pipeline works, and kill a part of it; return what was killed."""
         if self._child is None:
             self._child = self._start("run", "source", "target")
-        before = self._sent()
+        before, enough = self._sent(), self._events + EVENTS_PER_KILL
         deadline = time.monotonic() + PATIENCE
         while self._sent() <= before:
-            self._publish()
+            if self._events < enough:
+                self._publish()
             if time.monotonic() > deadline or self._child.poll() is not None:
                 raise RuntimeError(f"the pipeline sends nothing: {self._child.tail(60)}")
             time.sleep(0.05)
-        time.sleep(self._chosen.random() * 0.5)
+        self._pause()
         if kind == "worker":
             workers = worker_processes(self._child.pid)
             if workers:
@@ -79,9 +82,31 @@ class Round:
         (self._folder / TOKEN).unlink(missing_ok=True)
         self._hub.lose_answers(0)
         self._run("finish", "source", "target")
+        for _ in range(READER_KILLS):
+            print(f"reader: {self._kill_reader()}", flush=True)
         self._run("deduplicate", "target")
-        deduplicated = json.loads((self._folder / RESULT).read_text())
-        return judged(self._names, sent_events(self._hub, "target"), deduplicated)
+        expected = rows_of(self._way, self._events, read_batches(self._folder / QUERY))
+        sent = sent_events(self._hub, "target")
+        return judged(self._events, expected, sent, read_bodies(self._folder))
+
+    def _kill_reader(self) -> str:
+        """Kill a reader that has read something, unless it has read everything; return which."""
+        read = self._folder / READ
+        before = len([*read.glob("*")])
+        child = self._start("deduplicate", "target")
+        deadline = time.monotonic() + PATIENCE
+        while len([*read.glob("*")]) == before and child.poll() is None:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"nothing is read: {child.tail(60)}")
+            time.sleep(0.05)
+        self._pause()
+        is_killed = child.poll() is None
+        child.kill()
+        return "killed" if is_killed else "has ended"
+
+    def _pause(self) -> None:
+        """Wait for a random part of a micro-batch."""
+        time.sleep(self._chosen.random() * 0.5)
 
     def _sent(self) -> int:
         ids = self._hub.partition_ids("target")
@@ -89,11 +114,12 @@ class Round:
         return sum(each.last_sequence_number + 1 for each in ends)
 
     def _publish(self) -> None:
-        count = self._chosen.randint(1, 20)
-        begin = len(self._names)
-        names = [f"train {number % 7}/{number}" for number in range(begin, begin + count)]
-        self._hub.publish("source", str(self._chosen.randrange(PARTITIONS)), names)
-        self._names += names
+        begin = self._events
+        self._events += self._chosen.randint(1, 20)
+        for partition in range(PARTITIONS):
+            own = numbers_of(partition, range(begin, self._events))
+            if own:
+                self._hub.publish("source", str(partition), [*map(name_of, own)])
 
     def _start(self, task: str, *hubs: str) -> Child:
         strings = [self._hub.connection_string(name) for name in hubs]

@@ -1,7 +1,7 @@
-"""Comparison of the events of the source with those of the target."""
+"""Comparison of the rows that the target must have with those that it has."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from eventhub_checkpoints.localhub import LocalHub
@@ -16,15 +16,18 @@ class Outcome:
 
     Attributes:
         events: in the source.
+        rows: that the query must have sent.
         sent: in the target, copies included.
-        lost: of the source and not in the target.
+        lost: rows that are not in the target.
         copies: in the target beyond the first of each key.
         kept: copies that `deduplicate` has kept.
-        dropped: events that `deduplicate` has dropped altogether.
-        wrong: rows that the query cannot have sent, or two events with one key.
+        dropped: rows that `deduplicate` has dropped altogether.
+        wrong: rows that the query must not have sent, such as of a total in which an event is
+            missing or is counted twice; or two rows with one key.
     """
 
     events: int
+    rows: int
     sent: int
     lost: int
     copies: int
@@ -39,8 +42,9 @@ class Outcome:
 
     def __str__(self) -> str:
         return (
-            f"{self.events} events in, {self.sent} out: {self.lost} lost, {self.copies} copies; "
-            f"after deduplicate {self.kept} copies, {self.dropped} dropped that were no copies; "
+            f"{self.events} events in, {self.rows} rows of them, {self.sent} out: "
+            f"{self.lost} lost, {self.copies} copies; deduplicate "
+            f"{self.kept} copies, {self.dropped} dropped that were no copies; "
             f"{self.wrong} wrong"
         )
 
@@ -62,17 +66,20 @@ def sent_events(hub: LocalHub, name: str) -> list[tuple[str, str]]:
 
 
 def judged(
-    names: Iterable[str], sent: list[tuple[str, str]], deduplicated: Iterable[str]
+    events: int,
+    expected: Set[str],
+    sent: list[tuple[str, str]],
+    deduplicated: Iterable[str],
 ) -> Outcome:
-    """Compare the names of the source's events with the rows of the target."""
-    expected = {f"{name}:1" for name in names}
+    """Compare the rows that the target must have with those that it has."""
     bodies = {body for body, _ in sent}
     keys: dict[str, set[str]] = {}
     for body, key in sent:
         keys.setdefault(key, set()).add(body)
     kept = Counter(deduplicated)
     return Outcome(
-        events=len(expected),
+        events=events,
+        rows=len(expected),
         sent=len(sent),
         lost=len(expected - bodies),
         copies=len(sent) - len(bodies),

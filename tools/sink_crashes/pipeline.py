@@ -1,8 +1,8 @@
 """Query from hub to hub and the driver that runs it.
 
-python -m sink_crashes.pipeline run SOURCE TARGET FOLDER
-python -m sink_crashes.pipeline finish SOURCE TARGET FOLDER
-python -m sink_crashes.pipeline deduplicate TARGET FOLDER
+python -m sink_crashes.pipeline run WAY FOLDER SOURCE TARGET
+python -m sink_crashes.pipeline finish WAY FOLDER SOURCE TARGET
+python -m sink_crashes.pipeline deduplicate WAY FOLDER TARGET
 """
 
 import itertools
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, cast
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,11 +20,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import spark_runs
 from eventhub_checkpoints.spark.sink import deduplicate
+from sink_crashes.rows import Way
 
 EVENTS_PER_BATCH = "300"
+READ_PER_BATCH = "200"
 WITHIN = "1 hour"
 TOKEN = "fail-a-task"
-RESULT = "deduplicated.json"
+QUERY, READ = "query", "read"
+"""Folders of the checkpoint, and of what was read without copies."""
 
 
 SMALL_PIECES = {
@@ -52,22 +55,14 @@ def failing(folder: str) -> Callable[[str], str]:
     return passed
 
 
-Way = Literal["aggregated", "stream"]
-WAYS: tuple[Way, ...] = get_args(Way)
-"""With an aggregation, which Spark allows a Python sink only in `foreachBatch`; or directly."""
-
-
-def renamed(rows: DataFrame, folder: Path) -> DataFrame:
-    """Return the rows of the target: the name of an event, and how often it was counted."""
-    body = F.concat_ws(":", "name", F.col("count").cast("string"))
-    return rows.select(
-        F.udf(failing(str(folder)), "string", useArrow=False)(body).alias("body"),
-        F.substring_index("name", "/", 1).alias("partitionKey"),
-    )
+def failable(rows: DataFrame, folder: Path) -> DataFrame:
+    """Return rows of a body and a key as the target has them."""
+    passed = F.udf(failing(str(folder)), "string", useArrow=False)
+    return rows.select(passed("body").alias("body"), F.col("key").alias("partitionKey"))
 
 
 def started(
-    spark: SparkSession, way: str, source: str, target: str, folder: Path, **trigger: Any
+    spark: SparkSession, way: Way, source: str, target: str, folder: Path, **trigger: Any
 ) -> StreamingQuery:
     """Start the query; it continues from the checkpoint in the folder."""
     options = {"connectionString": target, "eventKeys": "content", "bytesPerBatch": "2000"}
@@ -76,25 +71,30 @@ def started(
         .options(connectionString=source, maxEventsPerTrigger=EVENTS_PER_BATCH)
         .load()
     )
-    names = events.select(F.col("body").cast("string").alias("name"))
+    body = F.col("body").cast("string")
+    keyed = events.select(body.alias("body"), F.substring_index(body, "/", 1).alias("key"))
     if way == "aggregated":
+        number = F.substring_index("body", "/", -1).cast("long")
+        totals = keyed.groupBy("key").agg(
+            F.count("*").alias("count"), F.sum(number).alias("sum")
+        )  # fmt: skip
 
         def send(batch: DataFrame, batch_id: int) -> None:
-            rows = renamed(batch, folder)
-            rows.write.format("eventhubs").options(**options).mode("append").save()
+            rows = batch.select(F.concat_ws(":", "key", "count", "sum").alias("body"), "key")
+            target = failable(rows, folder).write.format("eventhubs").options(**options)
+            target.mode("append").save()
 
-        writer = names.groupBy("name").count().writeStream.foreachBatch(send).outputMode("update")
+        writer = totals.writeStream.foreachBatch(send).outputMode("update")
     else:
-        once = names.withColumn("count", F.lit(1))
-        writer = renamed(once, folder).writeStream.format("eventhubs").options(**options)
-    return writer.option("checkpointLocation", str(folder / "query")).trigger(**trigger).start()
+        writer = failable(keyed, folder).writeStream.format("eventhubs").options(**options)
+    return writer.option("checkpointLocation", str(folder / QUERY)).trigger(**trigger).start()
 
 
 STARTS = 20
 
 
 def run(
-    spark: SparkSession, way: str, hubs: Sequence[str], folder: Path, trigger: dict[str, Any]
+    spark: SparkSession, way: Way, hubs: Sequence[str], folder: Path, trigger: dict[str, Any]
 ) -> None:
     """Run the query from its checkpoint until it ends.
 
@@ -113,16 +113,19 @@ def run(
             return
 
 
-def read_once(spark: SparkSession, target: str, folder: Path) -> list[str]:
-    """Return the bodies in the target hub as a stream reads them, without copies."""
-    bodies: list[str] = []
+def read_once(spark: SparkSession, target: str, folder: Path) -> None:
+    """Read the rest of the target hub without copies; each micro-batch replaces its own file."""
+    (folder / READ).mkdir(exist_ok=True)
 
     def sink(batch: DataFrame, batch_id: int) -> None:
-        bodies.extend(bytes(row.body).decode() for row in batch.select("body").collect())
+        bodies = [bytes(row.body).decode() for row in batch.select("body").collect()]
+        written = folder / f"{batch_id}.json"
+        written.write_text(json.dumps(bodies))
+        written.rename(folder / READ / written.name)
 
     events = (
         spark.readStream.format("eventhubs")
-        .options(connectionString=target, maxEventsPerTrigger="5000")
+        .options(connectionString=target, maxEventsPerTrigger=READ_PER_BATCH)
         .load()
     )
     query = deduplicate(events, WITHIN).writeStream.foreachBatch(sink)
@@ -130,7 +133,12 @@ def read_once(spark: SparkSession, target: str, folder: Path) -> list[str]:
     query.option("checkpointLocation", checkpoint).trigger(
         availableNow=True
     ).start().awaitTermination()
-    return bodies
+
+
+def read_bodies(folder: Path) -> list[str]:
+    """Return the bodies that all runs of `read_once` have read."""
+    files = (folder / READ).glob("*.json")
+    return [body for file in files for body in json.loads(file.read_text())]
 
 
 def main() -> None:
@@ -138,15 +146,21 @@ def main() -> None:
     task, way, path, *hubs = sys.argv[1:]
     folder = Path(path)
     # A task that fails, or whose worker is killed, is tried again.
-    settings = {"spark.master": "local[2,8]", "spark.local.dir": path, **SMALL_PIECES}
+    settings = {
+        "spark.master": "local[2,8]",
+        "spark.local.dir": path,
+        # The judge has to know what each micro-batch has read.
+        "spark.sql.streaming.minBatchesToRetain": "1000000",
+        **SMALL_PIECES,
+    }
     with spark_runs.session(settings=spark_runs.QUICK | settings) as spark:
         if task == "deduplicate":
-            (folder / RESULT).write_text(json.dumps(read_once(spark, hubs[0], folder)))
+            read_once(spark, hubs[0], folder)
             return
         trigger: dict[str, Any] = (
             {"availableNow": True} if task == "finish" else {"processingTime": "0 seconds"}
         )
-        run(spark, way, hubs, folder, trigger)
+        run(spark, cast("Way", way), hubs, folder, trigger)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@
 Run it with PYTHONPATH=src:tools:. in the root of the repository. `real`: two groups read the same
 hub, one with each client, each by an `EventProcessor`. One consumer of each group runs all the
 time; another one joins regularly and leaves again. An independent ledger counts what is lost and
-what is processed again. `day`: two consumers on a simulated clock, which take partitions from each
-other every ten minutes.
+what is processed again. `day`: two groups of two consumers on a simulated clock, which hand their
+partitions over to each other every ten minutes; one partition stalls after each hand-over.
 """
 
 import argparse
@@ -42,7 +42,11 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.way == "day":
         outcome_of_day = run_day(chosen.hours, chosen.seed)
-        print(f"seed {chosen.seed}: {outcome_of_day.events:,} events in {chosen.hours:g} hours")
+        print(
+            f"seed {chosen.seed}: {outcome_of_day.events:,} events in {chosen.hours:g} hours, "
+            f"{outcome_of_day.claims:,} rounds of claims, {outcome_of_day.handovers:,} hand-overs, "
+            f"{outcome_of_day.stalls:,} stalls"
+        )
         print(table([("aio", "KiB allocated", outcome_of_day.trend)]))
         return 0 if outcome_of_day.trend.is_flat else 1
     plan = Plan(

@@ -151,12 +151,22 @@ NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"
 UNAUTHORIZED, OUT_OF_RANGE = "unauthorized-access", "argument-out-of-range"
 """Error conditions of the client."""
 
+PROXY_REFUSES = "via proxy status: 407"
+"""How websocket-client reports that an HTTP proxy wants a password."""
+
+
+def is_final(error: Exception) -> bool:
+    """Return whether a receiver that got this error would get it again at once."""
+    condition = str(getattr(error, "error", None))
+    return any(each in condition for each in (NOT_FOUND, STOLEN, OUT_OF_RANGE))
+
 
 def reason(error: Exception) -> str:
     """Return the client's description of an error, without the lines that repeat it."""
     lines = [line.strip() for line in str(error).splitlines()]
     ends = (at for at, line in enumerate(lines) if line.startswith("Error"))
-    return ", ".join(filter(None, lines[: next(ends, None)])) or type(error).__name__
+    parts = dict.fromkeys(filter(None, lines[: next(ends, None)]))
+    return ", ".join(parts) or type(error).__name__
 
 
 def explanation(
@@ -178,6 +188,11 @@ def explanation(
             "missing right. Check the connection string or the credential, and its right to "
             f"{right} ({message})"
         )
+    if PROXY_REFUSES in message:
+        return ConfigurationError(
+            f"the HTTP proxy on the way to {namespace} refuses the connection: wrong or missing "
+            f"user or password. Check httpProxy ({message})"
+        )
     if NO_CONNECTION in condition:
         return HubUnavailableError(
             f"{namespace}, where event hub {hub!r} should be, cannot be reached. Is the name "
@@ -198,8 +213,8 @@ def explanation(
     if STOLEN in condition:
         return HubUnavailableError(
             f"{partition} is held by another receiver in consumer group "
-            f"{group!r}, such as a consumer of that group. {OWN_GROUP}, or stop that receiver "
-            f"({message})"
+            f"{group!r} that has an equal or higher owner level, such as a consumer of that group. "
+            f"{OWN_GROUP}, or stop that receiver ({message})"
         )
     return HubUnavailableError(f"{partition} cannot be read: {message}")
 

@@ -48,9 +48,9 @@ def is_seconds(value: object) -> bool:
     return isinstance(value, int | float) and is_number(value) and value > 0
 
 
-def is_count(value: object) -> bool:
-    """Return whether the value is an integer of at least 1."""
-    return isinstance(value, int) and is_number(value) and value >= 1
+def is_count(value: object, least: int = 1) -> bool:
+    """Return whether the value is an integer of at least `least`."""
+    return isinstance(value, int) and is_number(value) and value >= least
 
 
 def is_callback(value: object) -> bool:

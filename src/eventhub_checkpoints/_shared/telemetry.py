@@ -7,6 +7,7 @@ Source: open-telemetry/semantic-conventions 1.44, `docs/messaging/azure-messagin
 import os
 import re
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -17,6 +18,7 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace.span import TraceState
 
+from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.tracing import Names, Operation
 
 NAME = "eventhub_checkpoints"
@@ -39,19 +41,24 @@ OPERATION_TYPES = {"process": "process", "checkpoint": "settle"}
 Attributes = dict[str, str | int]
 
 
-@lru_cache(maxsize=4096)
-def attributes_of(operation: str, names: Names) -> Attributes:
-    """Return the attributes of an operation on a partition; callers must not modify them."""
+def attributes_of_scope(names: Names) -> Attributes:
+    """Return the attributes of a hub and a consumer group."""
     address, _, port = names[0].partition(":")
     attributes: Attributes = {
         "messaging.system": "eventhubs",
-        "messaging.operation.name": operation,
         "messaging.destination.name": names[1],
         "messaging.consumer.group.name": names[2],
         "server.address": address,
     }
     if port.isdigit():
         attributes["server.port"] = int(port)
+    return attributes
+
+
+@lru_cache(maxsize=4096)
+def attributes_of(operation: str, names: Names) -> Attributes:
+    """Return the attributes of an operation on a partition; callers must not modify them."""
+    attributes = attributes_of_scope(names) | {"messaging.operation.name": operation}
     if operation in OPERATION_TYPES:
         attributes["messaging.operation.type"] = OPERATION_TYPES[operation]
     if len(names) > 3:
@@ -119,6 +126,14 @@ def type_of(error: BaseException | None) -> str:
     return kind.__qualname__ if is_builtin else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def masked_exception(error: BaseException) -> dict[str, str]:
+    """Return the message and the traceback of an exception event, without secrets."""
+    return {
+        "exception.message": masked(str(error)),
+        "exception.stacktrace": masked("".join(traceback.format_exception(error))),
+    }
+
+
 class TracedOperation(Operation):
     """Span of an operation, and its duration as a metric.
 
@@ -163,9 +178,10 @@ class TracedOperation(Operation):
             return
         if self._span is not None:
             self._span.set_attribute("error.type", type_of(error))
-            self._span.set_status(Status(StatusCode.ERROR, None if error is None else str(error)))
+            shown = {} if error is None else masked_exception(error)
+            self._span.set_status(Status(StatusCode.ERROR, shown.get("exception.message")))
             if error is not None:
-                self._span.record_exception(error)
+                self._span.record_exception(error, shown)
         self._end({**self._attributes, "error.type": type_of(error)})
 
     def _end(self, attributes: Attributes) -> None:
@@ -204,6 +220,14 @@ class Telemetry:
             "{message}",
             "Number of messages that were delivered to the application.",
         )
+        self._behind: dict[Names, Mapping[str, float]] = {}
+        for figure in ("min", "avg", "max"):
+            meter.create_observable_gauge(
+                f"{NAME}.behind_latest.{figure}",
+                [partial(self._observe_behind, figure)],
+                "{event}",
+                f"Events of a partition that a Spark query has not committed ({figure}).",
+            )
 
     @staticmethod
     def is_enabled() -> bool:
@@ -251,6 +275,19 @@ class Telemetry:
                 attributes=attributes | {f"{NAME}.{name}": details[name] for name in details},
             )
         return TracedOperation(self._request_duration, attributes, span)
+
+    def behind_latest(self, names: Names, figures: Mapping[str, float] | None) -> None:
+        """Set the gauges of a query, or remove them."""
+        if figures is None:
+            self._behind.pop(names, None)
+        else:
+            self._behind[names] = figures
+
+    def _observe_behind(
+        self, figure: str, _: metrics.CallbackOptions
+    ) -> Iterator[metrics.Observation]:
+        for names, figures in list(self._behind.items()):
+            yield metrics.Observation(figures[figure], attributes_of_scope(names))
 
     @contextmanager
     def child_of(self, context: Context) -> Iterator[None]:

@@ -3,7 +3,7 @@
 Callers use these functions, which do nothing otherwise; `telemetry` creates the spans.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
@@ -105,6 +105,17 @@ def claim(proposals: Sequence[Any]) -> Operation:
     is_claim = any(proposal.owner_id for proposal in proposals)
     operation = "claim_ownership" if is_claim else "release_ownership"
     return found.request(operation, names, {"proposed": len(proposals)})
+
+
+def behind_latest(names: Names, figures: Mapping[str, float] | None) -> None:
+    """Report how far a query is behind the end of its hub; None: no longer.
+
+    Args:
+        names: of the hub and the consumer group, without a partition.
+        figures: number of events: `min`, `avg` and `max` of the partitions.
+    """
+    if (found := telemetry()) is not None:
+        found.behind_latest(names, figures)
 
 
 def child_of(context: Any) -> AbstractContextManager[object]:

@@ -31,8 +31,9 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.operations.peek import through_some_group
 from eventhub_checkpoints.receive.address import PartitionProperties
-from eventhub_checkpoints.receive.amqp.address import HubAddress, explained
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.amqp.events import EventStream
+from eventhub_checkpoints.receive.amqp.queries import explained
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, PREFETCH
 

@@ -1,6 +1,8 @@
-"""What a transport offers: the address of a hub, and streams of the events of a partition."""
+"""What a transport offers: the address of a hub, queries to it, connections, and streams."""
 
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Self
@@ -8,7 +10,7 @@ from typing import NamedTuple, Self
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.columns import Columns
-from eventhub_checkpoints.receive.ranges import ReadSettings
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, ReadSettings
 from eventhub_checkpoints.records import Scope
 
 
@@ -49,10 +51,69 @@ class HubProperties(NamedTuple):
     created_at: datetime | None
 
 
+class HubState(NamedTuple):
+    """What a hub has at one moment.
+
+    Attributes:
+        created: see `HubProperties`; ISO 8601 with milliseconds, "" if not reported.
+        partitions: by id, in numeric order.
+    """
+
+    created: str
+    partitions: dict[str, PartitionProperties]
+
+
+class HubQueries(ABC):
+    """Queries to one hub, through connections that are kept until it is closed.
+
+    It connects when it is first used, and again where a connection was lost. It is used by one
+    thread at a time.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def ask(
+        self, partition_ids: Sequence[str], timeout: float
+    ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
+        """Return the properties of the hub, and of these partitions, queried at the same time.
+
+        A partition that the hub does not have is left out.
+
+        Raises:
+            ConfigurationError: the namespace has no such hub, or refuses access.
+            HubUnavailableError: no answer within `timeout` (s), or the retries are used up.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections; never raises."""
+
+    def state(self, expected: Iterable[str] = (), timeout: float = OPERATION_TIMEOUT) -> HubState:
+        """Return the properties of the hub and of all its partitions; raises as `ask`.
+
+        Args:
+            expected: ids that the hub probably has. If they are all that it has, one query is
+                enough, else there is a second one.
+            timeout: seconds for everything together.
+        """
+        deadline = time.monotonic() + timeout
+        hub, found = self.ask([*expected], timeout)
+        while unknown := [id_ for id_ in hub.partition_ids if id_ not in found]:
+            hub, more = self.ask(unknown, max(0.0, deadline - time.monotonic()))
+            found |= more
+        created = hub.created_at.isoformat(timespec="milliseconds") if hub.created_at else ""
+        return HubState(created, {id_: found[id_] for id_ in hub.partition_ids})
+
+
 class Stream(ABC):
     """Events of one partition from a position on, in columns, until it is closed.
 
-    No transport gives it an owner level: retries and speculative tasks may read the same events
+    Unless `ReadSettings.owner_level` is set, retries and speculative tasks may read the same events
     concurrently, and no other reader is disconnected. After a reconnect it may repeat events; the
     caller drops them by sequence number.
     """
@@ -117,25 +178,14 @@ class Address(ABC):
     eventhub_name: str
     consumer_group: str
 
-    @abstractmethod
-    def ask_hub(self) -> HubProperties:
-        """Return the properties of the hub; may block without limit.
-
-        Raises:
-            ConfigurationError: there is no such hub.
-        """
+    @property
+    def lasting_namespace(self) -> str:
+        """Namespace by which the hub can be recognized for good; "" if there is none."""
+        return self.fully_qualified_namespace
 
     @abstractmethod
-    def ask_properties(self, partition_id: str) -> PartitionProperties:
-        """Return the properties of a partition; may block without limit.
-
-        Raises:
-            ConfigurationError: there is no such hub.
-        """
-
-    def try_properties(self, partition_id: str) -> PartitionProperties:
-        """Return the properties of a partition that may be gone, in one attempt if possible."""
-        return self.ask_properties(partition_id)
+    def open_queries(self) -> HubQueries:
+        """Return queries to the hub; the caller closes them."""
 
     @abstractmethod
     def ask_first(
@@ -156,6 +206,10 @@ class Address(ABC):
         It may deliver some events before and after these, and some of them twice.
         """
 
+    def connect(self) -> "Connection":
+        """Return a connection for streams that are read one after another; the caller closes it."""
+        return Connection(self)
+
     def scope(self, consumer_group: str | None = None) -> Scope:
         """Return the scope under which a store keeps the checkpoints of this hub."""
         return Scope(
@@ -166,6 +220,33 @@ class Address(ABC):
 
     def __str__(self) -> str:
         return f"{self.fully_qualified_namespace}/{self.eventhub_name}"
+
+
+class Connection:
+    """Way to a hub for streams that one thread reads one after another.
+
+    Here each stream connects and disconnects; a transport that can do better overrides this.
+
+    Args:
+        address: the hub.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    def open_stream(
+        self, partition_id: str, start: int, until: int, settings: ReadSettings
+    ) -> Stream:
+        """Open a stream as `Address.open_stream` does; the previous one must be closed."""
+        return self.address.open_stream(partition_id, start, until, settings)
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether the connection, idle since the last stream, still serves the next one."""
+        return True
+
+    def close(self) -> None:
+        """Disconnect, if there is a connection; never raises."""
 
 
 def checked_group(name: str, consumer_group: object) -> str:

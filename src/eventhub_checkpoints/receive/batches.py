@@ -96,17 +96,28 @@ def read_range(
 
 
 def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Columns]:
-    """Yield the same events in parts of `rows` rows, or fewer if bodies reach `size` (bytes)."""
+    """Yield the same events in parts of `rows` rows, or fewer if bodies reach `size` (bytes).
+
+    A part that already has this size, as most of the fast path have, is not copied: the parts must
+    not be used any more.
+    """
     pending = Columns()
     for part in parts:
-        pending.extend(part)
+        if pending:
+            pending.extend(part)
+        else:
+            pending = part
         while (is_large := pending.size >= size) or len(pending) >= rows:
             end = rows
             if is_large:
                 sums = enumerate(accumulate(map(len, pending.bodies)), 1)
                 end = min(rows, next(row for row, bytes_ in sums if bytes_ >= size))
-            yield pending.part(0, end)
-            pending = pending.part(end, len(pending))
+            if end >= len(pending):
+                yield pending
+                pending = Columns()
+            else:
+                yield pending.part(0, end)
+                pending = pending.part(end, len(pending))
     if pending:
         yield pending
 

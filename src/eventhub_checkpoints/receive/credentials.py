@@ -1,17 +1,25 @@
 """Credentials by name: an option is a string, and so is what is sent to a Spark task."""
 
 import importlib
+import inspect
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from inspect import iscoroutinefunction
 from typing import Any
 
 from azure.core.credentials import (
+    AccessToken,
     AzureNamedKeyCredential,
     AzureSasCredential,
     TokenCredential,
 )
 from azure.core.utils import parse_connection_string
 
+from eventhub_checkpoints._shared.secrets import MASK, masked
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -19,38 +27,122 @@ SIGNATURE = "SharedAccessSignature "
 KEY = "SharedAccessKey="
 EXPECTED = (
     "expected the name of a class of azure-identity, such as DefaultAzureCredential or "
-    "ManagedIdentityCredential"
+    "ManagedIdentityCredential, or package.module:Class for a class of your own"
 )
+OWN = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)")
+"""A class or function that the user has written, as `package.module:name`."""
+
+RENEW_BEFORE = 300.0
+"""Seconds before its expiry at which a token of a function is replaced."""
+
+SHORTEST_SECRET = 4
+"""Characters; to mask shorter arguments would make a message unreadable."""
 
 Credential = TokenCredential | AzureSasCredential | AzureNamedKeyCredential
 
 
-@cache
-def credential_of(text: str) -> Credential:
-    """Return the credential that a string denotes, the same object throughout the process.
+@dataclass(frozen=True, slots=True, repr=False)
+class CredentialClass:
+    """Class or function from which each process creates a credential; its `repr` shows no secret.
 
-    A class of azure-identity is created without arguments and caches its tokens, so a worker
-    requests a token once, not once per task.
+    Attributes:
+        name: of a class of azure-identity; or `package.module:name` of a class, or of a function
+            that returns a credential or an `AccessToken`.
+        arguments: keyword arguments, by name.
+    """
+
+    name: str
+    arguments: tuple[tuple[str, str], ...] = ()
+
+
+CredentialName = str | CredentialClass
+"""What can be sent to another process in place of a credential."""
+
+
+@cache
+def credential_of(named: CredentialName) -> Credential:
+    """Return the credential that a name denotes, the same object throughout the process.
+
+    A credential caches its tokens, so a worker requests a token once, not once per task.
 
     Args:
-        text: the name of such a class; a whole `SharedAccessSignature sr=...`; or
-            `SharedAccessKeyName=...;SharedAccessKey=...`.
+        named: a class or function; its name, if it needs no arguments; a whole
+            `SharedAccessSignature sr=...`; or `SharedAccessKeyName=...;SharedAccessKey=...`.
 
     Raises:
         ConfigurationError: it is none of these. The message shows no secret.
     """
-    if text.startswith(SIGNATURE):
-        return AzureSasCredential(text)
-    if KEY in text:
-        return named_key(text)
-    try:
-        credential: TokenCredential = identity_class(text)()
-    except TypeError as error:
+    if isinstance(named, CredentialClass):
+        return create(named)
+    if named.startswith(SIGNATURE):
+        return AzureSasCredential(named)
+    if KEY in named:
+        return named_key(named)
+    return create(CredentialClass(named))
+
+
+def create(kind: CredentialClass) -> Credential:
+    """Create a credential.
+
+    Raises:
+        ConfigurationError: there is no such class or function, it does not accept the arguments,
+            or what it returns is not a credential.
+    """
+    own = OWN.fullmatch(kind.name)
+    make = import_own(own[1], own[2]) if own else identity_class(kind.name)
+    result = call(kind, make)
+    if isinstance(result, AccessToken):
+        return FunctionCredential(lambda: call(kind, make), result)
+    if not callable(getattr(result, "get_token", None)):
         raise ConfigurationError(
-            f"the credential {text} cannot be made without arguments; use one that reads them "
-            "from its environment, such as EnvironmentCredential or DefaultAzureCredential"
-        ) from error
-    return credential
+            f"the credential {kind.name} is of type {kind_of(result)}, which has no get_token; "
+            "expected a credential such as those of azure-identity, or a function that returns an "
+            "azure.core.credentials.AccessToken"
+        )
+    return checked_credential(result)
+
+
+def call(kind: CredentialClass, make: Callable[..., Any]) -> Any:
+    """Return what a class or function returns for its arguments.
+
+    Raises:
+        ConfigurationError: it does not accept them, or has raised an error. Not chained: the
+            frames of the error hold the arguments.
+    """
+    arguments = dict(kind.arguments)
+    try:
+        inspect.signature(make).bind(**arguments)
+        return make(**arguments)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+    for value in arguments.values():
+        text = text.replace(value, MASK) if len(value) >= SHORTEST_SECRET else text
+    raise ConfigurationError(
+        f"the credential {kind.name} cannot be created ({masked(text)}). Its arguments are Spark "
+        "options, such as credential.tenant_id; without options, use one that reads them from its "
+        "environment, such as EnvironmentCredential or DefaultAzureCredential"
+    )
+
+
+class FunctionCredential:
+    """Credential whose tokens a function returns, called again before a token expires.
+
+    Args:
+        function: returns a token for `https://eventhubs.azure.net/`.
+        token: the first one.
+    """
+
+    def __init__(self, function: Callable[[], AccessToken], token: AccessToken) -> None:
+        self._function, self._token = function, token
+        self._lock = threading.Lock()
+
+    def get_token(self, *scopes: str, **_: Any) -> AccessToken:
+        """Return a token, whatever the scopes."""
+        del scopes
+        with self._lock:
+            if self._token.expires_on - time.time() < RENEW_BEFORE:
+                self._token = self._function()
+            return self._token
 
 
 def checked_credential(credential: Any) -> Credential:
@@ -87,6 +179,25 @@ def named_key(text: str) -> AzureNamedKeyCredential:
     raise ConfigurationError(
         "the credential is malformed; expected SharedAccessKeyName=...;SharedAccessKey=..."
     )
+
+
+def import_own(module: str, name: str) -> Callable[..., Any]:
+    """Return a class or function that the user has written.
+
+    Raises:
+        ConfigurationError: the module cannot be imported, or has no such class or function.
+    """
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except Exception as error:
+        raise ConfigurationError(
+            f"the module {module} of the credential cannot be imported "
+            f"({type(error).__name__}: {masked(str(error))}); Spark's driver and each executor "
+            "need it on their PYTHONPATH"
+        ) from error
+    if not callable(found):
+        raise ConfigurationError(f"the module {module} has no class or function {name}; {EXPECTED}")
+    return found  # type: ignore[no-any-return]  # it can be called
 
 
 def identity_class(name: str) -> Any:

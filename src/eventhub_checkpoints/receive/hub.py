@@ -3,13 +3,12 @@
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive.address import Address, HubProperties, PartitionProperties
+from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 
 QUERIES_AT_ONCE = 32
@@ -24,56 +23,8 @@ def list_partitions(address: Address, *, timeout: float = OPERATION_TIMEOUT) -> 
         ConfigurationError: the namespace has no such hub, or refuses access.
         HubUnavailableError: no answer within `timeout` (s), or the client gave up.
     """
-    answers = ask_each([str(address)], lambda _: address.ask_hub(), timeout)
-    return answers[str(address)].partition_ids
-
-
-class HubState(NamedTuple):
-    """What a hub has at one moment.
-
-    Attributes:
-        created: see `HubProperties`; ISO 8601 with milliseconds, "" if not reported.
-        partitions: by id, in numeric order.
-    """
-
-    created: str
-    partitions: dict[str, PartitionProperties]
-
-
-def hub_state(
-    address: Address, *, expected: Iterable[str] = (), timeout: float = OPERATION_TIMEOUT
-) -> HubState:
-    """Return the properties of a hub and of all its partitions, queried concurrently.
-
-    Args:
-        address: the hub.
-        expected: ids that the hub probably has. They are queried at the same time as the list of
-            partitions, which halves the time.
-        timeout: seconds for everything together.
-
-    Raises:
-        ConfigurationError: the namespace has no such hub, or refuses access.
-        HubUnavailableError: no answer within `timeout`, or the client gave up.
-    """
-    deadline = time.monotonic() + timeout
-    properties: dict[str, PartitionProperties] = {}
-
-    def ask(name: str) -> HubProperties | None:
-        if name == str(address):
-            return address.ask_hub()
-        # A re-created hub may have fewer: the list shows that, while the client's own attempts
-        # would take 13 s. Partitions that fail for another reason are queried again.
-        with suppress(HubUnavailableError, ConfigurationError):
-            properties[name] = address.try_properties(name)
-        return None
-
-    hub = ask_each([str(address), *expected], ask, timeout)[str(address)]
-    assert hub is not None
-    unknown = [id_ for id_ in hub.partition_ids if id_ not in properties]
-    left = deadline - time.monotonic()
-    properties |= partition_properties(address, unknown, timeout=left)
-    created = hub.created_at.isoformat(timespec="milliseconds") if hub.created_at else ""
-    return HubState(created, {id_: properties[id_] for id_ in hub.partition_ids})
+    with address.open_queries() as queries:
+        return queries.ask([], timeout)[0].partition_ids
 
 
 def partition_properties(
@@ -83,26 +34,29 @@ def partition_properties(
     expected: Iterable[str] = (),
     timeout: float = OPERATION_TIMEOUT,
 ) -> dict[str, PartitionProperties]:
-    """Return the properties of partitions, queried concurrently.
+    """Return the properties of partitions, queried at the same time.
 
     Args:
         address: the hub.
         partition_ids: default: all.
-        expected: if all are read, see `hub_state`.
+        expected: if all are read, see `HubQueries.state`.
         timeout: seconds for everything together.
 
     Raises:
-        ConfigurationError: the namespace has no such hub, or refuses access.
-        HubUnavailableError: no answer within `timeout`, or the client gave up.
+        ConfigurationError: the namespace has no such hub, or refuses access; or the hub has no
+            such partition.
+        HubUnavailableError: no answer within `timeout`, or the retries are used up.
     """
-    if partition_ids is None:
-        return hub_state(address, expected=expected, timeout=timeout).partitions
-    return ask_each(
-        partition_ids,
-        address.ask_properties,
-        timeout,
-        describe=lambda silent: f"partition {silent} of {address}",
-    )
+    with address.open_queries() as queries:
+        if partition_ids is None:
+            return queries.state(expected, timeout).partitions
+        wanted = list(partition_ids)
+        hub, found = queries.ask(wanted, timeout)
+    if absent := [id_ for id_ in wanted if id_ not in found]:
+        raise ConfigurationError(
+            f"{address} has no partition {', '.join(absent)}; it has {', '.join(hub.partition_ids)}"
+        )
+    return {id_: found[id_] for id_ in wanted}
 
 
 def first_event(
@@ -134,8 +88,8 @@ def ask_each(
 ) -> dict[str, T]:
     """Run one query per name, at most `QUERIES_AT_ONCE` at a time, in the order of names.
 
-    The client has no time limit on a management call, so the threads are daemons: one that
-    hangs is abandoned and does not block the program's exit.
+    A query may have no time limit, so the threads are daemons: one that hangs is abandoned and
+    does not block the program's exit.
 
     Args:
         describe: how error messages refer to the unanswered names, joined by commas.

@@ -66,6 +66,9 @@ class ReadSettings:
         receiver_timeout: seconds without an event before the hub is queried for the reason.
         operation_timeout: seconds for that query.
         fail_on_data_loss: False continues after a warning where events have expired.
+        owner_level: makes a receiver exclusive (AMQP only): the hub disconnects receivers of the
+            group that have none, the same or a lower one, and refuses them while this one reads.
+            None: it shares the partition with up to four others.
 
     Raises:
         ConfigurationError: one of them is invalid.
@@ -77,6 +80,7 @@ class ReadSettings:
     operation_timeout: float = OPERATION_TIMEOUT
     fail_on_data_loss: bool = True
     receive_path: ReceivePath = "auto"
+    owner_level: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("rows_per_batch", "prefetch"):
@@ -90,6 +94,9 @@ class ReadSettings:
         paths = get_args(ReceivePath)
         is_path = isinstance(self.receive_path, str) and self.receive_path in paths
         require("receive_path", self.receive_path, is_path, f"one of {', '.join(paths)}")
+        level = self.owner_level
+        is_level = level is None or is_count(level, least=0)
+        require("owner_level", level, is_level, "a whole number, 0 or more, or None")
 
 
 def runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

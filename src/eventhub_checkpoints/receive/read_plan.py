@@ -408,15 +408,9 @@ class ReadPlan:
         self, address: Address, expected: Iterable[str], timeout: float
     ) -> dict[str, PartitionProperties]:
         """Return the properties of the partitions to read, in numeric order."""
-        if self.partition_ids is None:
-            properties = hub.partition_properties(address, expected=expected, timeout=timeout)
-        else:
-            present = hub.list_partitions(address, timeout=timeout)
-            if absent := sorted(set(self.partition_ids) - set(present), key=int):
-                raise ConfigurationError(
-                    f"{address} has no partition {', '.join(absent)}; it has {', '.join(present)}"
-                )
-            properties = hub.partition_properties(address, self.partition_ids, timeout=timeout)
+        properties = hub.partition_properties(
+            address, self.partition_ids, expected=expected, timeout=timeout
+        )
         for positions in (self.start, self.until):
             positions.require(properties)
         return properties

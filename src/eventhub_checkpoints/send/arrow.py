@@ -60,18 +60,30 @@ def send_all(sender: Sender, batches: Iterable[pa.RecordBatch]) -> None:
         sender.flush()
 
 
+ANSWERS_AWAITED = 5.0
+"""Seconds after an error for the answers to batches that are on their way."""
+
+
 @contextmanager
 def stating_progress(sender: Sender) -> Iterator[None]:
-    """Add to an error how many events were sent in this context before it."""
+    """Add to an error how many events were sent in this context, and how many may have been."""
     before = sender.accepted
     try:
         yield
     except CheckpointStoreError as error:
-        if not (sent := sender.accepted - before):
+        in_doubt = sender.give_up(ANSWERS_AWAITED)
+        sent = sender.accepted - before
+        if not (sent or in_doubt):
             raise
-        raise type(error)(
-            f"{error}. {sent:,} events were sent before and are in the hub"
-        ) from error
+        sentences = [str(error)]
+        if sent:
+            sentences.append(f"{sent:,} events were sent before and are in the hub")
+        if in_doubt:
+            which = "more" if sent else "events"
+            sentences.append(
+                f"Up to {in_doubt:,} {which} may be in the hub, which has not answered"
+            )
+        raise type(error)(". ".join(sentences)) from error
 
 
 class Expected(NamedTuple):

@@ -8,6 +8,21 @@ from itertools import accumulate
 from eventhub_checkpoints.errors import ConfigurationError
 
 
+def check_sizes(sections: Sequence[bytes], limit: int) -> None:
+    """Check that the hub accepts each of the encoded rows.
+
+    Raises:
+        ConfigurationError: one is larger than the limit; the message names the row.
+    """
+    largest = max(map(len, sections))
+    if largest > limit:
+        row = next(row for row, section in enumerate(sections) if len(section) > limit)
+        raise ConfigurationError(
+            f"row {row} of a batch, an event of {len(sections[row]):,} bytes with its properties, "
+            f"is larger than the {limit:,} bytes that the hub accepts"
+        )
+
+
 @dataclass(slots=True, eq=False)
 class Batch:
     """Events of one partition that are sent together.
@@ -31,19 +46,14 @@ class BatchFiller:
 
     Args:
         most: bytes at which a batch is complete.
-        limit: bytes of the largest message that the hub accepts.
     """
 
-    def __init__(self, most: int, limit: int) -> None:
-        self._most, self._limit = min(most, limit), limit
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._open: dict[str | None, Batch] = {}
 
     def add(self, partition_id: str | None, sections: Sequence[bytes]) -> Iterator[Batch]:
-        """Add events in order; yield each batch that is complete.
-
-        Raises:
-            ConfigurationError: an event is larger than the hub's limit.
-        """
+        """Add events in order; yield each batch that is complete."""
         ends = list(accumulate(map(len, sections)))
         begin = done = 0
         while begin < len(sections):
@@ -52,7 +62,6 @@ class BatchFiller:
             if end == begin and not batch.sections:
                 # Larger than a batch should be: it is sent alone.
                 end = begin + 1
-                self._check(len(sections[begin]))
             if end > begin:
                 batch.sections += sections[begin:end]
                 batch.size += ends[end - 1] - done
@@ -65,10 +74,3 @@ class BatchFiller:
         """Yield the batches that are not complete."""
         while self._open:
             yield self._open.pop(next(iter(self._open)))
-
-    def _check(self, size: int) -> None:
-        if size > self._limit:
-            raise ConfigurationError(
-                f"an event of {size:,} bytes, with its properties, is larger than the "
-                f"{self._limit:,} bytes that the hub accepts"
-            )

@@ -38,6 +38,17 @@ class Sender(ABC):
     def flush(self) -> None:
         """Wait until the hub has confirmed everything; raises as `send`."""
 
+    @abstractmethod
+    def give_up(self, seconds: float) -> int:
+        """Send nothing more, and wait for the answers to what was sent; for use after an error.
+
+        Args:
+            seconds: for which it waits at most.
+
+        Returns:
+            Number of events that may be in the hub though it has not confirmed them.
+        """
+
     @property
     @abstractmethod
     def is_usable(self) -> bool:

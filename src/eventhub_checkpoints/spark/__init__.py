@@ -6,8 +6,8 @@ Kafka source, and of this package's own `format("eventhubs")`; `gap_report` comp
 the hub. `HubRanges` are the options of exact ranges, `ranges_of` the ranges of a DataFrame.
 
 Progress: `parse_progress` and `read_spark_checkpoint` return what a query has committed,
-`CheckpointPublisher` writes it to a store, and `ExactlyOnce` writes results and positions
-in one transaction of a database.
+`behind_latest` how many events wait, `CheckpointPublisher` writes the progress to a store, and
+`ExactlyOnce` writes results and positions in one transaction of a database.
 
 Nothing here needs Java or PySpark to be imported; `eventhub_checkpoints.spark.source` does.
 
@@ -18,7 +18,9 @@ Nothing here needs Java or PySpark to be imported; `eventhub_checkpoints.spark.s
 - `exactly_once`: the sink. `new_rows`: what a batch has that is not stored; `staging`: the
   transaction, and rows on their way to it.
 - `source`: the data source. `sink`: `format("eventhubs")` for writing, and `deduplicate` for
-  what it sends twice. `options`: of both. `validation`: checks of arguments.
+  what it sends twice. `options`: of both; `refused_options`: of other sources and sinks.
+- `kept_connections`: of a Spark worker between two tasks.
+- `validation`: checks of arguments.
 """
 
 from eventhub_checkpoints.receive.position import EventPosition
@@ -26,7 +28,7 @@ from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.spark.checkpoint_positions import ending_positions, starting_positions
 from eventhub_checkpoints.spark.exactly_once import ExactlyOnce
 from eventhub_checkpoints.spark.gaps import GapReport, PartitionGap, gap_report
-from eventhub_checkpoints.spark.offsets import parse_progress
+from eventhub_checkpoints.spark.offsets import BehindLatest, behind_latest, parse_progress
 from eventhub_checkpoints.spark.positions import (
     EndingPositions,
     HubRanges,
@@ -39,6 +41,7 @@ from eventhub_checkpoints.spark.query_checkpoint import SparkCheckpoint, read_sp
 from eventhub_checkpoints.spark.staging import StagingTable
 
 __all__ = [
+    "BehindLatest",
     "CheckpointPublisher",
     "EndingPositions",
     "EventPosition",
@@ -50,6 +53,7 @@ __all__ = [
     "SparkCheckpoint",
     "StagingTable",
     "StartingPositions",
+    "behind_latest",
     "ending_positions",
     "gap_report",
     "parse_progress",

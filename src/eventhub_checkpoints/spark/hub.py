@@ -9,7 +9,8 @@ from eventhub_checkpoints._shared.client import scope_of as client_scope
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive import hub as queries
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
-from eventhub_checkpoints.receive.amqp.address import HubAddress, explained, read_properties
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.amqp.queries import explained, read_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.read_plan import at_hand, resolve

@@ -37,7 +37,7 @@ class StreamOffset:
         lost: number of events that were gone when a batch was planned, by partition id, since the
             query was new. Events that expire between planning and reading are only logged.
         is_initial: whether the first batch starts here, so that no batch ends here.
-        namespace: the hub's; offsets that earlier versions wrote do not have it.
+        namespace: see `Address.lasting_namespace`; "" too in offsets of earlier versions.
         created: when the hub was created, ISO 8601; "" if unknown.
     """
 
@@ -53,12 +53,20 @@ class StreamOffset:
     def from_json(cls, value: Mapping[str, Any], hub: str, namespace: str) -> Self:
         """Parse the output of `to_json`.
 
+        Args:
+            value: the output.
+            hub: the hub's name in the options.
+            namespace: see `Address.lasting_namespace`; "" is compared with nothing.
+
         Raises:
             ConfigurationError: it belongs to another hub, namespace or source.
         """
         for kind, key, name in (("hub", HUB, hub), ("namespace", NAMESPACE, namespace)):
             stored = str(value.get(key, name))
-            if stored.lower() != name.lower():
+            if key == NAMESPACE:
+                # Earlier versions kept the path of an endpoint such as sb://NAMESPACE/HUB.
+                stored = stored.partition("/")[0]
+            if name and stored.lower() != name.lower():
                 raise ConfigurationError(
                     f"the query's checkpoint belongs to {kind} {quoted(stored)}, and the options "
                     f"name {quoted(name)}; give a query on another hub its own checkpointLocation"
@@ -144,6 +152,19 @@ def by_hub(offset: object) -> ByHub:
     if all(is_numbers(value) for value in hubs.values()):
         return {name: in_order(value) for name, value in hubs.items()}
     return {}
+
+
+def namespace_of(offset: object) -> str:
+    """Return the namespace that an offset of this package's source names; "" if it names none."""
+    name = offset.get(NAMESPACE) if isinstance(offset, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def hub_and_namespace(offset: object) -> str:
+    """Return the hubs of one offset for messages; "" if it is not an offset of an event hub."""
+    hubs = by_hub(offset)
+    namespace = namespace_of(offset)
+    return f"{_names(hubs)} in {quoted(namespace)}" if namespace else _names(hubs) if hubs else ""
 
 
 def of_hub(offset: object, hub: str | None) -> dict[str, int]:
@@ -287,9 +308,79 @@ def parse_progress(
     """
     require_type("hub", hub, hub is None or isinstance(hub, str), "the hub's name, or None")
     value = decoded(progress)
-    sources = field(value, "sources")
-    if isinstance(sources, str) or not isinstance(sources, Sequence):
+    sources = sources_of(value)
+    if sources is None:
         return last_events(of_hub(end_offset(value), hub))
-    offsets = [end_offset(decoded(each)) for each in sources]
+    offsets = [end_offset(each) for each in sources]
     index = source_of_hub(offsets, hub, source)
     return {} if index is None else last_events(of_hub(offsets[index], hub))
+
+
+def sources_of(progress: object) -> list[object] | None:
+    """Return the sources in a query's progress; None if it is not a whole progress."""
+    sources = field(progress, "sources")
+    if isinstance(sources, str) or not isinstance(sources, Sequence):
+        return None
+    return [decoded(each) for each in sources]
+
+
+@dataclass(frozen=True, slots=True)
+class BehindLatest:
+    """How far a query was behind the end of its hub, as of its progress.
+
+    Attributes:
+        by_partition: number of events that are not committed, by partition id; never empty.
+    """
+
+    by_partition: Mapping[str, int]
+
+    @property
+    def min(self) -> int:
+        """Events of the partition with the fewest."""
+        return min(self.by_partition.values())
+
+    @property
+    def avg(self) -> float:
+        """Events of a partition on average."""
+        return sum(self.by_partition.values()) / len(self.by_partition)
+
+    @property
+    def max(self) -> int:
+        """Events of the partition with the most."""
+        return max(self.by_partition.values())
+
+
+def behind_latest(
+    progress: object, hub: str | None = None, *, source: int | None = None
+) -> BehindLatest | None:
+    """Return how far a query was behind the end of its hub.
+
+    Args:
+        progress: a whole `StreamingQueryProgress`: the object, its dict or its JSON.
+        hub: as for `parse_progress`.
+        source: as for `parse_progress`.
+
+    Returns:
+        None if the source has not reported the end of the hub, as this package's on Spark 4.0 and
+        4.1, or if the query has no offset yet.
+
+    Raises:
+        ConfigurationError: as `parse_progress`, and for the offset of a single source.
+    """
+    require_type("hub", hub, hub is None or isinstance(hub, str), "the hub's name, or None")
+    sources = sources_of(decoded(progress))
+    if sources is None:
+        raise ConfigurationError(
+            "only a whole StreamingQueryProgress contains the end of the hub; pass "
+            "query.lastProgress"
+        )
+    ends = [end_offset(each) for each in sources]
+    index = source_of_hub(ends, hub, source)
+    if index is None:
+        return None
+    end = of_hub(ends[index], hub)
+    hubs = by_hub(decoded(field(sources[index], "latestOffset")))
+    latest = hubs.get(matching(hubs, hub), {})
+    # Below the end: the partition was deleted and created again, or its node is behind.
+    behind = {key: max(0, latest[key] - number) for key, number in end.items() if key in latest}
+    return BehindLatest(behind) if behind else None

@@ -7,10 +7,16 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TypeVar, get_args
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+from urllib.parse import unquote, urlsplit
 
+from azure.eventhub import TransportType
+
+from eventhub_checkpoints._shared.drivers import is_installed
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.settings import nearest
+from eventhub_checkpoints._shared.settings import nearest, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
@@ -18,8 +24,15 @@ from eventhub_checkpoints.receive.address import (
     checked_group,
     checked_name,
 )
-from eventhub_checkpoints.receive.amqp.address import HUB_NAME, NAMESPACE, HubAddress
+from eventhub_checkpoints.receive.amqp.address import (
+    HUB_NAME,
+    NAMESPACE,
+    HubAddress,
+    names_without_key,
+)
+from eventhub_checkpoints.receive.credentials import OWN, CredentialClass, CredentialName
 from eventhub_checkpoints.receive.position import is_digits
+from eventhub_checkpoints.spark.refused_options import REFUSED
 
 Options = Mapping[str, str]
 """The options by name."""
@@ -27,30 +40,63 @@ Options = Mapping[str, str]
 T = TypeVar("T", bound=str)
 
 PREFIX = "eventhubs."
+OF_TABLE = "option."
+"""Prefix of the OPTIONS of CREATE TABLE among the properties of the table."""
+
+NOT_OF_TABLE = (
+    "Spark does not hand over the OPTIONS of CREATE TABLE when the table is used: read it by "
+    "spark.read.options(...).table(...) or SELECT * FROM ... WITH (...), or use CREATE TEMPORARY "
+    "VIEW; write by df.write"
+)
 FROM_ENVIRONMENT = "env:"
 KAFKA = "kafka."
 """Prefix of the options that are passed on to librdkafka as its settings."""
 
-HUB = ("connectionString", "fullyQualifiedNamespace", "eventHubName", "credential")
-"""Options that name the hub."""
+REASONS = {name.lower(): (name, reason) for name, reason in REFUSED.items()}
+
+ARGUMENT = "credential."
+"""Prefix of the options that are passed on as arguments of the credential's class."""
+
+PASSED_ON = (KAFKA, ARGUMENT)
+
+NETWORK = ("transportType", "httpProxy", "connectionVerify", "customEndpointAddress")
+"""Options of the AMQP client's way to the hub."""
+
+CALLBACK = ("useAadAuth", "aadAuthCallback", "aadAuthCallbackParams")
+"""The JVM connector's options for a credential."""
+
+HUB = (
+    *("connectionString", "fullyQualifiedNamespace", "eventHubName", "credential"),
+    *CALLBACK,
+    *NETWORK,
+)
+"""Options that name the hub, and say how to reach it."""
 
 
 def known_options(options: Options, names: Sequence[str]) -> dict[str, str]:
-    """Return the options by their names as in `names`; names with `kafka.` in lower case.
+    """Return the options by their names as in `names`; those with `PASSED_ON` in lower case.
+
+    For CREATE TABLE, Spark hands over the properties of the table: the options come twice, with and
+    without the prefix `OF_TABLE`, among others such as the owner.
 
     Raises:
-        ConfigurationError: a name is unknown, belongs to `writeStream`, or is set twice with
-            different values. The message suggests the nearest name, and never shows a value.
+        ConfigurationError: a name is unknown, has another name here, belongs to `writeStream`, or
+            is set twice with different values. The message suggests the nearest name, and never
+            shows a value.
     """
     spelled = {name.lower(): name for name in names}
+    if of_table := [option for option in options if option.lower().startswith(OF_TABLE)]:
+        options = {option: options[option] for option in of_table}
     known: dict[str, str] = {}
     for option, value in options.items():
-        bare = option.lower().removeprefix(PREFIX)
+        bare = option.lower().removeprefix(OF_TABLE).removeprefix(PREFIX)
         if bare == "checkpointlocation":
             raise ConfigurationError(
                 "the option checkpointLocation belongs to writeStream, not to readStream"
             )
-        if bare not in spelled and not bare.startswith(KAFKA):
+        if bare in REASONS and bare not in spelled:
+            raise ConfigurationError("the option {} is refused: {}".format(*REASONS[bare]))
+        if bare not in spelled and not bare.startswith(PASSED_ON):
             shown = quoted(option) if holds_secret(option) else option
             meant = nearest(bare, names)
             hint = f"did you mean {meant}?" if meant else f"known are {', '.join(names)}"
@@ -84,39 +130,48 @@ def from_environment(name: str, value: str) -> str:
 
 
 def parse_choice(options: Options, name: str, default: T, choices: tuple[T, ...]) -> T:
-    """Return an option that must be one of `choices`, in upper or lower case."""
+    """Return an option that must be one of `choices`; its case does not matter."""
     text = options.get(name, default).strip().lower()
     for choice in choices:
-        if text == choice:
+        if text == choice.lower():
             return choice
     several = ", ".join(choices[:-1])
     raise ConfigurationError(f"{name} is {quoted(text)}; expected {several} or {choices[-1]}")
 
 
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+"""Seconds of a unit as Spark writes durations, such as 15m."""
+WITH_UNIT = re.compile(r"(\d+) ?(ms|s|m|min|h|d)", re.IGNORECASE)
 DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?", re.IGNORECASE)
 
 
 def parse_seconds(options: Options, name: str, default: float) -> float:
-    """Parse a duration: seconds, or ISO 8601 as in the connector, such as `PT1M30S`."""
+    """Parse a duration: seconds, `90s` as in Spark, or `PT1M30S` (ISO 8601) as in the connector."""
     if name not in options:
         return default
     text, total = options[name].strip(), 0.0
     if (parts := DURATION.fullmatch(text)) and any(parts.groups()):
         hours, minutes, seconds = (float(part or 0) for part in parts.groups())
         total = 3600 * hours + 60 * minutes + seconds
+    elif with_unit := WITH_UNIT.fullmatch(text):
+        total = int(with_unit[1]) * UNITS[with_unit[2].lower()]
     else:
         with suppress(ValueError):
             total = float(text)
     if not 0 < total < float("inf"):
-        raise ConfigurationError(f"{name} is {quoted(text)}; expected seconds, or such as PT1M30S")
+        raise ConfigurationError(
+            f"{name} is {quoted(text)}; expected seconds, or such as 90s or PT1M30S"
+        )
     return total
 
 
-def parse_count(options: Options, name: str, default: int) -> int:
-    """Parse a whole number of at least 1."""
+def parse_count(options: Options, name: str, default: int, least: int = 1) -> int:
+    """Parse a whole number of at least `least`."""
     text = options.get(name, str(default)).strip()
-    if not (is_digits(text) and int(text) > 0):
-        raise ConfigurationError(f"{name} is {quoted(text)}; expected a whole number of at least 1")
+    if not (is_digits(text) and int(text) >= least):
+        raise ConfigurationError(
+            f"{name} is {quoted(text)}; expected a whole number of at least {least}"
+        )
     return int(text)
 
 
@@ -140,16 +195,20 @@ def parse_hub(options: Options) -> HubAddress:
         ConfigurationError: neither or both are set, or one is malformed.
     """
     group = parse_group(options, "consumerGroup", DEFAULT_CONSUMER_GROUP)
+    network, credential = parse_network(options), parse_credential(options)
+    if credential:
+        options = with_names(options)
     for option, expected in (("fullyQualifiedNamespace", NAMESPACE), ("eventHubName", HUB_NAME)):
         if options.get(option):
             checked_name(option, options[option], expected)
     connection_string = options.get("connectionString")
-    by_name = [name for name in ("fullyQualifiedNamespace", "credential") if name in options]
+    by_name = [name for name in ("fullyQualifiedNamespace", *CREDENTIAL) if name in options]
     if connection_string and not by_name:
         return HubAddress.from_connection_string(
             from_environment("connectionString", connection_string),
             group,
             eventhub_name=options.get("eventHubName"),
+            **network,
         )
     if connection_string:
         raise ConfigurationError(
@@ -159,14 +218,189 @@ def parse_hub(options: Options) -> HubAddress:
     if not by_name:
         raise ConfigurationError(
             f"the option connectionString is missing; or use {', '.join(required)}"
+            f"{'' if options else f'. {NOT_OF_TABLE}'}"
         )
-    if missing := [name for name in required if not options.get(name)]:
+    known = {**options, "credential": credential}
+    if missing := [name for name in required if not known.get(name)]:
         raise ConfigurationError(
             f"with {' and '.join(by_name)} the option {' and '.join(missing)} is missing"
         )
-    namespace, hub, credential = (options[name] for name in required)
-    secret = from_environment("credential", credential)
-    return HubAddress.from_credential(namespace, hub, secret, group)
+    namespace, hub = options["fullyQualifiedNamespace"], options["eventHubName"]
+    return HubAddress.from_credential(namespace, hub, credential, group, **network)
+
+
+def with_names(options: Options) -> Options:
+    """Return the options with the names that a connection string without a key contains.
+
+    The JVM connector's users pass one of these together with a credential.
+    """
+    text = from_environment("connectionString", options.get("connectionString", ""))
+    named = names_without_key(text)
+    if not named:
+        return options
+    names = dict(zip(("fullyQualifiedNamespace", "eventHubName"), named, strict=True))
+    return {**names, **{name: options[name] for name in options if name != "connectionString"}}
+
+
+CREDENTIAL = ("credential", "aadAuthCallback")
+"""Options that name a credential."""
+
+JVM_CLASS = (
+    "which is not package.module:Class of a Python class; a class of the JVM cannot be called. Set "
+    "credential=ClientSecretCredential with credential.tenant_id, credential.client_id and "
+    "credential.client_secret, which needs the package azure-identity, or a class of your own "
+    "whose get_token returns an azure.core.credentials.AccessToken"
+)
+
+
+def parse_credential(options: Options) -> CredentialName:
+    """Return what names the credential; "" if no option does.
+
+    Raises:
+        ConfigurationError: the options contradict each other, or an argument has no name.
+    """
+    named = [name for name in CREDENTIAL if options.get(name)]
+    if len(named) > 1:
+        raise ConfigurationError(f"use the option {' or '.join(named)}, not both")
+    default = "true" if named else "false"
+    is_used = parse_choice(options, "useAadAuth", default, ("true", "false")) == "true"
+    if is_used and not named:
+        raise ConfigurationError(
+            "useAadAuth=true needs the option credential, such as DefaultAzureCredential"
+        )
+    arguments = parse_arguments(options)
+    if not named:
+        if arguments:
+            raise ConfigurationError(f"the option {ARGUMENT}{arguments[0][0]} needs credential")
+        return ""
+    if not is_used:
+        raise ConfigurationError(f"useAadAuth=false contradicts {named[0]}; leave one of them out")
+    text = from_environment(named[0], options[named[0]])
+    if named == ["aadAuthCallback"] and not OWN.fullmatch(text):
+        raise ConfigurationError(f"aadAuthCallback is {quoted(text)}, {JVM_CLASS}")
+    return CredentialClass(text, arguments) if arguments else text
+
+
+def parse_arguments(options: Options) -> tuple[tuple[str, str], ...]:
+    """Return the arguments of the credential's class, by name.
+
+    Raises:
+        ConfigurationError: a name cannot be one, or the connector's parameters are malformed.
+    """
+    arguments = {
+        name.removeprefix(ARGUMENT): from_environment(name, value)
+        for name, value in options.items()
+        if name.startswith(ARGUMENT)
+    }
+    if name := next((name for name in arguments if not name.isidentifier()), None):
+        raise ConfigurationError(
+            f"the option {quoted(ARGUMENT + name)} does not name an argument; expected a name such "
+            "as credential.tenant_id"
+        )
+    option = "aadAuthCallbackParams"
+    if option in options:
+        parameters = json_object(from_environment(option, options[option]))
+        if parameters is None or not all(isinstance(value, str) for value in parameters.values()):
+            raise ConfigurationError(
+                f'{option} is malformed; expected JSON such as {{"name": "value"}}'
+            )
+        arguments |= {name: from_environment(option, value) for name, value in parameters.items()}
+    return tuple(sorted(arguments.items()))
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return a JSON object; None if the string is not one, because it may be a secret."""
+    with suppress(ValueError):
+        value = parse_json(text)
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def parse_network(options: Options) -> dict[str, Any]:
+    """Return the AMQP client's settings of the way to the hub; it decides what is not set.
+
+    Raises:
+        ConfigurationError: one is malformed, they contradict each other, or a file or package is
+            missing on this machine.
+    """
+    settings: dict[str, Any] = {}
+    if "transportType" in options:
+        kind = parse_choice(options, "transportType", "", tuple(TransportType.__members__))
+        settings["transport_type"] = TransportType[kind]
+    if "httpProxy" in options:
+        settings["http_proxy"] = parse_proxy(from_environment("httpProxy", options["httpProxy"]))
+    if "connectionVerify" in options:
+        settings["connection_verify"] = parse_file(options, "connectionVerify")
+    if "customEndpointAddress" in options:
+        settings["custom_endpoint_address"] = parse_endpoint(options, "customEndpointAddress")
+    if settings.keys() & {"http_proxy", "custom_endpoint_address"}:
+        # As the client would do later: too late for some of its own settings.
+        settings.setdefault("transport_type", TransportType.AmqpOverWebsocket)
+    over_websocket = settings.get("transport_type") is TransportType.AmqpOverWebsocket
+    if "http_proxy" in settings and not over_websocket:
+        raise ConfigurationError(
+            "an HTTP proxy needs transportType=AmqpOverWebsocket; with httpProxy, that is the "
+            "default"
+        )
+    if over_websocket and not is_installed("websocket"):
+        raise ConfigurationError(
+            "AMQP over WebSockets needs a package on the driver and on each executor: python -m "
+            "pip install websocket-client"
+        )
+    return settings
+
+
+PROXY_STRINGS = ("proxy_hostname", "username", "password")
+
+
+def parse_proxy(text: str) -> dict[str, Any]:
+    """Return the client's `http_proxy`, from a URL, or from its JSON.
+
+    Raises:
+        ConfigurationError: it is malformed. The message does not show it, for it may be a secret.
+    """
+    proxy = json_object(text) or proxy_of_url(text)
+    port, texts = proxy.get("proxy_port"), [proxy.get(name, "") for name in PROXY_STRINGS]
+    is_usable = proxy.get("proxy_hostname") and type(port) is int
+    if not (is_usable and all(isinstance(each, str) for each in texts)):
+        raise ConfigurationError(
+            "httpProxy is malformed; expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, "
+            "with %40 for @ and so on, or JSON with proxy_hostname, proxy_port, username and "
+            "password"
+        )
+    return proxy
+
+
+def proxy_of_url(text: str) -> dict[str, Any]:
+    """Return the client's `http_proxy` of a URL; {} if it is malformed."""
+    with suppress(ValueError):
+        url = urlsplit(text if "://" in text else f"http://{text}")
+        named = {"proxy_hostname": url.hostname, "proxy_port": url.port}
+        account = {"username": url.username, "password": url.password}
+        if url.scheme == "http" and url.path in ("", "/") and not url.query:
+            return named | {key: unquote(value) for key, value in account.items() if value}
+    return {}
+
+
+def parse_file(options: Options, name: str) -> str:
+    """Return the path of a file, after checking that this machine has it."""
+    path = options[name]
+    if not Path(path).is_file():
+        raise ConfigurationError(
+            f"{name} is {quoted(path)}, which is not a file on this machine; expected the path of "
+            "a file of certificates (PEM), which the driver and each executor must have"
+        )
+    return path
+
+
+def parse_endpoint(options: Options, name: str) -> str:
+    """Return an address through which the hub is reached, as the client accepts it."""
+    text, is_usable = options[name].strip(), False
+    with suppress(ValueError):
+        url = urlsplit(text if "//" in text else f"sb://{text}")
+        is_usable = bool(url.hostname) and url.port != 0 and not holds_secret(text)
+    require(name, text, is_usable, "an address such as sb://gateway.example.net:443")
+    return text.rstrip("/")
 
 
 def parse_kafka_address(options: Options) -> Address:
@@ -176,7 +410,7 @@ def parse_kafka_address(options: Options) -> Address:
         ConfigurationError: the options name neither, or one is malformed or reserved.
         MissingDriverError: Kafka's client is not installed.
     """
-    from eventhub_checkpoints.receive.kafka.address import KafkaAddress
+    from eventhub_checkpoints.receive.kafka.address import KafkaAddress, kafka_settings
     from eventhub_checkpoints.receive.kafka.records import HeaderForm
 
     settings = {
@@ -185,12 +419,15 @@ def parse_kafka_address(options: Options) -> Address:
         if name.startswith(KAFKA)
     }
     forms: tuple[HeaderForm, ...] = get_args(HeaderForm)
-    if "bootstrap.servers" not in settings or options.keys() & {"connectionString", "credential"}:
+    is_hub = bool(options.keys() & {"connectionString", *CREDENTIAL})
+    if "bootstrap.servers" not in settings or is_hub:
         headers = parse_choice(options, "kafkaHeaders", "auto", forms)
         return KafkaAddress.of_hub(parse_hub(options), settings, headers)
+    if unused := [name for name in options if name in CALLBACK or name.startswith(ARGUMENT)]:
+        raise ConfigurationError(f"the option {unused[0]} needs credential")
     return KafkaAddress.of_topic(
         options.get("eventHubName", ""),
-        settings,
+        {**kafka_settings(parse_network(options)), **settings},
         parse_group(options, "consumerGroup", DEFAULT_CONSUMER_GROUP),
         namespace=options.get("fullyQualifiedNamespace", ""),
         headers=parse_choice(options, "kafkaHeaders", "text", forms),

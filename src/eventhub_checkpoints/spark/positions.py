@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, checked_partitions
@@ -16,8 +16,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 
+class NotOptions:
+    """Positions or ranges that are passed to Spark as options."""
+
+    __slots__ = ()
+
+    def keys(self) -> NoReturn:
+        """Refuse `options(**positions)`: Python asks whatever follows `**` for its keys.
+
+        Raises:
+            ConfigurationError: always.
+        """
+        raise ConfigurationError(
+            f"{type(self).__name__} are not options themselves; pass .options(**positions."
+            "to_source()) to format('eventhubs'), or the result of to_connector() or to_kafka() to "
+            "the option of another source"
+        )
+
+
 @dataclass(frozen=True, slots=True)
-class HubPositions:
+class HubPositions(NotOptions):
     """Common base of `StartingPositions` and `EndingPositions`, which are to be used instead.
 
     Attributes:
@@ -194,7 +212,7 @@ UNNAMED = dict.fromkeys(
 
 
 @dataclass(frozen=True, slots=True)
-class HubRanges:
+class HubRanges(NotOptions):
     """At most one range per partition, and its formats for three Spark sources.
 
     Attributes:

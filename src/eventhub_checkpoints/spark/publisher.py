@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.deadline import pause
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -34,6 +35,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
+from eventhub_checkpoints.spark.offsets import BehindLatest
 from eventhub_checkpoints.spark.query_checkpoint import checkpoint_files, read_spark_checkpoint
 from eventhub_checkpoints.spark.query_follower import LastEvent, QueryFollower
 from eventhub_checkpoints.spark.validation import checked_scope, has_sync_method
@@ -59,6 +61,8 @@ class PublisherStats:
         waiting: sequence numbers of the last committed events that are not in the store yet, by
             partition id.
         stored: sequence numbers that the store is known to hold, by partition id.
+        behind_latest: how far the query was behind the end of the hub when it last reported its
+            progress; None if its source does not report the end of the hub.
     """
 
     published: int
@@ -67,6 +71,7 @@ class PublisherStats:
     failures: int
     waiting: Mapping[str, int]
     stored: Mapping[str, int]
+    behind_latest: BehindLatest | None
 
 
 class ForwardWriter:
@@ -275,7 +280,8 @@ class CheckpointPublisher:
     Args:
         store_or_url: a synchronous store that nothing else uses; or the URL of one, which is
             opened here and closed by `close`.
-        scope: scope of the checkpoints; `eventhub_name` selects the source of the query.
+        scope: scope of the checkpoints; its hub, and its namespace where the source reports one,
+            select the source of the query.
         query_name: name or id of the query, if several queries of the session read this hub.
         source: index of the source, from 0, if several sources of the query read this hub.
 
@@ -305,7 +311,7 @@ class CheckpointPublisher:
         self._writer = ForwardWriter(self._store, self._scope)
         self._background = BackgroundWriter(self._writer.write, self._scope)
         self._follower = QueryFollower(
-            scope.eventhub_name, self._background.put, query_name=query_name, source=source
+            self._scope, self._background.put, query_name=query_name, source=source
         )
         self._is_closed = False
 
@@ -355,13 +361,22 @@ class CheckpointPublisher:
             The sequence numbers of the last committed events, by partition id.
 
         Raises:
-            ConfigurationError: the folder is not a checkpoint of a query that reads this hub.
+            ConfigurationError: the folder is not a checkpoint of a query that reads this hub, in
+                this namespace.
         """
         if not checkpoint_files(checkpoint_location, spark).names("."):
             return {}
-        positions = read_spark_checkpoint(
+        found = read_spark_checkpoint(
             checkpoint_location, self._scope.eventhub_name, spark, source=self._source
-        ).positions
+        )
+        namespace = self._scope.fully_qualified_namespace
+        if found.namespace.casefold() not in ("", namespace.casefold()):
+            raise ConfigurationError(
+                f"the query of {checkpoint_location} reads hub {self._scope.eventhub_name} in "
+                f"{quoted(found.namespace)}, and the publisher's scope names {quoted(namespace)}; "
+                "create the publisher with the scope of the hub that the query reads"
+            )
+        positions = found.positions
         self._background.put({key: LastEvent(number) for key, number in positions.items()})
         return positions
 
@@ -374,7 +389,8 @@ class CheckpointPublisher:
         resumes from Spark's checkpoint or, if that is lost, from the store.
 
         Raises:
-            ConfigurationError: the progress was ambiguous, and nothing has been published since.
+            ConfigurationError: the progress was ambiguous, and nothing has been published since;
+                or the session's queries read other hubs only.
             StoreUnavailableError: not everything is stored after `timeout` (s).
             StoreError: the store refuses a checkpoint.
         """
@@ -416,6 +432,7 @@ class CheckpointPublisher:
             failures=self._background.failures,
             waiting={key: event.sequence_number for key, event in self._background.waiting.items()},
             stored=self._writer.stored or {},
+            behind_latest=self._follower.behind,
         )
 
     def __enter__(self) -> Self:

@@ -130,12 +130,14 @@ class SparkCheckpoint:
         ranges: the range of every partition in that batch, including empty ones. Empty if Spark no
             longer has the start of the batch.
         pending: the same for a batch that was logged and not committed; Spark runs it again.
+        namespace: of the hub, in the last batch; "" if the source does not record it.
     """
 
     batch_id: int | None
     positions: Mapping[str, int]
     ranges: list[OffsetRange]
     pending: list[OffsetRange]
+    namespace: str = ""
 
 
 def read_spark_checkpoint(
@@ -154,7 +156,8 @@ def read_spark_checkpoint(
         source: index of the query's source, if several read this hub.
 
     Raises:
-        ConfigurationError: this is not a checkpoint of a query, or not of one that reads this hub.
+        ConfigurationError: this is not a checkpoint of a query, not of one that reads this hub, or
+            an incomplete copy of one.
     """
     return _Reader(checkpoint_files(location, spark), str(location), hub, source).read()
 
@@ -171,20 +174,30 @@ class _Reader:
 
     def read(self) -> SparkCheckpoint:
         # Commits first: a batch that commits in between is reported as pending, not lost.
-        committed = max(self._batches("commits") or [], default=None)
+        commits = self._batches("commits")
         logged = self._batches("offsets")
         if logged is None:
             raise ConfigurationError(
                 f"{self._location} is not a checkpoint of a streaming query: it has no folder "
                 "offsets"
             )
+        if logged and commits is None:
+            # Spark creates both folders before the first batch; copies may lose an empty one.
+            raise ConfigurationError(
+                f"{self._location} has offsets up to batch {max(logged)} and no folder commits, so "
+                "it is an incomplete copy of a checkpoint, and what was committed is unknown; copy "
+                "the whole folder, or create an empty folder commits if no batch was committed"
+            )
+        committed = max(commits or [], default=None)
         latest = max(logged, default=committed)
         pending = self._ranges(committed, latest) if latest not in (None, committed) else []
+        namespace = "" if latest is None else offsets.namespace_of(self._offset(latest)[1])
         if committed is None:
-            return SparkCheckpoint(None, {}, [], pending)
+            return SparkCheckpoint(None, {}, [], pending, namespace)
         before = max((batch for batch in logged if batch < committed), default=None)
         positions = offsets.last_events(self._end(committed))
-        return SparkCheckpoint(committed, positions, self._ranges(before, committed), pending)
+        ranges = self._ranges(before, committed)
+        return SparkCheckpoint(committed, positions, ranges, pending, namespace)
 
     def _batches(self, folder: str) -> list[int] | None:
         names = self._files.names(folder)

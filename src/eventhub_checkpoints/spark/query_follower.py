@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark import offsets
 from eventhub_checkpoints.spark.validation import column_names, require_type
 
@@ -88,14 +90,16 @@ class QueryRuns:
         self._running: set[str] = set()
         self._over: set[str] = set()
         self._followed: tuple[str, str, int] | None = None
+        self._elsewhere: dict[str, str] = {}
         self._changed = threading.Condition()
 
     def started(self, query_id: str, run_id: str, name: str | None) -> None:
         """Record that a query runs; Spark will report its end."""
         with self._changed:
             self._seen[query_id] = name
-            if run_id not in self._over:
+            if run_id not in self._over | self._running:
                 self._running.add(run_id)
+                self._elsewhere.pop(query_id, None)
 
     def ended(self, run_id: str) -> None:
         """Record that Spark has reported everything about a run."""
@@ -127,6 +131,39 @@ class QueryRuns:
                     )
             self._followed = (query_id, run_id, batch_id)
             return True
+
+    def reads_elsewhere(self, query_id: str, where: str) -> bool:
+        """Record that a query does not read the hub; return whether this was not known.
+
+        Args:
+            query_id: of the query.
+            where: the hubs that it reads, for messages; "" if it reads none.
+        """
+        with self._changed:
+            is_new = query_id not in self._elsewhere
+            self._elsewhere[query_id] = where
+            return is_new
+
+    def check_hub(self, hub: object) -> None:
+        """Check that a query reads the hub: a misspelt name would publish nothing.
+
+        A query that has not reported an offset yet may do so; queries that read no hub at all do
+        not show that the name is wrong.
+
+        Raises:
+            ConfigurationError: every query of the session reads something else, and at least one a
+                hub.
+        """
+        with self._changed:
+            queries = [key for key, name in self._seen.items() if self.is_followed(key, name)]
+            hubs = {self._label(key): self._elsewhere.get(key) for key in queries}
+            if self._followed is None and None not in hubs.values() and any(hubs.values()):
+                reads = ", ".join(f"{key} reads {where}" for key, where in hubs.items() if where)
+                raise ConfigurationError(
+                    f"no query reads {hub}, the hub of the publisher's scope, so nothing is "
+                    f"published: {reads}. Create the publisher with the scope of the hub that the "
+                    "query reads, and call flush() after the query was started"
+                )
 
     def check_named(self) -> None:
         """Check that the named query exists: a misspelt name would publish nothing.
@@ -161,30 +198,35 @@ class QueryFollower:
     ahead of the processed events; `problem` has the reason.
 
     Args:
-        hub: the hub's name, as the sources of a query know it.
+        scope: its hub, and its namespace where a source reports one, select the query.
         put: called with the last committed events, by partition id.
         query_name: name or id of the query; None: the only one that reads the hub.
         source: index of its source, if several read the hub.
+
+    Attributes:
+        problem: why nothing is passed on; None if all is well.
+        behind: how far the query was behind the end of the hub; None if no source has reported it.
     """
 
     def __init__(
         self,
-        hub: str,
+        scope: Scope,
         put: Callable[[Mapping[str, LastEvent]], None],
         *,
         query_name: str | None,
         source: int | None,
     ) -> None:
         self.problem: Exception | None = None
-        self._hub = hub
+        self.behind: offsets.BehindLatest | None = None
+        self._scope = scope
+        self._hub = scope.eventhub_name
         self._put = put
         self._source = source
         self._runs = QueryRuns(query_name)
-        self._other_queries: set[str] = set()
         self._session: SparkSession | None = None
         self._listener: Any = None
         self._is_over = False
-        self._observation = f"eventhub_checkpoints of {hub}"
+        self._observation = f"eventhub_checkpoints of {self._hub}"
 
     def attach(self, spark: "SparkSession") -> None:
         """Listen to the queries of a session.
@@ -230,6 +272,7 @@ class QueryFollower:
         try:
             if self._is_followed(progress):
                 self._put(self._last_events(progress))
+                self._report_lag(progress)
         except Exception as error:
             self.problem = error
             _LOGGER.error("the progress of hub %s is not published: %s", self._hub, error)
@@ -245,8 +288,27 @@ class QueryFollower:
             for partition, number in numbers.items()
         }
 
+    def _report_lag(self, progress: object) -> None:
+        """Report how far the query is behind, if its source reports the end of the hub."""
+        behind = offsets.behind_latest(progress, self._hub, source=self._source)
+        if behind is None:
+            return
+        self.behind = behind
+        figures = {"min": behind.min, "avg": behind.avg, "max": behind.max}
+        tracing.behind_latest(tuple(self._scope), figures)
+        _LOGGER.info(
+            "query %s is behind the end of hub %s by %d (min), %.1f (avg) and %d (max) events of a "
+            "partition",
+            *(offsets.field(progress, "name") or offsets.field(progress, "id"), self._hub),
+            *figures.values(),
+        )
+
     def collect(self, timeout: float) -> bool:
-        """Take what Spark has committed by now; return whether it was all reported in time."""
+        """Take what Spark has committed by now; return whether it was all reported in time.
+
+        Raises:
+            ConfigurationError: no query has the name, or none reads the hub.
+        """
         try:
             active = [] if self._session is None else list(self._session.streams.active)
         except Exception as error:
@@ -255,9 +317,13 @@ class QueryFollower:
             return True
         is_reported = self._runs.wait_for_end([str(query.runId) for query in active], timeout)
         for query in active:
+            self._runs.started(str(query.id), str(query.runId), query.name)
             if (progress := query.lastProgress) is not None:
                 self.take(progress)
         self._runs.check_named()
+        self._runs.check_hub(
+            f"{quoted(self._hub)} in {quoted(self._scope.fully_qualified_namespace)}"
+        )
         return is_reported
 
     def detach(self) -> None:
@@ -270,6 +336,8 @@ class QueryFollower:
         Source: PySpark 4.3.0, `sql/connect/streaming/query.py`, `StreamingQueryListenerBus.remove`.
         """
         self._is_over = True
+        if self.behind is not None:
+            tracing.behind_latest(tuple(self._scope), None)
         if self._session is None:
             return
         try:
@@ -286,18 +354,27 @@ class QueryFollower:
         sources = offsets.field(progress, "sources")
         assert isinstance(sources, list)
         ends = [offsets.end_offset(source) for source in sources]
-        if not offsets.sources_of_hub(ends, self._hub):
+        if not self._reads_hub(ends):
             # A wrong hub name would publish nothing. A query without rows is exempt, because it
             # may have no offset yet.
-            if offsets.field(progress, "numInputRows") and query_id not in self._other_queries:
-                self._other_queries.add(query_id)
+            where = ", ".join(filter(None, map(offsets.hub_and_namespace, ends)))
+            if offsets.field(progress, "numInputRows") and self._runs.reads_elsewhere(
+                query_id, where
+            ):
                 _LOGGER.warning(
-                    "query %s has read events, and none of its sources is hub %r: its progress is "
-                    "not published",
-                    name or query_id,
-                    self._hub,
+                    "query %s has read events, and none of its sources is hub %r in %r: its "
+                    "progress is not published",
+                    *(name or query_id, self._hub, self._scope.fully_qualified_namespace),
                 )
             return False
         batch = offsets.field(progress, "batchId")
         assert isinstance(batch, int)
         return self._runs.follow(query_id, str(offsets.field(progress, "runId")), batch)
+
+    def _reads_hub(self, ends: list[object]) -> bool:
+        """Return whether a source reads the hub, in the scope's namespace if it reports one."""
+        indexes = offsets.sources_of_hub(ends, self._hub)
+        if self._source in indexes:
+            indexes = [self._source]
+        namespace = self._scope.fully_qualified_namespace.casefold()
+        return any(offsets.namespace_of(ends[i]).casefold() in ("", namespace) for i in indexes)

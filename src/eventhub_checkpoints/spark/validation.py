@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from inspect import iscoroutinefunction
 
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints._shared.drivers import is_installed
+from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 from eventhub_checkpoints.records import Scope
 
 
@@ -46,3 +47,17 @@ def has_sync_method(value: object, name: str) -> bool:
     """Return whether an object has a synchronous method of this name, unlike aio classes."""
     method = getattr(value, name, None)
     return callable(method) and not iscoroutinefunction(method)
+
+
+def no_python_sources() -> MissingDriverError:
+    """Return the error for a PySpark without data sources in Python, or for none at all."""
+    if not is_installed("pyspark"):
+        return MissingDriverError.of_extra("format('eventhubs')", "spark")
+    import pyspark
+
+    return MissingDriverError(
+        f"format('eventhubs') needs PySpark 4, and this is PySpark {pyspark.__version__}, which "
+        "has no data sources in Python. On Spark 3.5, read the hub with Spark's Kafka source or "
+        "the JVM connector: to_kafka() and to_connector() of starting_positions(...) return their "
+        "starting positions, and CheckpointPublisher publishes their progress"
+    )

@@ -173,6 +173,7 @@ class Site:
     Attributes:
         hub: what they read.
         is_aio: their variant.
+        opened: what is closed after the test.
     """
 
     def __init__(self, stage: Any, loop: Loop, opened: ExitStack) -> None:
@@ -180,7 +181,7 @@ class Site:
         self.hub = stage.hub
         self.is_aio: bool = stage.is_aio
         self.loop = loop
-        self._opened = opened
+        self.opened = opened
         self._beside = opened.enter_context(ThreadPoolExecutor(8))
 
     def processor(self, store: Any, deeds: Deeds | None = None, **options: Any) -> Run:
@@ -207,7 +208,7 @@ class Site:
         run = Run(
             kind(maker, partial(one, deeds), store=store, **options), deeds, self.loop, self._beside
         )
-        self._opened.callback(self._stopped, run)
+        self.opened.callback(self._stopped, run)
         return run
 
     @staticmethod

@@ -1,18 +1,26 @@
-"""The hub's keys are rotated and its tokens expire while a processor reads: nothing is lost."""
+"""Keys of hub and storage are rotated, and tokens expire, under load: no event is lost."""
 
 import base64
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
 
+from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
+from eventhub_checkpoints.blob import BlobCheckpointStore
+from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT
+from eventhub_checkpoints.errors import StoreAccessError
 from hub_load import LIFETIME, LONG, load, signature
+from rotating_storage import KEYS, Account, azurite_with_two_keys, every, rotating
 
 RENEWALS = 2
+WRONG_KEY = base64.b64encode(b"neither").decode()
+EXPIRY = 2.0
+"""Seconds until the ownership of a consumer that cannot renew it ends."""
 
 
 class Tokens:
@@ -43,6 +51,26 @@ class AioTokens(Tokens):
 
     async def close(self) -> None:
         """Hold nothing open."""
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[Account]:
+    with azurite_with_two_keys() as account:
+        yield account
+
+
+@pytest.fixture
+def blob_store(site: Any, account: Account) -> Callable[[Any], Any]:
+    """Opens a store on the storage with a credential."""
+    kind = AioBlobCheckpointStore if site.is_aio else BlobCheckpointStore
+
+    def open_store(credential: Any) -> Any:
+        settings = {"connection_verify": account.ca_file, "write_timeout": 2.0}
+        store = site.stage.recorded(kind(account.url, account.container, credential, **settings))
+        site.opened.callback(lambda: site.loop.finished(store.inner.close()))
+        return store
+
+    return open_store
 
 
 def check_once_each(run: Any, count: int, wait: Callable[..., Any]) -> None:
@@ -133,3 +161,57 @@ def test_a_processor_that_is_restarted_reads_the_new_connection_string(
         before = count()
         wait(lambda: run.deeds.numbers()[-1:] > [before])
     check_once_each(run, count(), wait)
+
+
+@pytest.mark.parametrize("kind", ["SAS", "key"])
+def test_credentials_of_the_storage_are_rotated_while_events_are_processed(
+    site: Any, blob_store: Callable[[Any], Any], kind: str, wait: Callable[..., Any]
+) -> None:
+    credential, replace, validity = rotating(kind, "aio" if site.is_aio else "sync")
+    store = blob_store(credential)
+    with load(site.hub) as count, every(0.25, replace) as rotation:
+        run = site.started(store)
+        ends = time.monotonic() + validity
+        wait(lambda: time.monotonic() > ends and rotation.times > 2)
+        before = count()
+        wait(lambda: store.saved["0"][-1:] > [before])
+    check_once_each(run, count(), wait)
+    assert run.deeds.errors == []
+    assert store.saved["0"][-1] == count() - 1
+
+
+def test_a_key_of_the_storage_that_comes_too_late_costs_no_event(
+    site: Any, blob_store: Callable[[Any], Any], wait: Callable[..., Any]
+) -> None:
+    credential = AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[0])
+    store = blob_store(credential)
+    with load(site.hub) as count:
+        run = site.started(store, unhealthy_after=0.1)
+        wait(lambda: store.saved["0"])
+        credential.update(EMULATOR_ACCOUNT, WRONG_KEY)
+        wait(lambda: any(isinstance(error, StoreAccessError) for _, error in run.deeds.errors))
+        wait(lambda: not run.processor.healthy())
+        credential.update(EMULATOR_ACCOUNT, KEYS[1])
+        before = count()
+        wait(lambda: store.saved["0"][-1:] > [before])
+        wait(run.processor.healthy)
+    check_once_each(run, count(), wait)
+
+
+def test_a_consumer_without_a_key_of_the_storage_is_replaced_when_its_ownership_has_expired(
+    site: Any, blob_store: Callable[[Any], Any], wait: Callable[..., Any]
+) -> None:
+    credential = AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[0])
+    store = blob_store(credential)
+    client = {"partition_ownership_expiration_interval": EXPIRY}
+    with load(site.hub) as count:
+        run = site.started(store, client=client)
+        wait(lambda: store.saved["0"])
+        credential.update(EMULATOR_ACCOUNT, WRONG_KEY)
+        other = site.started(
+            blob_store(AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[1])), client=client
+        )
+        wait(lambda: other.deeds.numbers())
+    wait(lambda: other.deeds.numbers()[-1:] == [count() - 1])
+    assert other.deeds.numbers()[0] == store.saved["0"][-1] + 1
+    assert {*run.deeds.numbers(), *other.deeds.numbers()} == {*range(count())}

@@ -32,7 +32,9 @@ def warnings(caplog):
     return [record.getMessage() for record in records]
 
 
-@pytest.mark.parametrize("name", ["_create_consumer", "_incoming_endpoints", "flow"])
+@pytest.mark.parametrize(
+    "name", ["_create_consumer", "_incoming_endpoints", "flow", "_cbs_authenticator"]
+)
 def test_a_client_with_a_renamed_part_is_used_by_its_public_api(name):
     found = read_with_renamed(name)
     assert is_as_it_should_be(name, found), found

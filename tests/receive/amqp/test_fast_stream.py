@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from contextlib import closing, contextmanager
 from datetime import timedelta
 
 import pytest
@@ -32,10 +33,13 @@ def numbers(stream, until):
     return found
 
 
+@contextmanager
 def stream_of(client, until, retries=None, settings=FAST):
-    return FastStream(
-        LinkSource(client, "$Default", "0"), 0, until, settings, retries or Retries({})
-    )
+    with (
+        closing(LinkSource(client, "$Default")) as source,
+        FastStream(source, "0", 0, until, settings, retries or Retries({})) as stream,
+    ):
+        yield stream
 
 
 def test_a_helping_has_at_most_as_many_rows_as_a_batch(hub, address):

@@ -66,10 +66,7 @@ class OfNumbers(Address):
     def __init__(self) -> None:
         self.asked = self.open = self.most = 0
 
-    def ask_hub(self):
-        raise NotImplementedError
-
-    def ask_properties(self, partition_id):
+    def open_queries(self):
         raise NotImplementedError
 
     def ask_first(self, partition_id, start, inclusive, timeout):

@@ -36,7 +36,7 @@ def arguments(secret, scope):
 
 
 @pytest.mark.parametrize("secret", PLANTED)
-def test_no_argument_is_echoed_with_a_secret(variant, address, scope, secret, caplog, tmp_path):
+def test_no_argument_is_echoed_with_a_secret(variant, address, scope, secret, caplog, searched):
     for given in arguments(secret, scope):
         quick = {"settings": ReadSettings(operation_timeout=2, receiver_timeout=1)}
         try:
@@ -46,6 +46,7 @@ def test_no_argument_is_echoed_with_a_secret(variant, address, scope, secret, ca
             lines = traceback.TracebackException.from_exception(error).format()
             text = "\n".join(one for one in lines if "File " not in one)
             assert "hidden" not in text, given
+        searched("calls with a secret as an argument", 1)
     assert "hidden" not in caplog.text
 
 

@@ -12,7 +12,6 @@ from arrow_rows import last_of, numbers
 from eventhub_checkpoints import ConfigurationError, Scope
 from eventhub_checkpoints.arrow import EventPosition, HubAddress, ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive.address import HubProperties
 from eventhub_checkpoints.receive.batches import SCHEMA
 
 TENS = ReadSettings(rows_per_batch=10)
@@ -165,12 +164,12 @@ def test_closing_ends_a_wait_for_a_hub_that_is_silent():
 def test_closing_while_the_hub_is_asked_receives_nothing(address):
     asked, answer = threading.Event(), threading.Event()
 
-    def ask_hub(self):
+    def open_queries(self):
         asked.set()
         assert answer.wait(10)
-        return HubProperties(["0"], None)
+        return HubAddress.open_queries(self)
 
-    type(address).ask_hub = ask_hub
+    type(address).open_queries = open_queries
     batches = read_batches(address)
     ended = []
     reader = threading.Thread(target=lambda: ended.append([*batches]))

@@ -6,7 +6,12 @@ import pytest
 from azure.core.credentials import AccessToken, AzureNamedKeyCredential
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
+from eventhub_checkpoints.receive import (
+    HubAddress,
+    HubUnavailableError,
+    ReadSettings,
+    list_partitions,
+)
 from eventhub_checkpoints.receive.kafka import address as queries
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.receive.kafka.client import ClientErrors
@@ -30,6 +35,11 @@ def nobody():
 
 def test_a_hub_has_the_names_that_it_has_over_amqp():
     assert KafkaAddress.of_hub(HUB).scope() == HUB.scope()
+
+
+def test_kafka_has_no_owner_levels():
+    with pytest.raises(ConfigurationError, match="no owner levels"):
+        KafkaAddress.of_hub(HUB).open_stream("0", 0, 5, ReadSettings(owner_level=0))
 
 
 def test_a_connection_string_becomes_the_settings_of_the_kafka_endpoint():
@@ -85,6 +95,14 @@ def test_a_topic_is_named_by_its_first_server_unless_its_cluster_has_a_name():
     assert named.scope().consumer_group == "cg"
 
 
+def test_a_namespace_lasts_unless_it_is_only_a_server_of_the_cluster():
+    assert KafkaAddress.of_topic("Orders", SERVERS).lasting_namespace == ""
+    named = KafkaAddress.of_topic("Orders", SERVERS, namespace="cluster-a")
+    assert named.lasting_namespace == "cluster-a"
+    of_hub = KafkaAddress.of_hub(HUB)
+    assert of_hub.lasting_namespace == HUB.fully_qualified_namespace != ""
+
+
 @pytest.mark.parametrize(("topic", "settings"), [("Orders", {}), (" ", SERVERS)])
 def test_a_topic_needs_a_name_and_a_server(topic, settings):
     with pytest.raises(ConfigurationError, match=r"kafka\.bootstrap\.servers"):
@@ -102,7 +120,7 @@ def test_a_setting_that_exact_ranges_depend_on_cannot_be_set(name):
 def test_a_setting_that_librdkafka_refuses_is_named_without_its_value(name):
     address = KafkaAddress.of_topic("orders", {**SERVERS, name: SECRET})
     with pytest.raises(ConfigurationError, match=name) as refused:
-        address.ask_hub()
+        list_partitions(address)
     assert SECRET not in str(refused.value)
     assert refused.value.__cause__ is None
     assert refused.value.__context__ is None
@@ -153,7 +171,7 @@ def test_tokens_are_requested_for_the_namespace(nobody):
 def test_the_reason_for_a_missing_token_is_reported():
     hub = HubAddress.from_credential("ns.servicebus.windows.net", "Orders", Tokens(fails=True))
     with pytest.raises(RuntimeError, match="no managed identity here"):
-        KafkaAddress.of_hub(hub).ask_hub()
+        list_partitions(KafkaAddress.of_hub(hub))
 
 
 def test_few_clients_are_kept_and_a_refused_one_is_not():

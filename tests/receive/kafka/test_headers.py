@@ -108,6 +108,34 @@ def test_of_a_header_that_comes_twice_the_last_one_counts():
     assert rows(properties) == [{"a": "last", "b": "other"}] * 2
 
 
+def test_records_that_look_alike_are_read_as_each_of_them_alone():
+    one, other = ("a", b"first"), ("b", b"second")
+    alike = [[one, other]] * 3
+    shifted = [[one, other], [one], [other, one, other]]
+    unlike = [[one, other], [other, one]]
+    unknown = [[one, other], [one, ("b", b"third")]]
+    twice = [[one, one]] * 2
+    plain = [[one, ("content-type", b"text/plain")]] * 2
+    reader = HeaderReader("auto")
+    for records in (
+        alike,
+        alike,
+        shifted,
+        unlike,
+        unknown,
+        unknown,
+        twice,
+        twice,
+        plain,
+        plain,
+        [],
+    ):
+        alone = [HeaderReader("auto").maps([record]) for record in records]
+        properties, systems = reader.maps(records)
+        assert rows(properties) == [row for each, _ in alone for row in rows(each)]
+        assert rows(systems) == [row for _, each in alone for row in rows(each)]
+
+
 def test_records_without_headers_have_empty_maps():
     assert read({}, {"a": b"EUR"}, {}) == ([{}, {"a": "EUR"}, {}], [{}, {}, {}])
 

@@ -43,7 +43,8 @@ WRONG = {
     "sqlite:///f.db?namespace=a-b": "namespace is 'a-b'; expected letters",
     "sqlite:///f.db?schema=x": "SQLite has no schemas",
 }
-WAYS = r"store\.create\(\), create_tables=True or create = true in a configuration"
+WAYS = r"store\.create\(\), or at the store's first use with create_tables=True or create = true "
+WAYS += "in a configuration"
 
 
 @pytest.mark.parametrize("url", WRONG)
@@ -170,6 +171,14 @@ def test_tables_that_are_missing_are_named_with_what_creates_them(variant: Any, 
     for call in (client.list_ownership, client.list_checkpoints, lambda: client.take("0", "a")):
         with pytest.raises(StoreNotReadyError, match=rf"absent_\*.*: create it with {WAYS}"):
             call()
+
+
+def test_tables_of_a_store_that_was_never_used_are_not_there_yet(variant: Any, place: Any) -> None:
+    """What creates them at once is named: `create_tables=True` alone has done nothing."""
+    variant.open(place, namespace="unused", create_tables=True)
+    client = variant.open(place, namespace="unused")
+    with pytest.raises(StoreNotReadyError, match=rf"unused_\*.*: create it with {WAYS}"):
+        client.list_checkpoints()
 
 
 def test_tables_that_vanish_are_missed_and_created_on_request(variant: Any, place: Any) -> None:

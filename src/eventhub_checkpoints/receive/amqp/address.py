@@ -4,23 +4,20 @@ Both paths use the official client; see `ReadSettings.receive_path`.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Self
 
 from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
-from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints._shared.client import explanation
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
-    HubProperties,
-    PartitionProperties,
+    Connection,
+    HubQueries,
     Stream,
     checked_group,
     checked_name,
@@ -28,8 +25,15 @@ from eventhub_checkpoints.receive.address import (
 from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
 from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, UnreadableFrameError
+from eventhub_checkpoints.receive.amqp.queries import ManagementQueries, explained
 from eventhub_checkpoints.receive.columns import Columns
-from eventhub_checkpoints.receive.credentials import Credential, checked_credential, credential_of
+from eventhub_checkpoints.receive.credentials import (
+    Credential,
+    CredentialClass,
+    CredentialName,
+    checked_credential,
+    credential_of,
+)
 from eventhub_checkpoints.receive.ranges import ReadSettings
 
 _LOGGER = logging.getLogger(__name__)
@@ -56,27 +60,6 @@ class OnePartitionClient(EventHubConsumerClient):
         return [self._only]
 
 
-def read_properties(partition_id: str, answer: Mapping[str, object]) -> PartitionProperties:
-    """Convert the client's partition properties; those of an empty partition are corrected.
-
-    The last sequence number is -1 if the partition never held an event. If all its events have
-    expired, it is still that of the last one, but the first event that can be read is the next one.
-    """
-    last, begin = answer["last_enqueued_sequence_number"], answer["beginning_sequence_number"]
-    enqueued = answer["last_enqueued_time_utc"]
-    assert isinstance(last, int)
-    assert isinstance(begin, int)
-    assert isinstance(enqueued, datetime)
-    following = last + 1
-    return PartitionProperties(
-        partition_id,
-        following if answer["is_empty"] else max(begin, 0),
-        following,
-        str(answer["last_enqueued_offset"]),
-        enqueued if enqueued.tzinfo else enqueued.replace(tzinfo=UTC),
-    )
-
-
 STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
 """Seconds. Receiving from one partition needs no load balancing, but after the client was stopped,
 its load-balancing thread still sleeps this long."""
@@ -96,8 +79,8 @@ class HubAddress(Address):
         connection_string: includes the key or signature; "" where there is a credential.
         settings: further keywords of `EventHubConsumerClient`, for example
             `custom_endpoint_address`, `use_tls` and `transport_type`; also a `credential` object.
-        credential: string from which `credential_of` creates the credential when a client is
-            opened. "" where there is a connection string or a credential object.
+        credential: from which `credential_of` creates the credential when a client is opened. ""
+            where there is a connection string or a credential object.
     """
 
     fully_qualified_namespace: str
@@ -105,7 +88,7 @@ class HubAddress(Address):
     consumer_group: str
     connection_string: str = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    credential: str = field(default="", repr=False)
+    credential: CredentialName = field(default="", repr=False)
 
     @classmethod
     def from_connection_string(
@@ -129,7 +112,7 @@ class HubAddress(Address):
                 name. The message does not show the connection string.
         """
         parts = read_parts(connection_string)
-        namespace = parts["endpoint"].split("://", 1)[-1].rstrip("/")
+        namespace = host_of(parts["endpoint"])
         hub = eventhub_name or parts.get("entitypath")
         if not hub:
             raise ConfigurationError(
@@ -144,7 +127,7 @@ class HubAddress(Address):
         cls,
         fully_qualified_namespace: str,
         eventhub_name: str,
-        credential: str | Credential,
+        credential: CredentialName | Credential,
         consumer_group: str = DEFAULT_CONSUMER_GROUP,
         **settings: Any,
     ) -> Self:
@@ -155,8 +138,8 @@ class HubAddress(Address):
             eventhub_name: as typed.
             credential: an object that the client accepts, such as `DefaultAzureCredential()`. An
                 address that is sent to another process, for example to a Spark task, needs a
-                string instead: the name of a class of azure-identity, a shared access signature,
-                or the name and the value of a shared access key; for its form see `credential_of`.
+                string instead, such as the name of a class of azure-identity or a shared access
+                signature, or a `CredentialClass` with arguments; see `credential_of`.
             consumer_group: the group that reads the events.
             settings: see the attribute.
 
@@ -166,27 +149,15 @@ class HubAddress(Address):
         checked_name("fully_qualified_namespace", fully_qualified_namespace, NAMESPACE)
         checked_name("eventhub_name", eventhub_name, HUB_NAME)
         group = checked_group("consumer_group", consumer_group)
-        namespace = fully_qualified_namespace.split("://", 1)[-1].rstrip("/")
-        if not isinstance(credential, str):
+        namespace = host_of(fully_qualified_namespace)
+        if not isinstance(credential, str | CredentialClass):
             checked_credential(credential)
             return cls(namespace, eventhub_name, group, "", {**settings, "credential": credential})
         credential_of(credential)
         return cls(namespace, eventhub_name, group, "", dict(settings), credential)
 
-    def ask_hub(self) -> HubProperties:
-        with explained(self), self.open_client() as client:
-            answer = client.get_eventhub_properties()
-        return HubProperties(sorted(answer["partition_ids"], key=int), answer["created_at"])
-
-    def ask_properties(self, partition_id: str) -> PartitionProperties:
-        return self._properties(partition_id)
-
-    def try_properties(self, partition_id: str) -> PartitionProperties:
-        return self._properties(partition_id, retry_total=0)
-
-    def _properties(self, partition_id: str, **own: Any) -> PartitionProperties:
-        with explained(self), self._open(EventHubConsumerClient, **own) as client:
-            return read_properties(partition_id, client.get_partition_properties(partition_id))
+    def open_queries(self) -> HubQueries:
+        return ManagementQueries(self)
 
     def ask_first(
         self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
@@ -205,11 +176,15 @@ class HubAddress(Address):
         Raises:
             FastPathError: the path is `fast`, and it cannot be used.
         """
-        return HubStream(self, partition_id, start, until, settings)
+        connection = HubConnection(self)
+        return HubStream(connection, partition_id, start, until, settings, is_owner=True)
 
-    def open_client(self) -> EventHubConsumerClient:
-        """Open a client of the hub; the caller closes it."""
-        return self._open(EventHubConsumerClient)
+    def connect(self) -> Connection:
+        return HubConnection(self)
+
+    def open_client(self, **settings: Any) -> EventHubConsumerClient:
+        """Open a client of the hub; the caller closes it. `settings` override the address's."""
+        return self._open(EventHubConsumerClient, **settings)
 
     def open_receiving_client(self, partition_id: str) -> EventHubConsumerClient:
         """Open a client that receives from one partition; the caller closes it."""
@@ -235,6 +210,14 @@ class HubAddress(Address):
         return kind(self.fully_qualified_namespace, consumer_group=self.consumer_group, **settings)
 
 
+def host_of(endpoint: str) -> str:
+    """Return the host of an endpoint, and its port if it has one, as the client does.
+
+    Documents of the JVM connector append the hub: `sb://NAMESPACE/HUB`.
+    """
+    return endpoint.split("://", 1)[-1].partition("/")[0].strip()
+
+
 def read_parts(connection_string: str) -> Mapping[str, str]:
     """Return the parts of a usable connection string, by lower-case name.
 
@@ -255,23 +238,58 @@ def read_parts(connection_string: str) -> Mapping[str, str]:
     )
 
 
-@contextmanager
-def explained(address: Address, partition_id: str | None = None) -> Iterator[None]:
-    """Translate the client's errors into those of this package.
+def names_without_key(connection_string: str) -> tuple[str, str] | None:
+    """Return namespace and hub of a connection string that holds no key; None for any other.
 
-    Args:
-        address: the hub that the client calls.
-        partition_id: the partition it receives from; None for a management call.
-
-    Raises:
-        ConfigurationError: the hub or the consumer group does not exist, or the key, the
-            signature or the credential is refused.
-        HubUnavailableError: any other reason why the client gave up.
+    The hub is "" if the string names none.
     """
     try:
-        yield
-    except EventHubError as error:
-        raise explanation(error, address.scope(), partition_id) from error
+        parts = parse_connection_string(connection_string)
+    except (ValueError, AttributeError):
+        return None
+    if "endpoint" not in parts or {"sharedaccesssignature", "sharedaccesskey"} & parts.keys():
+        return None
+    namespace = host_of(parts["endpoint"])
+    return namespace, parts.get("entitypath", "")
+
+
+class HubConnection(Connection):
+    """Connection of the fast path; on the public one, each stream opens another.
+
+    Args:
+        address: the hub.
+    """
+
+    address: HubAddress
+
+    def __init__(self, address: HubAddress) -> None:
+        super().__init__(address)
+        self._links: LinkSource | None = None
+
+    @property
+    def links(self) -> LinkSource:
+        """Source of links of the fast path."""
+        if self._links is None:
+            self._links = LinkSource(self.address.open_client(), self.address.consumer_group)
+        return self._links
+
+    def open_stream(
+        self, partition_id: str, start: int, until: int, settings: ReadSettings
+    ) -> Stream:
+        """Open a stream as `HubAddress.open_stream` does.
+
+        Raises:
+            FastPathError: the path is `fast`, and it cannot be used.
+        """
+        return HubStream(self, partition_id, start, until, settings)
+
+    @property
+    def is_usable(self) -> bool:
+        return self._links is None or self._links.is_usable
+
+    def close(self) -> None:
+        if self._links is not None:
+            self._links.close()
 
 
 class HubStream(Stream):
@@ -280,17 +298,26 @@ class HubStream(Stream):
     The columns are the same on both.
 
     Args:
-        address: the hub.
+        connection: of the hub.
         partition_id: which partition.
         start: sequence number of the first event.
         until: sequence number of the first event after the range.
         settings: their `receive_path` may prescribe one path.
+        is_owner: whether the connection is closed with the stream.
     """
 
     def __init__(
-        self, address: HubAddress, partition_id: str, start: int, until: int, settings: ReadSettings
+        self,
+        connection: HubConnection,
+        partition_id: str,
+        start: int,
+        until: int,
+        settings: ReadSettings,
+        *,
+        is_owner: bool = False,
     ) -> None:
-        self._address, self._partition_id, self._settings = address, partition_id, settings
+        self._connection, self._address = connection, connection.address
+        self._partition_id, self._settings, self._is_owner = partition_id, settings, is_owner
         self._next, self._until = start, until
         self._unreadable = ""
         self._stream: Stream
@@ -321,17 +348,25 @@ class HubStream(Stream):
 
     def close(self) -> None:
         self._stream.close()
+        if self._is_owner:
+            self._connection.close()
 
     def _fast(self) -> Stream:
-        address = self._address
-        source = LinkSource(address.open_client(), address.consumer_group, self._partition_id)
-        retries = Retries(address.settings)
-        return FastStream(source, self._next, self._until, self._settings, retries)
+        links, retries = self._connection.links, Retries(self._address.settings)
+        begin, end = self._next, self._until
+        return FastStream(links, self._partition_id, begin, end, self._settings, retries)
 
     def _public(self) -> Stream:
         client, start = self._address.open_receiving_client(self._partition_id), self._next
         prefetch = max(1, min(self._settings.prefetch, self._until - start))
-        return EventStream(client, self._partition_id, start, prefetch=prefetch, until=self._until)
+        return EventStream(
+            client,
+            self._partition_id,
+            start,
+            prefetch=prefetch,
+            until=self._until,
+            owner_level=self._settings.owner_level,
+        )
 
     def _fall_back(self, error: FastPathError) -> Stream:
         """Open the public path; log the reason, each reason once per process."""

@@ -7,9 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from azure.eventhub import EventData, EventHubConsumerClient
-from azure.eventhub.amqp import AmqpMessageBodyType
+from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
+from eventhub_checkpoints._shared.client import is_final, reason
 from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.amqp.private_parts import note_errors
 from eventhub_checkpoints.receive.columns import (
     IN_OTHER_COLUMNS,
     Columns,
@@ -24,19 +26,28 @@ class ClientEvents(Events):
 
     def __init__(self, events: Sequence[EventData]) -> None:
         self._events = events
-        self._annotations = [event.raw_amqp_message.annotations or {} for event in events]
+        # Each of these is a call of the client's.
+        self._messages = [event.raw_amqp_message for event in events]
+        self._annotations = [message.annotations or {} for message in self._messages]
 
     @property
     def bodies(self) -> list[bytes]:
-        return [body_bytes(event) for event in self._events]
+        return [*map(body_bytes, self._messages)]
 
     @property
     def properties(self) -> TextMaps:
-        return TextMaps.of(event.raw_amqp_message.application_properties for event in self._events)
+        return TextMaps.of(message.application_properties for message in self._messages)
 
     @property
     def systems(self) -> TextMaps:
-        return TextMaps.of(map(system_properties, self._events))
+        rows = zip(self._events, self._messages, self._annotations, strict=True)
+        return TextMaps.of(
+            {}
+            # For most events: the client would copy all annotations, only to have them dropped.
+            if message.properties is None and annotations.keys() <= IN_OTHER_COLUMNS
+            else system_properties(event)
+            for event, message, annotations in rows
+        )
 
     def texts(self, annotation: bytes) -> list[str | None]:
         return [as_text(annotations.get(annotation)) for annotations in self._annotations]
@@ -50,9 +61,8 @@ def columns_of(events: Sequence[EventData]) -> Columns:
     return Columns.of(ClientEvents(events))
 
 
-def body_bytes(event: EventData) -> bytes:
+def body_bytes(message: AmqpAnnotatedMessage) -> bytes:
     """Return the payload: joined data sections, or an AMQP value as its string or its JSON."""
-    message = event.raw_amqp_message
     body = message.body
     if message.body_type is AmqpMessageBodyType.DATA:
         return body if isinstance(body, bytes) else b"".join(body)
@@ -63,10 +73,6 @@ def body_bytes(event: EventData) -> bytes:
 
 def system_properties(event: EventData) -> Mapping[Any, Any]:
     """Return the system properties that have no column for themselves."""
-    message = event.raw_amqp_message
-    if message.properties is None and (message.annotations or {}).keys() <= IN_OTHER_COLUMNS:
-        # For most events: the client would copy all annotations, only to have them dropped here.
-        return {}
     properties: Mapping[Any, Any] = event.system_properties
     return {key: value for key, value in properties.items() if key not in IN_OTHER_COLUMNS}
 
@@ -90,6 +96,7 @@ class EventStream(Stream):
         inclusive: whether an event exactly at `start` is delivered.
         prefetch: events that the service may send ahead.
         until: receiving ends with the event before this sequence number; None for no end.
+        owner_level: see `ReadSettings`.
     """
 
     def __init__(
@@ -101,20 +108,28 @@ class EventStream(Stream):
         inclusive: bool = True,
         prefetch: int = 300,
         until: int | None = None,
+        owner_level: int | None = None,
     ) -> None:
         self._closed = threading.Event()
         self._until = until
         self._inbox: queue.Queue[Sequence[EventData] | Exception] = queue.Queue(LISTS_AHEAD)
         self._client = client
+        self._trouble = ""
+        note_errors(client, self._note)
         self._request: dict[str, Any] = {
             "partition_id": partition_id,
             "starting_position": start,
             "starting_position_inclusive": inclusive,
             "prefetch": prefetch,
             "max_batch_size": prefetch,
+            "owner_level": owner_level,
         }
         # Daemon: the client takes up to a second to close a link; no task should wait for that.
         threading.Thread(target=self._receive, name=f"receive-{partition_id}", daemon=True).start()
+
+    @property
+    def trouble(self) -> str:
+        return self._trouble
 
     def next(self, timeout: float) -> Columns | None:
         events = self.next_events(timeout)
@@ -144,7 +159,14 @@ class EventStream(Stream):
         except Exception as error:
             self._put(error)
 
+    def _note(self, error: Exception) -> None:
+        """Keep an error that the client retries; raise one that it would retry for ever."""
+        self._trouble = reason(error)
+        if is_final(error):
+            raise error
+
     def _put_events(self, events: Sequence[EventData]) -> None:
+        self._trouble = ""
         self._put(events)
         if self._until is not None and (events[-1].sequence_number or 0) >= self._until - 1:
             # Otherwise it would receive some thousand more events before the reader gets this far.

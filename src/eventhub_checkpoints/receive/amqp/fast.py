@@ -6,13 +6,12 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
-from azure.eventhub.exceptions import ConnectError, EventHubError
+from azure.eventhub.exceptions import ConnectError
 
-from eventhub_checkpoints._shared.client import NOT_FOUND, OUT_OF_RANGE, STOLEN, reason
+from eventhub_checkpoints._shared.client import is_final, reason
 from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition, encode_frame
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries
@@ -82,6 +81,11 @@ class Credit:
         self._rows = self._size = 0
         self._outstanding = 0
 
+    @property
+    def is_used_up(self) -> bool:
+        """Return whether the peer may send nothing more."""
+        return self._outstanding <= 0
+
     def used(self, deliveries: int) -> None:
         """Count deliveries received."""
         self._outstanding -= deliveries
@@ -117,31 +121,6 @@ class Credit:
 
 OPEN_TIMEOUT = 30.0
 """Seconds for connection, token and link together; a token may take a while to fetch."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSource:
-    """Partition from which links receive.
-
-    Attributes:
-        client: of the hub.
-        consumer_group: the group that reads the events.
-        partition_id: which partition.
-    """
-
-    client: EventHubConsumerClient
-    consumer_group: str
-    partition_id: str
-
-    def opening(self, start: int) -> "Opening[OfficialLink]":
-        """Begin to open a link that starts at a sequence number.
-
-        Raises:
-            FastPathError: the client has changed.
-        """
-        link = OfficialLink(self.client, self.consumer_group, self.partition_id, start)
-        return Opening(link, self.partition_id)
-
 
 L = TypeVar("L", bound=OfficialConnection)
 
@@ -198,6 +177,112 @@ class Opening(Generic[L]):
             self._opened.set_result(None)
 
 
+REATTACH_TIMEOUT = 5.0
+"""Seconds for a link over an open connection, which may be dead; then another is opened."""
+
+
+class Reattaching:
+    """Link being attached over the connection of an earlier one, while its result is waited for.
+
+    Args:
+        link: moved to a partition, and not yet opened.
+
+    Attributes:
+        deadline: when the attempt times out, by `time.monotonic`.
+    """
+
+    def __init__(self, link: OfficialLink) -> None:
+        self._link = link
+        self.deadline = time.monotonic() + REATTACH_TIMEOUT
+
+    def result(self, timeout: float) -> OfficialLink | None:
+        """Return the opened link, or raise, as `Opening` does."""
+        until = time.monotonic() + timeout
+        try:
+            is_open = self._link.open(lambda: time.monotonic() < until)
+        except Exception as error:
+            raise self._link.ended_by(error) from error
+        if is_open:
+            return self._link
+        if time.monotonic() < self.deadline:
+            return None
+        raise ConnectError(f"no link was attached within {REATTACH_TIMEOUT:g} s")
+
+    def abandon(self) -> None:
+        """Disconnect."""
+        self._link.close()
+
+
+AnyOpening = Opening[OfficialLink] | Reattaching
+
+IDLE_FOR = 120.0
+"""Seconds for which an idle connection is used again. The service closes one without links after
+300 s, and Azure's networks forget one without traffic after 240 s.
+
+Source: Azure Service Bus documentation, "AMQP errors"; Azure Load Balancer documentation.
+"""
+
+
+class LinkSource:
+    """Source of links to the partitions of a hub, one after another over the same connection.
+
+    Args:
+        client: of the hub; closed with the source.
+        consumer_group: the group that reads the events.
+    """
+
+    def __init__(self, client: EventHubConsumerClient, consumer_group: str) -> None:
+        self._client, self._consumer_group = client, consumer_group
+        self._idle: OfficialLink | None = None
+        self._idle_since = time.monotonic()
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether the connection was used lately."""
+        return time.monotonic() < self._idle_since + IDLE_FOR
+
+    def opening(self, partition_id: str, start: int, owner_level: int | None) -> AnyOpening:
+        """Begin to open a link that starts at a sequence number.
+
+        Args:
+            partition_id: which partition.
+            start: sequence number of the first event.
+            owner_level: see `ReadSettings`. A link of another level opens another connection.
+
+        Raises:
+            FastPathError: the client has changed.
+        """
+        link, self._idle = self._idle, None
+        if link is not None and link.owner_level != owner_level:
+            link.close()
+            link = None
+        if link is None:
+            link = OfficialLink(
+                self._client, self._consumer_group, partition_id, start, owner_level
+            )
+            return Opening(link, partition_id)
+        try:
+            link.move(partition_id, start)
+        except FastPathError:
+            link.close()
+            raise
+        return Reattaching(link)
+
+    def end(self, frames: "LinkFrames") -> None:
+        """Detach a link and keep its connection for the next one; close it if events may follow."""
+        if frames.is_over:
+            frames.link.detach()
+            self._idle, self._idle_since = frames.link, time.monotonic()
+        else:
+            frames.link.close()
+
+    def close(self) -> None:
+        """Disconnect; never raises."""
+        if self._idle is not None:
+            self._idle.close()
+        self._client.close()
+
+
 class LinkFrames:
     """Reader of the frames of a link that the official client has opened.
 
@@ -222,6 +307,12 @@ class LinkFrames:
         self._broken: CodecError | None = None
         self._counted = (0, 0)
         self._take_in(link.take_over(self._read))
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether everything that the peer may send on this link was read and handed on."""
+        is_read = self.deliveries.is_between and not self._others and self._broken is None
+        return is_read and self._credit.is_used_up
 
     def receive(self, rows: int, size: int) -> None:
         """Wait once for bytes, then decode what is available, up to `rows` rows or `size` bytes.
@@ -301,8 +392,6 @@ class LinkFrames:
         self.link.send(b"".join(encode_frame(frame, channel) for frame in frames))
 
 
-REFUSALS = (NOT_FOUND, STOLEN, OUT_OF_RANGE)
-
 BYTES_AT_ONCE = 16 * 2**20
 """Approximate limit, in bytes of bodies, of the events returned at once."""
 
@@ -316,7 +405,8 @@ class FastStream(Stream):
     connection, and its next call reconnects where it left off, as after any other break.
 
     Args:
-        source: where to read; its client is closed with the stream.
+        source: of links; stays open.
+        partition_id: which partition.
         start: sequence number of the first event.
         until: sequence number of the first event behind the range; no later one is requested.
         settings: how a range is read.
@@ -327,16 +417,22 @@ class FastStream(Stream):
     """
 
     def __init__(
-        self, source: LinkSource, start: int, until: int, settings: ReadSettings, retries: Retries
+        self,
+        source: LinkSource,
+        partition_id: str,
+        start: int,
+        until: int,
+        settings: ReadSettings,
+        retries: Retries,
     ) -> None:
         self._source, self._settings, self._retries = source, settings, retries
-        self._next, self._until = start, until
+        self._partition_id, self._next, self._until = partition_id, start, until
         self._closed = False
         self._not_before = 0.0
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: Opening[OfficialLink] | None = source.opening(start)
+        self._opening: AnyOpening | None = source.opening(partition_id, start, settings.owner_level)
 
     @property
     def trouble(self) -> str:
@@ -360,10 +456,9 @@ class FastStream(Stream):
         frames, opening = self._frames, self._opening
         self._frames = self._opening = None
         if frames is not None:
-            frames.link.close()
+            self._source.end(frames)
         if opening is not None:
             opening.abandon()
-        self._source.client.close()
 
     def _received(self, deadline: float) -> Columns | None:
         frames = self._frames or self._opened(deadline)
@@ -387,26 +482,28 @@ class FastStream(Stream):
         ended = frames.link.ended_by(error)
         if isinstance(ended, UnreadableFrameError):
             number = columns.numbers[-1] + 1 if columns else self._next
-            partition = self._source.partition_id
             ended = UnreadableFrameError(
-                f"event {number} of partition {partition}, or the next one, cannot be decoded: "
-                f"{ended}"
+                f"event {number} of partition {self._partition_id}, or the next one, cannot be "
+                f"decoded: {ended}"
             )
         self._failed(ended, at_once=has_delivered)
         return columns
 
-    def _failed(self, error: Exception, *, at_once: bool = False) -> None:
-        """Schedule the next attempt, without delay if the link has delivered; or give up."""
+    def _failed(self, error: Exception, *, at_once: bool = False, is_counted: bool = True) -> None:
+        """Schedule the next attempt, or give up.
+
+        Args:
+            error: reported if this was the last attempt.
+            at_once: without delay, because the link has delivered.
+            is_counted: False if what failed was a connection that had been idle.
+        """
         self._trouble = reason(error)
-        # A receiver refused for one of these reasons would be refused again at once.
-        condition = str(error.error) if isinstance(error, EventHubError) else ""
-        is_refused = any(each in condition for each in REFUSALS)
-        is_last = isinstance(error, FastPathError) or is_refused
-        pause = None if is_last else self._retries.pause()
+        is_last = isinstance(error, FastPathError) or is_final(error)
+        pause = None if is_last else self._retries.pause() if is_counted else 0.0
         if pause is None:
             self._failure = error
             return
-        _LOGGER.info("partition %s is opened again after: %s", self._source.partition_id, error)
+        _LOGGER.info("partition %s is opened again after: %s", self._partition_id, error)
         self._not_before = time.monotonic() + (0.0 if at_once else pause)
 
     def _opened(self, deadline: float) -> LinkFrames | None:
@@ -416,7 +513,9 @@ class FastStream(Stream):
             time.sleep(max(0.0, min(self._not_before, deadline) - now))
             return None
         if self._opening is None:
-            self._opening = self._source.opening(self._next)
+            self._opening = self._source.opening(
+                self._partition_id, self._next, self._settings.owner_level
+            )
         try:
             until = min(deadline, self._opening.deadline)
             link = self._opening.result(max(0.0, until - now))
@@ -426,6 +525,6 @@ class FastStream(Stream):
             self._frames = LinkFrames(link, credit)
         except Exception as error:
             self._opening.abandon()
-            self._failed(error)
+            self._failed(error, is_counted=not isinstance(self._opening, Reattaching))
         self._opening = None
         return self._frames

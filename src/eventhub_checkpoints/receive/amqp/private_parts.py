@@ -72,12 +72,15 @@ PRIVATE_NAMES = tuple(
         ("client", "_create_consumer", "makes a receiver without a thread of the client"),
         ("consumer", "_keep_alive", "0: no other thread reads frames"),
         ("consumer", "_open", "connects, sends the token, attaches the link, one step per call"),
+        ("consumer", "handler_ready", "False: `_open` attaches the next link"),
+        ("consumer", "_create_handler", "makes the source of the next link"),
         ("consumer", "_handler", "the way to the connection, the session and the link"),
         ("consumer", "_handle_exception", "makes the public error of an internal one"),
         ("handler", "client_ready", "renews the token in time, raises what ended the link"),
         ("handler", "_connection", "the way to the transport; it reads frames and heartbeats"),
         ("handler", "_session", "its windows"),
-        ("handler", "_link", "its handle and its credit"),
+        ("handler", "_link", "its handle and its credit; None: the next one is attached"),
+        ("handler", "source", "what the next link reads"),
         ("connection", "listen", "sends heartbeats, handles a frame, raises what ended it"),
         ("connection", "_transport", "source of the bytes"),
         ("connection", "_incoming_endpoints", "the channel of the session's frames"),
@@ -87,7 +90,12 @@ PRIVATE_NAMES = tuple(
         ("session", "next_incoming_id", "counts transfers, for the window in a flow frame"),
         ("session", "incoming_window", "number of transfers that may still come"),
         ("session", "target_incoming_window", "the window when it is opened again"),
+        ("session", "links", "a detached link is removed, which the client leaves there"),
+        ("session", "_input_handles", "likewise; a peer has few handles"),
+        ("session", "_output_handles", "likewise"),
         ("link", "remote_handle", "identifies transfers of the link"),
+        ("link", "detach", "ends the link, and not its connection"),
+        ("link", "get_state", "whether the peer has confirmed that"),
         ("link", "delivery_count", "counts deliveries, for the credit in a flow frame"),
         ("link", "flow", "grants credit"),
         ("transport", "read", "replaced: returns all frames except the link's transfers"),
@@ -112,6 +120,38 @@ def checked(
     if missing := [f"{type(part).__name__}.{name}" for name in names if not hasattr(part, name)]:
         raise FastPathError(f"azure-eventhub {VERSION} has no {', '.join(missing)}")
     return part
+
+
+def note_errors(client: EventHubConsumerClient, note: Callable[[Exception], None]) -> None:
+    """Call a function with each error that a receiver of the client meets and would retry.
+
+    The client reports an error only after all its retries, and begins to count anew with each
+    turn of its loop, so a refusal is never reported. Nothing is noted if the names have changed.
+
+    Args:
+        client: has no receiver yet.
+        note: may raise the error, which ends the receiver.
+
+    Source: azure-eventhub 5.15.1, `_consumer.py`, `receive`.
+    """
+    if not hasattr(client, "_create_consumer"):
+        return
+    create: Callable[..., Internal] = client._create_consumer
+
+    def create_noting(*args: Any, **settings: Any) -> Internal:
+        consumer = create(*args, **settings)
+        if hasattr(consumer, "_handle_exception"):
+            handle: Callable[..., Exception] = consumer._handle_exception
+
+            def noting(error: Exception, **own: Any) -> Exception:
+                public = handle(error, **own)
+                note(public)
+                return public
+
+            consumer._handle_exception = noting
+        return consumer
+
+    client._create_consumer = create_noting  # type: ignore[method-assign]
 
 
 class OfficialConnection:
@@ -198,14 +238,20 @@ class OfficialConnection:
         self._selector.close()
 
 
+DETACHED = 0
+
+
 class OfficialLink(OfficialConnection):
     """Receiver of the client whose frames are read by this package.
+
+    After `detach`, its connection serves the next partition: `move`, then `open`.
 
     Args:
         client: stays open.
         consumer_group: the group that reads the events.
         partition_id: which partition.
         start: sequence number of the first event.
+        owner_level: see `ReadSettings`.
 
     Attributes:
         channel, handle: identify the link's transfers, once it is open.
@@ -221,16 +267,56 @@ class OfficialLink(OfficialConnection):
     max_frame_size: int
 
     def __init__(
-        self, client: EventHubConsumerClient, consumer_group: str, partition_id: str, start: int
+        self,
+        client: EventHubConsumerClient,
+        consumer_group: str,
+        partition_id: str,
+        start: int,
+        owner_level: int | None = None,
     ) -> None:
         check_version()
+        self._client, self._consumer_group = client, consumer_group
+        self.owner_level = owner_level
+        self._detached: Internal = None
+        super().__init__(self._consumer(partition_id, start), is_consumer=True)
+
+    def _consumer(self, partition_id: str, start: int) -> Internal:
+        client = checked("client", self._client)
         try:
-            consumer = checked("client", client)._create_consumer(
-                consumer_group, partition_id, start, lambda *_: None, event_position_inclusive=True
+            consumer = client._create_consumer(
+                self._consumer_group,
+                partition_id,
+                start,
+                lambda *_: None,
+                event_position_inclusive=True,
+                owner_level=self.owner_level,
             )
         except TypeError as error:
             raise changed(error) from error
-        super().__init__(checked("consumer", consumer), is_consumer=True)
+        return checked("consumer", consumer)
+
+    def detach(self) -> None:
+        """Detach and let the client read its frames again; the connection stays open.
+
+        The peer must owe no event, because the client would decode it.
+        """
+        del self._transport.read
+        self._link.detach(close=True)
+        self._detached, self._handler._link = self._link, None
+
+    def move(self, partition_id: str, start: int) -> None:
+        """Make `open` attach to another partition, over the same connection.
+
+        Raises:
+            FastPathError: the client has changed.
+        """
+        consumer = self._consumer(partition_id, start)
+        try:
+            consumer._create_handler(None)
+        except TypeError as error:
+            raise changed(error) from error
+        self._handler.source = consumer._handler.source
+        self._owner.handler_ready = False
 
     def open(self, is_wanted: Callable[[], bool]) -> bool:
         """Connect and attach, while `is_wanted`; no credit is granted yet.
@@ -241,7 +327,7 @@ class OfficialLink(OfficialConnection):
             FastPathError: the client has changed.
             Exception: the error that ended the attempt; see `ended_by`.
         """
-        while not self._owner._open():
+        while not (self._owner._open() and self._is_alone()):
             if not is_wanted():
                 return False
         self._handler = checked("handler", self._owner._handler)
@@ -254,7 +340,30 @@ class OfficialLink(OfficialConnection):
         self.outgoing_channel, self.handle = self._session.channel, self._link.remote_handle
         self.max_frame_size = self._connection._max_frame_size
         self._seen = self._session.next_incoming_id
-        self._selector.register(self._transport.sock, selectors.EVENT_READ)
+        if not self._selector.get_map():
+            self._selector.register(self._transport.sock, selectors.EVENT_READ)
+        return True
+
+    def _is_alone(self) -> bool:
+        """Return whether the peer has forgotten the previous link; read a frame if it has not.
+
+        The peer may use the handle of that link for the next one.
+        """
+        link = self._detached
+        if link is None:
+            return True
+        try:
+            is_detached = link.get_state().value == DETACHED
+        except Exception:  # what ended the link before it was detached
+            is_detached = True
+        if not is_detached:
+            self.work()
+            return False
+        session = self._session
+        for links in (session.links, session._input_handles, session._output_handles):
+            for key in [key for key in links if links[key] is link]:
+                del links[key]
+        self._detached = None
         return True
 
     def take_over(self, read: ReadFrame) -> bytes:

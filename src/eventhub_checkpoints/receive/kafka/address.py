@@ -5,10 +5,10 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -19,13 +19,15 @@ from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
     HubProperties,
+    HubQueries,
     PartitionProperties,
     Stream,
     checked_group,
     checked_name,
 )
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.credentials import Credential
+from eventhub_checkpoints.receive.credentials import Credential, CredentialClass, CredentialName
+from eventhub_checkpoints.receive.hub import ask_each
 from eventhub_checkpoints.receive.kafka import client
 from eventhub_checkpoints.receive.kafka.client import ClientErrors, Settings
 from eventhub_checkpoints.receive.kafka.records import HeaderForm, HeaderReader, KafkaStream
@@ -132,7 +134,7 @@ class TopicQueries:
         raise self._errors.unavailable(what, timeout)
 
 
-Key = tuple[int, str, frozenset[tuple[str, str]], str | int]
+Key = tuple[int, str, frozenset[tuple[str, str]], CredentialName | int]
 Opened = tuple[Consumer, ClientErrors]
 
 _kept: OrderedDict[Key, Opened] = OrderedDict()
@@ -141,7 +143,7 @@ _lock = threading.Lock()
 
 def key_of(where: str, settings: Settings, credential: object) -> Key:
     """Return the key that identifies a client, including the process: threads end at a fork."""
-    name = credential if isinstance(credential, str) else id(credential)
+    name = credential if isinstance(credential, str | CredentialClass) else id(credential)
     return os.getpid(), where, frozenset(settings.items()), name
 
 
@@ -189,7 +191,7 @@ class KafkaAddress(Address):
     consumer_group: str
     settings: Settings = field(default_factory=dict, repr=False)
     connection_string: str = field(default="", repr=False)
-    credential: str | Credential = field(default="", repr=False)
+    credential: CredentialName | Credential = field(default="", repr=False)
     headers: HeaderForm = "auto"
 
     @classmethod
@@ -199,19 +201,20 @@ class KafkaAddress(Address):
         """Return the address of the same hub over Kafka.
 
         Args:
-            hub: as over AMQP; its settings are those of another client, and are not used.
+            hub: as over AMQP; of its settings, `connection_verify` is used.
             settings: of librdkafka, such as `{"socket.timeout.ms": "30000"}`.
             headers: see the attribute.
 
         Raises:
-            ConfigurationError: one of the settings is reserved.
+            ConfigurationError: one of the settings is reserved, or the hub's have no meaning over
+                Kafka.
         """
         text = connection_string_of(hub)
         return cls(
             hub.fully_qualified_namespace,
             hub.eventhub_name,
             hub.consumer_group,
-            client.checked(settings or {}),
+            client.checked({**kafka_settings(hub.settings), **(settings or {})}),
             text,
             "" if text else credential_in(hub),
             headers,
@@ -251,12 +254,17 @@ class KafkaAddress(Address):
         group = checked_group("consumer_group", consumer_group)
         return cls(name, topic, group, client.checked(settings), headers=headers)
 
-    def ask_hub(self) -> HubProperties:
-        return HubProperties(self._query(TopicQueries.partition_ids), None)
+    @property
+    def lasting_namespace(self) -> str:
+        """Namespace of the hub, or name of the cluster; "" if it is only that of a server.
 
-    def ask_properties(self, partition_id: str) -> PartitionProperties:
-        first, following = self._query(lambda queries: queries.ends(partition_id))
-        return PartitionProperties(partition_id, first, following, "", None)
+        The list of a cluster's servers, and so the first of them, may change.
+        """
+        is_server = self.fully_qualified_namespace == client.first_server(self.settings)
+        return "" if is_server and not self._is_hub else self.fully_qualified_namespace
+
+    def open_queries(self) -> HubQueries:
+        return KafkaQueries(self)
 
     def ask_first(
         self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
@@ -276,17 +284,30 @@ class KafkaAddress(Address):
             first = queries.first_at(partition_id, milliseconds, timeout)
             return following if first is None else first
 
-        return self._query(look_up)
+        return self.query(look_up)
 
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
     ) -> Stream:
+        """Open a stream as `Address` does.
+
+        Raises:
+            ConfigurationError: `ReadSettings.owner_level` is set, which Kafka does not have.
+        """
+        if settings.owner_level is not None:
+            raise ConfigurationError("Kafka has no owner levels; leave owner_level out")
         ahead = {"queued.min.messages": str(min(client.QUEUED_MESSAGES, until - start))}
         consumer, errors = self._open({**ahead, **self.client_settings()})
         position = TopicPartition(self.eventhub_name, int(partition_id), start)
         return KafkaStream(consumer, errors, HeaderReader(self.headers), position)
 
-    def _query(self, query: Callable[[TopicQueries], T]) -> T:
+    def query(self, query: Callable[[TopicQueries], T]) -> T:
+        """Run a query through the client that this process shares.
+
+        Raises:
+            ConfigurationError: there is no such hub, topic or partition, or access is refused.
+            HubUnavailableError: there was no answer in time.
+        """
         settings = {**IDLE, **self.client_settings()}
         key = key_of(str(self), settings, self.credential)
         consumer, errors = shared(key, lambda: self._open(settings))
@@ -329,9 +350,63 @@ class KafkaAddress(Address):
         return client.open_consumer(self.consumer_group, settings, self.tokens(), errors), errors
 
 
-def credential_in(hub: HubAddress) -> str | Credential:
+class KafkaQueries(HubQueries):
+    """Queries through the client that this process shares for such settings, so none to close."""
+
+    def __init__(self, address: KafkaAddress) -> None:
+        self._address = address
+
+    def ask(
+        self, partition_ids: Sequence[str], timeout: float
+    ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
+        address, found = self._address, dict[str, PartitionProperties]()
+        refused: dict[str, ConfigurationError] = {}
+
+        def ask(name: str) -> list[str]:
+            if name == str(address):
+                return address.query(TopicQueries.partition_ids)
+            try:
+                first, following = address.query(lambda queries: queries.ends(name))
+            except ConfigurationError as error:
+                refused[name] = error
+            else:
+                found[name] = PartitionProperties(name, first, following, "", None)
+            return []
+
+        present = ask_each([str(address), *partition_ids], ask, timeout)[str(address)]
+        for partition_id in refused:
+            # Any other one is gone: the hub had it before it was created again.
+            if partition_id in present:
+                raise refused[partition_id]
+        return HubProperties(present, None), found
+
+    def close(self) -> None:
+        """Do nothing: the client is shared."""
+
+
+AMQP_ONLY = {
+    "custom_endpoint_address": "customEndpointAddress has no meaning; set kafka.bootstrap.servers",
+    "http_proxy": "httpProxy cannot be used: Kafka's client has no HTTP proxies",
+    "transport_type": "transportType has no meaning: Kafka's client uses TCP",
+}
+"""Settings of the AMQP client without a counterpart, and why, with the names of Spark's options."""
+
+
+def kafka_settings(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return librdkafka's settings that correspond to those of the AMQP client.
+
+    Raises:
+        ConfigurationError: one of them says how to reach the hub, and has no counterpart.
+    """
+    if refused := [why for name, why in AMQP_ONLY.items() if settings.get(name) is not None]:
+        raise ConfigurationError(f"with transport=kafka, {refused[0]}; or use transport=amqp")
+    verify = settings.get("connection_verify")
+    return {} if verify is None else {"ssl.ca.location": str(verify)}
+
+
+def credential_in(hub: HubAddress) -> CredentialName | Credential:
     """Return the credential of a hub, or its name."""
-    credential: str | Credential = hub.settings.get("credential", hub.credential)
+    credential: CredentialName | Credential = hub.settings.get("credential", hub.credential)
     return credential
 
 

@@ -7,7 +7,12 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive.credentials import Credential, credential_of
+from eventhub_checkpoints.receive.credentials import (
+    Credential,
+    CredentialClass,
+    CredentialName,
+    credential_of,
+)
 
 DENIED = frozenset(
     {
@@ -46,10 +51,11 @@ class ClientErrors:
     Args:
         where: the namespace and hub named in the errors.
         secrets: strings that no error may show, whatever their source.
+        right: that the client needs, "listen" or "send".
     """
 
-    def __init__(self, where: str, secrets: Iterable[str]) -> None:
-        self._where = where
+    def __init__(self, where: str, secrets: Iterable[str], right: str = "listen") -> None:
+        self._where, self._right = where, right
         self._secrets = tuple(filter(None, secrets))
         self._last = ""
         self._is_denied = False
@@ -67,8 +73,8 @@ class ClientErrors:
         """
         if self._is_denied:
             raise ConfigurationError(
-                f"{self._where} refuses this reader over Kafka: {self._last}. Check the "
-                "connection string or credential, its right to listen, and "
+                f"{self._where} refuses this client over Kafka: {self._last}. Check the "
+                f"connection string or credential, its right to {self._right}, and "
                 "kafka.security.protocol"
             )
 
@@ -85,13 +91,17 @@ class ClientErrors:
         if error.fatal():
             raise HubUnavailableError(f"{self._where} cannot be read over Kafka: {self._last}")
 
+    @property
+    def reason(self) -> str:
+        """Return the last error in brackets, to end a sentence; "" if there was none."""
+        return f" ({self._last})" if self._last else ""
+
     def unavailable(self, what: str, seconds: float) -> HubUnavailableError:
         """Return the error for a query `what` that was not answered in time."""
-        reason = f" ({self._last})" if self._last else ""
         return HubUnavailableError(
             f"{self._where} gave no answer over Kafka within {round(seconds, 1):g} s to a query "
-            f"for {what}{reason}. Can its Kafka endpoint be reached? Event Hubs has one on port "
-            "9093 in every tier but Basic"
+            f"for {what}{self.reason}. Can its Kafka endpoint be reached? Event Hubs has one on "
+            "port 9093 in every tier but Basic"
         )
 
     def _without_secrets(self, error: KafkaError) -> str:
@@ -224,12 +234,14 @@ def open_consumer(
     raise refused
 
 
-def credential_object(credential: str | Credential) -> Credential:
+def credential_object(credential: CredentialName | Credential) -> Credential:
     """Return the credential, created if it is passed by name."""
-    return credential_of(credential) if isinstance(credential, str) else credential
+    if isinstance(credential, str | CredentialClass):
+        return credential_of(credential)
+    return credential
 
 
-def tokens_of(credential: str | Credential, namespace: str) -> Tokens:
+def tokens_of(credential: CredentialName | Credential, namespace: str) -> Tokens:
     """Return a callback for Entra tokens of a namespace; fetch the first one immediately.
 
     The client waits ten seconds for a token that does not come, and reports no reason; so this

@@ -8,10 +8,10 @@ from typing import Any
 from azure.eventhub import EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError, OperationTimeoutError
 
-from eventhub_checkpoints._shared.client import NOT_FOUND, OUT_OF_RANGE, UNAUTHORIZED, reason
+from eventhub_checkpoints._shared.client import reason
 from eventhub_checkpoints.receive.amqp.fast import Opening, Retries
 from eventhub_checkpoints.receive.amqp.private_parts import FastPathError
-from eventhub_checkpoints.send.amqp.outlet import Outlet
+from eventhub_checkpoints.send.amqp.outlet import Outlet, is_refusal
 from eventhub_checkpoints.send.amqp.private_parts import OfficialSender, PendingDelivery
 from eventhub_checkpoints.send.filling import Batch
 from eventhub_checkpoints.send.settings import SendSettings
@@ -24,9 +24,6 @@ PAUSE_WHEN_BUSY = 4.0
 
 Source: azure-eventhub 5.15.1, `_constants.py`, `CUSTOM_CONDITION_BACKOFF`.
 """
-REFUSALS = (NOT_FOUND, OUT_OF_RANGE, UNAUTHORIZED, "message-size-exceeded", "not-allowed")
-"""Conditions under which the same batch would be refused again."""
-
 ANSWER_POLL = 0.2
 """Seconds for which a turn waits at most for a connection."""
 
@@ -40,6 +37,7 @@ class Flight:
         deadline: when it has to be confirmed, by `time.monotonic`.
         pending: the present attempt; None while it is not sent.
         trouble: why the last attempt failed.
+        in_doubt: whether an attempt ended without an answer, so the hub may have stored the batch.
     """
 
     batch: Batch
@@ -47,6 +45,7 @@ class Flight:
     payload: bytes = field(repr=False)
     pending: PendingDelivery | None = None
     trouble: str = ""
+    in_doubt: bool = False
 
 
 class FastOutlet(Outlet):
@@ -98,6 +97,22 @@ class FastOutlet(Outlet):
     def flush(self) -> None:
         while self._flights:
             self._turn(wait=True)
+
+    def give_up(self, seconds: float) -> int:
+        deadline = time.monotonic() + seconds
+        while (
+            self._link is not None
+            and any(flight.pending for flight in self._flights)
+            and time.monotonic() < deadline
+        ):
+            try:
+                self._link.work()
+                self._link.check()
+            except Exception:
+                break
+            finally:
+                self._refusals()
+        return sum(len(each.batch) for each in self._flights if each.pending or each.in_doubt)
 
     def close(self) -> None:
         link, opening = self._link, self._opening
@@ -173,6 +188,20 @@ class FastOutlet(Outlet):
         Raises:
             EventHubError: a batch is refused for good.
         """
+        for flight, answer in self._refusals():
+            condition, flight.trouble = read_refusal(answer)
+            if is_refusal(condition):
+                error = EventHubError(flight.trouble)
+                error.error = condition
+                raise error
+            pause = PAUSE_WHEN_BUSY if condition.endswith(SERVER_BUSY) else 0.0
+            if answer and not pause:
+                pause = self._pause(EventHubError(flight.trouble))
+            self._busy_until = max(self._busy_until, time.monotonic() + pause)
+
+    def _refusals(self) -> list[tuple[Flight, dict[str, Any]]]:
+        """Remove the batches that are accepted; return those that are not, with the answer."""
+        refused = []
         for flight in list(self._flights):
             pending = flight.pending
             if pending is None or not pending.is_settled:
@@ -184,15 +213,9 @@ class FastOutlet(Outlet):
                 self._retries.succeeded()
                 continue
             flight.pending = None
-            condition, flight.trouble = read_refusal(answer)
-            if condition.endswith(REFUSALS):
-                error = EventHubError(flight.trouble)
-                error.error = condition
-                raise error
-            pause = PAUSE_WHEN_BUSY if condition.endswith(SERVER_BUSY) else 0.0
-            if answer and not pause:
-                pause = self._pause(EventHubError(flight.trouble))
-            self._busy_until = max(self._busy_until, time.monotonic() + pause)
+            flight.in_doubt = flight.in_doubt or not answer
+            refused.append((flight, answer))
+        return refused
 
     def _pause(self, error: Exception) -> float:
         """Return how long to wait before the next attempt; raises the error if it was the last."""
@@ -205,12 +228,13 @@ class FastOutlet(Outlet):
         """Forget the connection; everything without an answer is sent again over the next one."""
         self._link = None
         for flight in self._flights:
+            flight.in_doubt = flight.in_doubt or flight.pending is not None
             flight.pending = None
         self._failed(link.ended_by(error))
 
     def _failed(self, error: Exception) -> None:
         condition = str(getattr(error, "error", None))
-        if isinstance(error, FastPathError) or condition.endswith(REFUSALS):
+        if isinstance(error, FastPathError) or is_refusal(condition):
             raise error
         for flight in self._flights:
             flight.trouble = reason(error)

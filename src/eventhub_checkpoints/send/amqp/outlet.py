@@ -2,7 +2,16 @@
 
 from abc import ABC, abstractmethod
 
+from eventhub_checkpoints._shared.client import NOT_FOUND, OUT_OF_RANGE, UNAUTHORIZED
 from eventhub_checkpoints.send.filling import Batch
+
+REFUSALS = (NOT_FOUND, OUT_OF_RANGE, UNAUTHORIZED, "message-size-exceeded", "not-allowed")
+"""Conditions under which the same batch would be refused again."""
+
+
+def is_refusal(condition: str) -> bool:
+    """Return whether a condition means that the hub will never accept the batch."""
+    return condition.endswith(REFUSALS)
 
 
 class Outlet(ABC):
@@ -43,6 +52,10 @@ class Outlet(ABC):
     def is_usable(self) -> bool:
         """Return whether the connection, idle since a flush, still serves the next batch."""
         return True
+
+    @abstractmethod
+    def give_up(self, seconds: float) -> int:
+        """Send nothing more; as `Sender.give_up`."""
 
     def unconfirmed(self) -> list[Batch]:
         """Return the batches that were put and not confirmed, in the order in which they were put.

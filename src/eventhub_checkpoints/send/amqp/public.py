@@ -8,7 +8,7 @@ from azure.eventhub import EventDataBatch, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from eventhub_checkpoints.amqp.messages import decode_message, split_batch
-from eventhub_checkpoints.send.amqp.outlet import Outlet
+from eventhub_checkpoints.send.amqp.outlet import Outlet, is_refusal
 from eventhub_checkpoints.send.filling import Batch
 
 
@@ -23,6 +23,7 @@ class PublicOutlet(Outlet):
         self.accepted = 0
         self._client = client
         self._limit: int | None = None
+        self._in_doubt = 0
 
     @property
     def limit(self) -> int:
@@ -32,11 +33,19 @@ class PublicOutlet(Outlet):
 
     def put(self, batch: Batch) -> None:
         for part in self._parts(batch):
-            self._client.send_batch(part)
+            try:
+                self._client.send_batch(part)
+            except Exception as error:
+                self._in_doubt = 0 if is_refusal(str(getattr(error, "error", ""))) else len(part)
+                raise
             self.accepted += len(part)
 
     def flush(self) -> None:
         pass  # nothing waits: `put` returns with the answer
+
+    def give_up(self, seconds: float) -> int:
+        del seconds  # the client has waited
+        return self._in_doubt
 
     def close(self) -> None:
         with suppress(Exception):

@@ -23,7 +23,7 @@ from eventhub_checkpoints.send.amqp.fast import FastOutlet
 from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.amqp.public import PublicOutlet
 from eventhub_checkpoints.send.events import EventRows, encode_rows
-from eventhub_checkpoints.send.filling import Batch, BatchFiller
+from eventhub_checkpoints.send.filling import Batch, BatchFiller, check_sizes
 from eventhub_checkpoints.send.routing import partition_of
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
@@ -46,7 +46,9 @@ class HubSender(Sender):
         self._address, self._settings = address, settings
         self._outlet: Outlet | None = None
         self._filler: BatchFiller | None = None
+        self._limit = 0
         self._accepted_before = 0
+        self._sent_again: list[Batch] = []
         self._partition_ids: list[str] = []
         self._partition_of = lru_cache(maxsize=KEYS_REMEMBERED)(self._look_up)
 
@@ -59,8 +61,10 @@ class HubSender(Sender):
             return
         with explained(self._address):
             outlet, filler = self._opened()
-            for partition_id, sections in self._routed(rows):
-                for batch in filler.add(partition_id, sections):
+            sections = encode_rows(rows)
+            check_sizes(sections, self._limit)
+            for partition_id, own in self._routed(rows, sections):
+                for batch in filler.add(partition_id, own):
                     outlet = self._put(outlet, batch)
 
     def flush(self) -> None:
@@ -74,6 +78,10 @@ class HubSender(Sender):
                 outlet.flush()
             except FastPathError as error:
                 self._fall_back(error, outlet.unconfirmed())
+
+    def give_up(self, seconds: float) -> int:
+        in_doubt = 0 if self._outlet is None else self._outlet.give_up(seconds)
+        return in_doubt + sum(map(len, self._sent_again))
 
     @property
     def is_usable(self) -> bool:
@@ -93,10 +101,10 @@ class HubSender(Sender):
         if self._filler is None:
             assert self._outlet is not None
             try:
-                limit = self._outlet.limit
+                self._limit = self._outlet.limit
             except FastPathError as error:
-                limit = self._fall_back(error, []).limit
-            self._filler = BatchFiller(self._settings.bytes_per_batch, limit)
+                self._limit = self._fall_back(error, []).limit
+            self._filler = BatchFiller(min(self._settings.bytes_per_batch, self._limit))
         assert self._outlet is not None
         return self._outlet, self._filler
 
@@ -140,13 +148,15 @@ class HubSender(Sender):
             self._accepted_before += self._outlet.accepted
             self._outlet.close()
         self._outlet = self._public()
-        for batch in waiting:
-            self._outlet.put(batch)
+        self._sent_again = list(waiting)
+        while self._sent_again:
+            self._outlet.put(self._sent_again.pop(0))
         return self._outlet
 
-    def _routed(self, rows: EventRows) -> Iterator[tuple[str | None, list[bytes]]]:
+    def _routed(
+        self, rows: EventRows, sections: list[bytes]
+    ) -> Iterator[tuple[str | None, list[bytes]]]:
         """Yield the encoded rows of each partition in order; None is the service's choice."""
-        sections = encode_rows(rows)
         ids, keys = rows.partition_ids, rows.partition_keys
         if ids is None and keys is None:
             yield None, sections

@@ -9,13 +9,14 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
-from eventhub_checkpoints.receive.kafka.client import unusable_setting
+from eventhub_checkpoints.receive.kafka.client import ClientErrors, unusable_setting
 from eventhub_checkpoints.send.events import EventRows, PropertyMaps, Text
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
 PRODUCER: Mapping[str, str] = {
-    # A repeated request is stored once and in order, as long as the producer lives.
+    # A repeated request is stored once and in order, as long as the producer lives. The options of
+    # the sink refuse another value.
     "enable.idempotence": "true",
     # As Kafka's Java client, and so Spark's Kafka sink, assigns keys.
     "partitioner": "murmur2_random",
@@ -53,7 +54,7 @@ class KafkaSender(Sender):
     def __init__(self, address: KafkaAddress, settings: SendSettings) -> None:
         self._address = address
         self._timeout = settings.operation_timeout
-        self._accepted = 0
+        self._accepted = self._in_doubt = 0
         self._failure: KafkaError | None = None
         whole: dict[str, Any] = {
             **PRODUCER,
@@ -61,6 +62,9 @@ class KafkaSender(Sender):
             "message.timeout.ms": str(int(1000 * settings.operation_timeout)),
             **address.client_settings(),
         }
+        secrets = (value for name, value in whole.items() if "password" in name)
+        self._errors = ClientErrors(str(address), secrets, right="send")
+        whole["error_cb"] = self._errors
         if tokens := address.tokens():
             whole["oauth_cb"] = tokens
         try:
@@ -90,10 +94,11 @@ class KafkaSender(Sender):
         keys = rows.partition_keys or [None] * count
         ids = rows.partition_ids or [None] * count
         headers = headers_of(rows.properties, count)
-        for body, key, partition_id, row_headers in zip(
-            rows.bodies, keys, ids, headers, strict=True
+        for row, (body, key, partition_id, row_headers) in enumerate(
+            zip(rows.bodies, keys, ids, headers, strict=True)
         ):
             self._produce(
+                row,
                 value=body,
                 key=None if key is None else key.encode(),
                 partition=-1 if partition_id is None else int(partition_id),
@@ -109,15 +114,20 @@ class KafkaSender(Sender):
             if time.monotonic() >= deadline:
                 raise HubUnavailableError(
                     f"{self._address} did not confirm all events over Kafka within "
-                    f"{self._timeout:g} s"
+                    f"{self._timeout:g} s{self._errors.reason}"
                 )
         self._check()
+
+    def give_up(self, seconds: float) -> int:
+        self._producer.purge(in_queue=True, in_flight=False)
+        self._producer.flush(seconds)
+        return self._in_doubt + len(self._producer)
 
     def close(self) -> None:
         self._producer.purge()
         self._producer.flush(POLL_SECONDS)
 
-    def _produce(self, **record: Any) -> None:
+    def _produce(self, row: int, **record: Any) -> None:
         while True:
             try:
                 self._producer.produce(
@@ -129,7 +139,7 @@ class KafkaSender(Sender):
                 self._check()
             except KafkaException as error:
                 self._failure = error.args[0]
-                self._check()
+                self._check(f"row {row} of a batch")
             else:
                 return
 
@@ -137,14 +147,18 @@ class KafkaSender(Sender):
         del message
         if error is None:
             self._accepted += 1
-        elif self._failure is None:
+            return
+        if error.code() not in (*REFUSED, KafkaError._PURGE_QUEUE):
+            self._in_doubt += 1
+        if self._failure is None:
             self._failure = error
 
-    def _check(self) -> None:
-        """Raise what the servers have refused, or not confirmed in time."""
+    def _check(self, what: str = "an event") -> None:
+        """Raise what the client or the servers have refused, or not confirmed in time."""
+        self._errors.raise_denied()
         if self._failure is None:
             return
-        sentence = f"{self._address} did not accept an event over Kafka: {self._failure.str()}"
+        sentence = f"{self._address} did not accept {what} over Kafka: {self._failure.str()}"
         if self._failure.code() in REFUSED:
             raise ConfigurationError(sentence)
         raise HubUnavailableError(sentence)

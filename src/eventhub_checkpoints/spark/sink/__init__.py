@@ -4,12 +4,12 @@
 - `keys`: a key in each event, by which `deduplicate` drops what was sent twice.
 """
 
-from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints.spark.validation import no_python_sources
 
 try:
     from pyspark.sql import datasource  # noqa: F401  (checked once, before any module here needs it)
 except ImportError as error:
-    raise MissingDriverError.of_extra("format('eventhubs')", "spark") from error
+    raise no_python_sources() from error
 
 from eventhub_checkpoints.spark.sink.keys import deduplicate
 

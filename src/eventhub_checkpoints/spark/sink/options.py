@@ -9,7 +9,7 @@ from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.send import settings
 from eventhub_checkpoints.spark.options import (
     HUB,
-    KAFKA,
+    PASSED_ON,
     Options,
     known_options,
     parse_address,
@@ -77,16 +77,39 @@ class SinkOptions:
                 "the hub by the option connectionString or eventHubName"
             )
         known = known_options(own, (*NAMES, *SOURCE_NAMES))
-        if reading := [name for name in known if name not in NAMES and not is_kafka(name)]:
+        # Jobs share the options of the hub between source and sink.
+        known.pop("consumerGroup", None)
+        others = [name for name in known if name not in NAMES]
+        if reading := [name for name in others if not name.startswith(PASSED_ON)]:
             raise ConfigurationError(
                 f"the option {reading[0]} is for reading; a sink has the options {', '.join(NAMES)}"
             )
-        return cls(parse_address(known), parse_settings(known), parse_keys(known))
+        address = parse_address(known)
+        check_transport(known)
+        return cls(address, parse_settings(known), parse_keys(known))
 
 
-def is_kafka(name: str) -> bool:
-    """Return whether an option is a setting of librdkafka."""
-    return name.startswith(KAFKA)
+OF_AMQP = ("sendPath", "batchesInFlight")
+IDEMPOTENCE = "kafka.enable.idempotence"
+
+
+def check_transport(options: Options) -> None:
+    """Check that each option has an effect with this transport, and that order is kept.
+
+    Raises:
+        ConfigurationError: an option is of AMQP only, or lets a repeated request overtake others.
+    """
+    if parse_choice(options, "transport", "amqp", ("amqp", "kafka")) == "amqp":
+        return
+    if unused := [name for name in OF_AMQP if name in options]:
+        raise ConfigurationError(
+            f"the option {unused[0]} has no effect over Kafka; remove it, or use transport=amqp"
+        )
+    if options.get(IDEMPOTENCE, "true").strip().lower() not in ("true", "t", "1"):
+        raise ConfigurationError(
+            f"{IDEMPOTENCE} must be true, its default: without it, a request that is repeated can "
+            "overtake a later one, and its events lose their order"
+        )
 
 
 def parse_settings(options: Options) -> settings.SendSettings:

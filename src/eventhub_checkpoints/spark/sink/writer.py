@@ -1,13 +1,11 @@
 """The sink for batches and micro-batches: checks on the driver, and what a task does."""
 
 import logging
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -23,6 +21,7 @@ from eventhub_checkpoints.send.amqp.sender import HubSender
 from eventhub_checkpoints.send.arrow import COLUMNS, check_schema, read_rows, stating_progress
 from eventhub_checkpoints.send.events import EventRows
 from eventhub_checkpoints.send.sender import Sender
+from eventhub_checkpoints.spark.kept_connections import KeptConnections
 from eventhub_checkpoints.spark.sink.keys import ContentKeys, with_keys
 from eventhub_checkpoints.spark.sink.options import SinkOptions
 
@@ -70,7 +69,7 @@ class Writing:
         """Send the rows of a task and wait for the hub's confirmation; runs on an executor."""
         keys = self._options.keys
         contents = ContentKeys(self._scope()) if keys.by_content else None
-        with connected(self._options) as sender:
+        with SENDERS.lent(self._options) as sender:
             before = sender.accepted
             with stating_progress(sender):
                 for batch in batches:
@@ -188,53 +187,6 @@ def as_arrow(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
 
 
-REUSED_FOR = 300.0
-"""Seconds after which a connection is replaced, so that new partitions are found."""
-
-
-class Idle(NamedTuple):
-    """Connection of a worker process between two tasks.
-
-    Attributes:
-        options: of the sink that it belongs to.
-        sender: with everything confirmed.
-        opened: by `time.monotonic`.
-    """
-
-    options: SinkOptions
-    sender: Sender
-    opened: float
-
-
-_idle: list[Idle] = []
-"""At most one: a worker runs one task at a time, and those of one stream again and again."""
-
-
-@contextmanager
-def connected(options: SinkOptions) -> Iterator[Sender]:
-    """Lend a sender to a task: that of the worker's last task, or a new one.
-
-    A worker process runs the tasks of many micro-batches, so a stream does not connect for each.
-    """
-    idle = _idle.pop() if _idle else None
-    is_usable = (
-        idle is not None
-        and idle.options == options
-        and time.monotonic() - idle.opened < REUSED_FOR
-        and idle.sender.is_usable
-    )
-    if idle is not None and not is_usable:
-        idle.sender.close()
-    if idle is None or not is_usable:
-        idle = Idle(options, new_sender(options), time.monotonic())
-    try:
-        yield idle.sender
-    except BaseException:
-        idle.sender.close()
-        raise
-    _idle.append(idle)
-
-
 def new_sender(options: SinkOptions) -> Sender:
     """Return a sender for the transport of the address."""
     if isinstance(options.address, HubAddress):
@@ -244,3 +196,10 @@ def new_sender(options: SinkOptions) -> Sender:
 
     assert isinstance(options.address, KafkaAddress)
     return KafkaSender(options.address, options.sending)
+
+
+REPLACED_AFTER = 300.0
+"""Seconds after which a connection is replaced, so that new partitions are found."""
+
+SENDERS = KeptConnections(new_sender, REPLACED_AFTER)
+"""Senders with everything confirmed, by the options of the sink."""

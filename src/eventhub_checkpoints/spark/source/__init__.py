@@ -3,14 +3,15 @@
 - `data_source`, `stream`: PySpark's interfaces, for batches and for micro-batches.
 - `options`: the options.
 - `batches`: ranges of a batch, and of each micro-batch within its limits; what a task reads.
+- `sizes`: sizes of the next events, for a limit in bytes.
 """
 
-from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints.spark.validation import no_python_sources
 
 try:
     from pyspark.sql import datasource  # noqa: F401  (checked once, before any module here needs it)
 except ImportError as error:
-    raise MissingDriverError.of_extra("format('eventhubs')", "spark") from error
+    raise no_python_sources() from error
 
 from eventhub_checkpoints.spark.source.data_source import EventHubSource
 

@@ -5,18 +5,25 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError
 from eventhub_checkpoints.receive import read_plan
-from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.address import (
+    Address,
+    Connection,
+    HubState,
+    PartitionProperties,
+)
 from eventhub_checkpoints.receive.batches import read_range
-from eventhub_checkpoints.receive.hub import HubState, partition_properties
+from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.spark.checkpoint_positions import starting_positions
+from eventhub_checkpoints.spark.kept_connections import KeptConnections
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source.options import Limits, SourceOptions
 
@@ -153,6 +160,11 @@ def losses(
     return [*gone, *(each.loss for each in starts.values() if each.loss)]
 
 
+def waiting_events(starts: Mapping[str, PartitionStart], ends: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of events from the start of each partition to its end."""
+    return {key: max(0, ends.get(key, 0) - each.number) for key, each in starts.items()}
+
+
 def next_offset(
     start: StreamOffset,
     starts: Mapping[str, PartitionStart],
@@ -169,8 +181,7 @@ def next_offset(
         limits: maximum size of the micro-batch.
         created: when the hub was created; "" if unknown.
     """
-    waiting = {key: max(0, ends.get(key, 0) - each.number) for key, each in starts.items()}
-    counts = limited(limits, waiting)
+    counts = limited(limits, waiting_events(starts, ends))
     reached = {key: each.number + counts[key] for key, each in starts.items()}
     if reached == dict(start.next) and not start.is_initial and start.is_of(created):
         return start
@@ -183,7 +194,15 @@ def next_offset(
     for key, each in starts.items():
         if each.lost:
             lost[key] = lost.get(key, 0) + each.lost
-    return replace(start, next=reached, begins=begins, lost=lost, is_initial=False, created=created)
+    # A batch over Kafka, where the time is not reported, must not forget it.
+    return replace(
+        start,
+        next=reached,
+        begins=begins,
+        lost=lost,
+        is_initial=False,
+        created=created or start.created,
+    )
 
 
 def limited(limits: Limits, waiting: Mapping[str, int]) -> dict[str, int]:
@@ -240,6 +259,8 @@ class RangeTask(InputPartition):
 def make_tasks(options: SourceOptions, ranges: Iterable[OffsetRange]) -> list[InputPartition]:
     """Return tasks for the non-empty ranges, of the size that the job has configured."""
     ranges = [each for each in ranges if not each.is_empty]
+    if options.min_tasks is not None:
+        ranges = divided(ranges, options.min_tasks)
     per_task = options.ranges_per_task
     if per_task is None:
         per_task = max(1, -(-len(ranges) // (options.parallelism or os.cpu_count() or 1)))
@@ -247,6 +268,29 @@ def make_tasks(options: SourceOptions, ranges: Iterable[OffsetRange]) -> list[In
         RangeTask(options.address, tuple(group), options.reading)
         for group in grouped(ranges, per_task)
     ]
+
+
+MAX_SPLITS = 4
+"""Maximum number of tasks that share the range of one partition. The service admits five receivers
+of a partition and consumer group, and the receiver of a failed task lingers while its next attempt
+begins."""
+
+
+def divided(ranges: Sequence[OffsetRange], count: int) -> list[OffsetRange]:
+    """Return about `count` ranges with the same events, by splitting the large ones.
+
+    Source: Spark's Kafka source, `KafkaOffsetRangeCalculator`, whose `minPartitions` is a hint too.
+    """
+    if len(ranges) >= count:
+        return list(ranges)
+    total = sum(map(event_count, ranges))
+    parts = []
+    for each in ranges:
+        begin, size = each.from_sequence_number, event_count(each)
+        splits = max(1, min(MAX_SPLITS, size, round(count * size / total)))
+        bounds = [begin + size * number // splits for number in range(splits + 1)]
+        parts += [OffsetRange(each.partition_id, *bound) for bound in pairwise(bounds)]
+    return parts
 
 
 def grouped(ranges: Iterable[OffsetRange], per_task: int) -> list[list[OffsetRange]]:
@@ -260,8 +304,13 @@ def grouped(ranges: Iterable[OffsetRange], per_task: int) -> list[list[OffsetRan
         open_groups = (group for group in groups if len(group) < per_task)
         min(open_groups, key=lambda group: sum(map(event_count, group))).append(each)
     for group in groups:
-        group.sort(key=lambda each: int(each.partition_id))
-    return sorted(groups, key=lambda group: int(group[0].partition_id))
+        group.sort(key=place_of)
+    return sorted(groups, key=lambda group: place_of(group[0]))
+
+
+def place_of(each: OffsetRange) -> tuple[int, int]:
+    """Return the key by which ranges are in the order of partitions and of events."""
+    return int(each.partition_id), each.from_sequence_number
 
 
 def event_count(each: OffsetRange) -> int:
@@ -269,22 +318,26 @@ def event_count(each: OffsetRange) -> int:
     return each.until_sequence_number - each.from_sequence_number
 
 
+def connect(address: Address) -> Connection:
+    """Connect by the transport of an address."""
+    return address.connect()
+
+
+CONNECTIONS = KeptConnections(connect)
+
+
 def read_task(partition: InputPartition) -> "Iterator[pa.RecordBatch]":
     """Read the ranges of a task, on an executor.
 
-    One receiver at a time is attached, over its own connection, when its range is read: which
-    worker gets which partition changes from batch to batch, and the official client cannot share a
-    connection between receivers. The previous connection closes in the background, in about 0.2 s.
-    Memory is that of one range, see `ReadSettings.prefetch`.
-
-    Source: azure-eventhub 5.15.1, `_connection_manager.py`: its mode for sharing makes a
-    connection that is never opened.
+    One receiver at a time is attached, when its range is read, over the connection that the worker
+    process keeps. Memory is that of one range, see `ReadSettings.prefetch`.
     """
     # If there is nothing to read, Spark runs one task that is not a RangeTask.
     if isinstance(partition, RangeTask):
-        with collecting_rarely():
+        with collecting_rarely(), CONNECTIONS.lent(partition.address) as connection:
             for each in partition.ranges:
-                yield from read_range(partition.address, each, partition.settings)
+                open_stream = connection.open_stream
+                yield from read_range(partition.address, each, partition.settings, open_stream)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.columns import column_types
 from eventhub_checkpoints.spark.source.batches import make_tasks, plan_batch, read_task
-from eventhub_checkpoints.spark.source.options import ENDINGS, LIMITS, SourceOptions
+from eventhub_checkpoints.spark.source.options import ENDINGS, STREAM_ONLY, SourceOptions
 from eventhub_checkpoints.spark.source.stream import EventHubStreamReader, RefusedStreamReader
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class EventHubSource(DataSource):
         """
         check_columns(schema)
         options = SourceOptions.parse(self.options)
-        if unused := sorted(options.names & set(LIMITS)):
+        if unused := sorted(options.names & set(STREAM_ONLY)):
             _LOGGER.warning("%s: meant for streams, without effect on a batch", ", ".join(unused))
         return EventHubBatchReader(options)
 

@@ -1,5 +1,6 @@
 """Options of `format("eventhubs")`: the JVM connector's names, and a few additional ones."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self, get_args
@@ -24,7 +25,15 @@ from eventhub_checkpoints.spark.options import (
 )
 
 ENDINGS = ("endingPosition", "endingPositions")
-LIMITS = ("maxEventsPerTrigger", "maxRatePerPartition", "maxRatesPerPartition")
+STREAM_ONLY = (
+    "maxEventsPerTrigger",
+    "maxRatePerPartition",
+    "maxRatesPerPartition",
+    "maxBytesPerTrigger",
+    "minEventsPerTrigger",
+    "maxTriggerDelay",
+    "idlePollInterval",
+)
 
 NAMES = (
     *HUB,
@@ -35,9 +44,12 @@ NAMES = (
     "checkpointStore",
     "checkpointConsumerGroup",
     "missing",
-    *LIMITS,
+    *STREAM_ONLY,
     "partitionsPerTask",
     "parallelism",
+    "minPartitions",
+    "ownerLevel",
+    "useExclusiveReceiver",
     "receiverTimeout",
     "operationTimeout",
     "prefetchCount",
@@ -46,6 +58,8 @@ NAMES = (
     "transport",
     "kafkaHeaders",
 )
+
+IDLE_POLL_INTERVAL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +72,29 @@ class Limits:
         total: limit for all partitions together.
         rate: limit for each partition that `rates` does not name.
         rates: limits for single partitions, by id.
+        size: limit of the bodies of all partitions together, in bytes.
     """
 
     total: int | None = None
     rate: int | None = None
     rates: Mapping[str, int] = field(default_factory=dict)
+    size: int | None = None
 
 
 NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """When a stream reads a batch although few events are waiting.
+
+    Attributes:
+        events: fewer than these wait for more; 1: the stream reads whatever there is.
+        delay: seconds since the last batch after which it is read nevertheless.
+    """
+
+    events: int = 1
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +109,15 @@ class SourceOptions:
         checkpoint_group: consumer group of the checkpoints.
         missing: treatment of a partition without a checkpoint.
         limits: maximum size of a batch of a stream.
+        idle_poll_interval: seconds between two queries to a hub that had no new events. Spark's
+            default trigger would query it all the time.
+        waiting: minimum size of a batch of a stream.
         ranges_per_task: number of partitions that one task reads; None for the number with which
             each core has one task.
         parallelism: number of tasks that run at once; None if not set. Spark does not expose the
             actual number to the process that plans a source, so the default is the number of cores
             of the driver's machine, which is correct only for a local session.
+        min_tasks: number of tasks to aim at by splitting ranges; None: ranges are not split.
         names: names of the options that are set.
     """
 
@@ -97,8 +130,11 @@ class SourceOptions:
     checkpoint_group: str
     missing: Missing
     limits: Limits
+    idle_poll_interval: float
+    waiting: Waiting
     ranges_per_task: int | None
     parallelism: int | None
+    min_tasks: int | None
     reading: ranges.ReadSettings
     names: frozenset[str]
 
@@ -128,9 +164,13 @@ class SourceOptions:
                 parse_limit(options, "maxEventsPerTrigger"),
                 parse_limit(options, "maxRatePerPartition"),
                 parse_limits(options, "maxRatesPerPartition", hub),
+                parse_bytes(options, "maxBytesPerTrigger"),
             ),
+            idle_poll_interval=parse_seconds(options, "idlePollInterval", IDLE_POLL_INTERVAL),
+            waiting=parse_waiting(options),
             ranges_per_task=parse_ranges_per_task(options),
             parallelism=parse_limit(options, "parallelism"),
+            min_tasks=parse_min_tasks(options),
             reading=parse_settings(options),
             names=frozenset(options),
         )
@@ -160,6 +200,72 @@ def parse_ranges_per_task(options: Options) -> int | None:
         raise ConfigurationError(f"{error}, or auto") from error
 
 
+def parse_min_tasks(options: Options) -> int | None:
+    """Parse `minPartitions`.
+
+    Raises:
+        ConfigurationError: it is not a count, or contradicts another option.
+    """
+    if "minPartitions" not in options:
+        return None
+    if "partitionsPerTask" in options:
+        raise ConfigurationError(
+            "minPartitions divides partitions among tasks, and partitionsPerTask joins them; use "
+            "one of the two options"
+        )
+    if parse_owner_level(options) is not None:
+        raise ConfigurationError(
+            "minPartitions needs several receivers of a partition, and ownerLevel or "
+            "useExclusiveReceiver allows one; use one of the two options"
+        )
+    return parse_count(options, "minPartitions", 1)
+
+
+def parse_owner_level(options: Options) -> int | None:
+    """Parse `ownerLevel`, or the connector's `useExclusiveReceiver`; None: not exclusive.
+
+    Raises:
+        ConfigurationError: it is malformed, both are set, or the transport has no owner levels.
+    """
+    names = [name for name in ("ownerLevel", "useExclusiveReceiver") if name in options]
+    if not names:
+        return None
+    if len(names) > 1:
+        raise ConfigurationError("use the option ownerLevel or useExclusiveReceiver, not both")
+    level: int | None
+    if "ownerLevel" in options:
+        level = parse_count(options, "ownerLevel", 0, least=0)
+    else:
+        exclusive = parse_choice(options, "useExclusiveReceiver", "false", ("true", "false"))
+        level = 0 if exclusive == "true" else None
+    if level is not None and options.get("transport", "").strip().lower() == "kafka":
+        raise ConfigurationError(
+            f"{names[0]} is refused with transport=kafka: Kafka has no owner levels"
+        )
+    return level
+
+
+MAX_TRIGGER_DELAY = 15 * 60.0
+
+
+def parse_waiting(options: Options) -> Waiting:
+    """Parse `minEventsPerTrigger` and `maxTriggerDelay`.
+
+    Raises:
+        ConfigurationError: one is malformed, or there is a delay without a minimum. A delay needs a
+            unit, because a bare number is milliseconds for Spark's Kafka source, and seconds here.
+    """
+    delay = options.get("maxTriggerDelay", "").strip()
+    if delay and not any(map(str.isalpha, delay)):
+        raise ConfigurationError(f"maxTriggerDelay is {quoted(delay)}; add a unit, such as 15m")
+    if delay and "minEventsPerTrigger" not in options:
+        raise ConfigurationError("maxTriggerDelay has an effect only with minEventsPerTrigger")
+    return Waiting(
+        parse_count(options, "minEventsPerTrigger", 1),
+        parse_seconds(options, "maxTriggerDelay", MAX_TRIGGER_DELAY),
+    )
+
+
 def parse_settings(options: Options) -> ranges.ReadSettings:
     """Return the settings for reading ranges."""
     paths: tuple[ranges.ReceivePath, ...] = get_args(ranges.ReceivePath)
@@ -170,6 +276,7 @@ def parse_settings(options: Options) -> ranges.ReadSettings:
         operation_timeout=parse_seconds(options, "operationTimeout", ranges.OPERATION_TIMEOUT),
         fail_on_data_loss=fail_on_data_loss == "true",
         receive_path=parse_choice(options, "receivePath", "auto", paths),
+        owner_level=parse_owner_level(options),
     )
 
 
@@ -197,13 +304,38 @@ def parse_one_position(options: Options, name: str, default: str) -> EventPositi
 
 
 def parse_by_partition(options: Options, name: str, hub: str) -> dict[str, EventPosition]:
-    """Parse positions by partition id, from the connector's JSON."""
+    """Parse positions by partition id, from the connector's JSON.
+
+    Raises:
+        ConfigurationError: it is malformed, or names another hub.
+    """
+    if options.get(name, "").startswith(("StartingPositions(", "EndingPositions(")):
+        raise ConfigurationError(
+            f"{name} is an object that Spark has converted to a string; pass its options by "
+            ".options(**positions.to_source())"
+        )
     return formats.parse_positions(options[name], hub, name) if name in options else {}
 
 
 def parse_limit(options: Options, name: str) -> int | None:
     """Parse a whole number of at least 1; None if the option is not set."""
     return parse_count(options, name, 1) if name in options else None
+
+
+BYTES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+WITH_BYTE_UNIT = re.compile(r"(\d{1,15}) ?(?:([kmg])b?|b)?", re.IGNORECASE)
+
+
+def parse_bytes(options: Options, name: str) -> int | None:
+    """Parse a number of bytes, such as `16m` or `16777216`; None if the option is not set."""
+    if name not in options:
+        return None
+    text = options[name].strip()
+    parts = WITH_BYTE_UNIT.fullmatch(text)
+    size = int(parts[1]) * BYTES[(parts[2] or "").lower()] if parts else 0
+    if not size:
+        raise ConfigurationError(f"{name} is {quoted(text)}; expected bytes, or such as 16m")
+    return size
 
 
 def parse_limits(options: Options, name: str, hub: str) -> dict[str, int]:

@@ -1,10 +1,12 @@
 """`spark.readStream.format("eventhubs")`: a hub as a stream, in micro-batches.
 
 Spark keeps one object of this class in a separate process on the driver, for as long as the query
-runs; only `read` runs on executors. The methods query the hub or the checkpoint store. Only Spark's
-checkpoint survives a restart; there is no other state.
+runs; only `read` runs on executors. The methods query the hub, over one connection that ends with
+that process, or the checkpoint store. Only Spark's checkpoint survives a restart; there is no other
+state.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,11 +16,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.hub import HubState, hub_state
+from eventhub_checkpoints.receive.address import HubQueries, HubState
 from eventhub_checkpoints.receive.read_plan import report, resolve, retained
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source import batches
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits, SourceOptions
+from eventhub_checkpoints.spark.source.sizes import BodySizes
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -50,9 +53,7 @@ except ImportError:
 if TYPE_CHECKING:
     import pyarrow as pa
 
-IDLE_PAUSE = 1.0
-"""Seconds between two requests to a hub that had no new events. Spark's default trigger polls
-every 10 ms, and each poll costs the hub a connection per partition."""
+_LOGGER = logging.getLogger(__name__)
 
 CONFIRM_AFTER = 1.0
 """Seconds before the second request that confirms that a hub was created again: a partition that
@@ -78,17 +79,20 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._hub = options.address.eventhub_name
+        self._queries: HubQueries | None = None
         self._initial: StreamOffset | None = None
         self._planned: StreamOffset | None = None
         self._state = HubState("", {})
+        self._sizes = BodySizes(options.address, options.reading)
         self._latest: dict[str, Any] | None = None
         self._target: Mapping[str, int] | None = None
-        self._queried_at = float("-inf")
+        self._queried_at = self._advanced_at = float("-inf")
         self._is_idle = False
+        self._has_warned = False
         self._stopped = threading.Event()
 
     def __reduce__(self) -> Any:
-        """Pickle the options only: executors do not need the state of the stream."""
+        """Pickle the options only: executors do not need the stream's state and connection."""
         return type(self), (self._options,)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -110,7 +114,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._hub,
                 numbers,
                 is_initial=True,
-                namespace=address.fully_qualified_namespace,
+                namespace=address.lasting_namespace,
                 created=state.created,
             )
         return self._initial
@@ -132,24 +136,63 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         here = self._parse(start) if start is not None else self._planned or self._begin()
         if self._is_idle:
-            self._stopped.wait(self._queried_at + IDLE_PAUSE - time.monotonic())
+            pause = self._options.idle_poll_interval
+            self._stopped.wait(self._queried_at + pause - time.monotonic())
         self._query(here)
         address, state = self._options.address, self._state
         starts = batches.partition_starts(address, here, state)
-        for loss in batches.losses(address, here, state, starts):
+        losses = batches.losses(address, here, state, starts)
+        for loss in losses:
             report(loss, self._options.reading)
         ends = self._known_ends()
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
-        end = batches.next_offset(here, starts, ends, self._limits(limit), state.created)
+        end = here
+        waiting = batches.waiting_events(starts, ends)
+        if losses or here.is_initial or self._is_due(waiting, limit):
+            limits = self._limits(limit)
+            if limits.size is not None:
+                begins = {key: each.number for key, each in starts.items()}
+                count = self._sizes.count(limits.size, begins, waiting)
+                limits = replace(limits, total=min(count, limits.total or count))
+            end = batches.next_offset(here, starts, ends, limits, state.created)
+        if start is None:
+            self._warn_of_single_batch(ends, end)
         self._is_idle = end is here
+        if not self._is_idle:
+            self._advanced_at = time.monotonic()
         # Byte for byte what Spark has, because it compares strings.
         self._latest = end.to_json() if start is None or not self._is_idle else dict(start)
         return self._latest
 
+    def _warn_of_single_batch(self, ends: Mapping[str, int], end: StreamOffset) -> None:
+        """Warn once of events that `availableNow` leaves, because a source does not know triggers.
+
+        Spark before 4.2 ends such a query after one batch, whatever is left.
+        """
+        left = sum(number - end.next.get(key, number) for key, number in ends.items())
+        if left > 0 and not self._has_warned:
+            self._has_warned = True
+            _LOGGER.warning(
+                "the limits leave %d events of %s to later batches: with "
+                "trigger(availableNow=True), this version of Spark ends the query after the first "
+                "one. Remove the limits, start the query again, or use Spark 4.2",
+                *(left, self._options.address),
+            )
+
+    def _is_due(self, waiting: Mapping[str, int], limit: ReadLimit | None) -> bool:
+        """Return whether enough events wait for the next batch, or the last one is old enough.
+
+        What has to be read until the query stops, or as Spark's trigger demands, waits for nothing.
+        """
+        least = self._options.waiting
+        if least.events == 1 or self._target is not None or isinstance(limit, ReadAllAvailable):
+            return True
+        is_old = time.monotonic() >= self._advanced_at + least.delay
+        return is_old or sum(waiting.values()) >= least.events
+
     def _parse(self, offset: Offset) -> StreamOffset:
-        address = self._options.address
-        return StreamOffset.from_json(offset, self._hub, address.fully_qualified_namespace)
+        return StreamOffset.from_json(offset, self._hub, self._options.address.lasting_namespace)
 
     def _query(self, here: StreamOffset) -> None:
         """Query the hub; repeat the query if a position is after the hub's end."""
@@ -160,8 +203,9 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._queried_at = time.monotonic()
 
     def _read_state(self, expected: Iterable[str] = ()) -> HubState:
-        timeout = self._options.reading.operation_timeout
-        return hub_state(self._options.address, expected=expected, timeout=timeout)
+        if self._queries is None:
+            self._queries = self._options.address.open_queries()
+        return self._queries.state(expected, self._options.reading.operation_timeout)
 
     def _known_ends(self) -> dict[str, int]:
         return {key: each.next_sequence_number for key, each in self._state.partitions.items()}
@@ -176,7 +220,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit of the options, which a trigger may override."""
         limits = self._options.limits
-        if limits == NO_LIMITS:
+        if limits == NO_LIMITS and self._options.waiting.events == 1:
             return ReadAllAvailable()
         return ReadMaxRows(NO_TOTAL if limits.total is None else limits.total)
 
@@ -223,8 +267,10 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: Spark calls it one batch late, and never for the last batch."""
 
     def stop(self) -> None:
-        """Interrupt a pause in progress; there is no open connection."""
+        """Interrupt a pause in progress and close the connection; Spark may never call it."""
         self._stopped.set()
+        if self._queries is not None:
+            self._queries.close()
 
 
 class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -18,7 +18,10 @@ from eventhub_checkpoints.stores.connections import POSTGRES_TOKENS
 from eventhub_checkpoints.stores.sql.statements import insert_checkpoint, insert_ownership
 from eventhub_checkpoints.stores.sql.tables import KEY, Tables
 
-WAYS = "store.create(), create_tables=True or create = true in a configuration"
+WAYS = (
+    "store.create(), or at the store's first use with create_tables=True or create = true in a "
+    "configuration"
+)
 NO_TABLE = f"a table does not exist: create it with {WAYS}"
 OLD_TABLE = f"the tables are of another version: migrate them with {WAYS}"
 LONGEST_WAIT = 3600.0

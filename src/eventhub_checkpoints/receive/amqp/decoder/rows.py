@@ -161,6 +161,24 @@ class MatchedRows(Rows):
         slot = self._template.annotations.get(annotation)
         return [None] * self._count if slot is None else [*slot.integers(self._groups, self._count)]
 
+    @property
+    def properties(self) -> TextMaps:
+        if self._tails is not None:
+            return super().properties
+        return self._flat(self._template.properties)
+
+    @property
+    def systems(self) -> TextMaps:
+        if self._tails is not None:
+            return super().systems
+        return self._flat(self._template.systems)
+
+    def _flat(self, named: list[tuple[Text, Slot]]) -> TextMaps:
+        """Return the maps of rows with the same keys in flat form, at once."""
+        names, count, width = [name for name, _ in named], self._count, len(named)
+        ends = [*range(0, count * width + 1, width)] if width else [0] * (count + 1)
+        return TextMaps(ends, names * count, Maps.of_slots(named, self._groups, count).values)
+
     def property_maps(self) -> Maps:
         if self._tails is not None:
             return Maps.of_pairs([tail.properties for tail in self._tails])

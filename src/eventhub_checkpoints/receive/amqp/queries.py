@@ -1,0 +1,319 @@
+"""Queries to a hub over AMQP: one kept connection, or the official client's public API."""
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from azure.eventhub.exceptions import EventHubError
+
+from eventhub_checkpoints._shared.client import explanation, reason
+from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
+from eventhub_checkpoints.receive.address import (
+    Address,
+    HubProperties,
+    HubQueries,
+    PartitionProperties,
+)
+from eventhub_checkpoints.receive.amqp.fast import Opening, Retries
+from eventhub_checkpoints.receive.amqp.management import HUB, Answer, ManagementLink
+from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, UnreadableFrameError
+from eventhub_checkpoints.receive.hub import ask_each
+
+if TYPE_CHECKING:
+    from azure.eventhub import EventHubConsumerClient
+
+    from eventhub_checkpoints.receive.amqp.address import HubAddress
+
+_LOGGER = logging.getLogger(__name__)
+_WARNED: set[str] = set()
+
+KEPT_FOR = 60.0
+"""Seconds without a query after which a connection is replaced: Azure's networks drop idle ones
+silently, and nothing sends heartbeats between queries."""
+
+KEPT_TIMEOUT = 5.0
+"""Seconds without an answer after which a kept connection is taken for broken, and replaced."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def read_properties(partition_id: str, answer: Mapping[str, object]) -> PartitionProperties:
+    """Convert the client's partition properties; those of an empty partition are corrected.
+
+    The last sequence number is -1 if the partition never held an event. If all its events have
+    expired, it is still that of the last one, but the first event that can be read is the next one.
+    """
+    last, begin = answer["last_enqueued_sequence_number"], answer["beginning_sequence_number"]
+    enqueued = answer["last_enqueued_time_utc"]
+    assert isinstance(last, int)
+    assert isinstance(begin, int)
+    assert isinstance(enqueued, datetime)
+    following = last + 1
+    return PartitionProperties(
+        partition_id,
+        following if answer["is_empty"] else max(begin, 0),
+        following,
+        str(answer["last_enqueued_offset"]),
+        enqueued if enqueued.tzinfo else enqueued.replace(tzinfo=UTC),
+    )
+
+
+@contextmanager
+def explained(address: Address, partition_id: str | None = None) -> Iterator[None]:
+    """Translate the client's errors into those of this package.
+
+    Args:
+        address: the hub that the client calls.
+        partition_id: the partition it receives from; None for a management call.
+
+    Raises:
+        ConfigurationError: the hub or the consumer group does not exist, or the key, the
+            signature or the credential is refused.
+        HubUnavailableError: any other reason why the client gave up.
+    """
+    try:
+        yield
+    except EventHubError as error:
+        raise explanation(error, address.scope(), partition_id) from error
+
+
+class Answers:
+    """Answers of a hub, collected until none is missing."""
+
+    def __init__(self, partition_ids: Iterable[str]) -> None:
+        self._wanted = dict.fromkeys([HUB, *partition_ids])
+        self._given: dict[str, Answer] = {}
+
+    @property
+    def missing(self) -> list[str]:
+        """Questions without a usable answer."""
+        return [each for each in self._wanted if each not in self._given]
+
+    def add(self, answers: Mapping[str, Answer]) -> Answer | None:
+        """Keep the usable answers; return one that reports an error, if there is any.
+
+        That the hub does not have a partition is an answer.
+        """
+        failed = {key: each for key, each in answers.items() if each.status >= 400}
+        self._given |= {key: each for key, each in answers.items() if key not in failed}
+        if HUB not in self._given:
+            return failed.get(HUB)
+        present = self.hub().partition_ids
+        self._given |= {key: each for key, each in failed.items() if key not in present}
+        return next((each for key, each in failed.items() if key in present), None)
+
+    def hub(self) -> HubProperties:
+        """Return the properties of the hub."""
+        with readable():
+            value = self._given[HUB].value
+            return HubProperties(
+                sorted(map(str, value["partition_ids"]), key=int), moment(value["created_at"])
+            )
+
+    def partitions(self) -> dict[str, PartitionProperties]:
+        """Return the properties of the partitions that the hub has."""
+        with readable():
+            return {
+                key: read_properties(
+                    key,
+                    {
+                        "beginning_sequence_number": value["begin_sequence_number"],
+                        "last_enqueued_sequence_number": value["last_enqueued_sequence_number"],
+                        "last_enqueued_offset": value["last_enqueued_offset"],
+                        "last_enqueued_time_utc": moment(value["last_enqueued_time_utc"]),
+                        "is_empty": value["is_partition_empty"],
+                    },
+                )
+                for key, (status, _, value) in self._given.items()
+                if key != HUB and status < 400
+            }
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Raise `UnreadableFrameError` for properties that are missing or of another type."""
+    try:
+        yield
+    except (AssertionError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise UnreadableFrameError(
+            f"the hub's properties cannot be read: {type(error).__name__} {error}"
+        ) from error
+
+
+def moment(milliseconds: int) -> datetime:
+    """Return the time so many milliseconds after the epoch, or before it."""
+    return EPOCH + timedelta(milliseconds=milliseconds)
+
+
+class ManagementQueries(HubQueries):
+    """Queries over one management link, which is opened when it is needed.
+
+    Where the client has changed, each query goes through its public API.
+
+    Args:
+        address: the hub.
+    """
+
+    def __init__(self, address: "HubAddress") -> None:
+        self._address = address
+        self._client: EventHubConsumerClient | None = None
+        self._link: ManagementLink | None = None
+        self._answered_at = float("-inf")
+        self._is_public = False
+
+    def ask(
+        self, partition_ids: Sequence[str], timeout: float
+    ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
+        deadline = time.monotonic() + timeout
+        if not self._is_public:
+            try:
+                with explained(self._address):
+                    return self._ask_link(Answers(partition_ids), deadline, timeout)
+            except FastPathError as error:
+                self.close()
+                self._is_public = True
+                warn_once(error)
+        left = max(0.0, deadline - time.monotonic())
+        return ask_public(self._address, partition_ids, left)
+
+    def close(self) -> None:
+        self._disconnect()
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _ask_link(
+        self, answers: Answers, deadline: float, timeout: float
+    ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
+        """Ask until every question is answered; wait between attempts as the client does."""
+        retries = Retries(self._address.settings)
+        while True:
+            is_kept = self._is_connected()
+            failure = self._attempt(answers, deadline, is_kept)
+            if not answers.missing:
+                return answers.hub(), answers.partitions()
+            if time.monotonic() >= deadline:
+                self._disconnect()
+                raise self._unanswered(answers.missing, timeout, failure)
+            if is_kept and self._link is None:
+                continue  # lost since the last query: that is not an attempt
+            assert failure is not None
+            pause = retries.pause()
+            if pause is None or time.monotonic() + pause >= deadline:
+                raise failure
+            time.sleep(pause)
+
+    def _attempt(self, answers: Answers, deadline: float, is_kept: bool) -> Exception | None:
+        """Ask the missing questions once; return why some are still missing, as far as known.
+
+        Raises:
+            FastPathError: the client has changed.
+        """
+        limit = min(deadline, time.monotonic() + KEPT_TIMEOUT) if is_kept else deadline
+        try:
+            link = self._connected(deadline)
+        except EventHubError as error:
+            return error
+        try:
+            received = link.ask(answers.missing, limit)
+        except Exception as error:
+            self._link = None
+            failure = link.ended_by(error)
+            if not isinstance(failure, EventHubError):
+                raise failure from None
+            return failure
+        refused = answers.add(received)
+        self._answered_at = time.monotonic()
+        if refused is not None:
+            return link.error_of(refused)
+        if answers.missing:
+            self._disconnect()
+        return None
+
+    def _is_connected(self) -> bool:
+        """Return whether a connection is open; disconnect one that may have been dropped."""
+        if time.monotonic() - self._answered_at > KEPT_FOR:
+            self._disconnect()
+        return self._link is not None
+
+    def _connected(self, deadline: float) -> ManagementLink:
+        """Return the link, opened if necessary.
+
+        Raises:
+            EventHubError: it could not be opened.
+            FastPathError: the client has changed.
+        """
+        if self._link is None:
+            self._client = self._client or self._address.open_client()
+            opening = Opening(ManagementLink(self._client), str(self._address))
+            self._link = opening.result(max(0.0, deadline - time.monotonic()))
+            if self._link is None:
+                opening.abandon()
+                raise EventHubError("the connection was not open in time")
+        return self._link
+
+    def _disconnect(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def _unanswered(
+        self, questions: Iterable[str], timeout: float, failure: Exception | None
+    ) -> HubUnavailableError:
+        silent = ", ".join(filter(None, questions))
+        what = f"partition {silent} of {self._address}" if silent else str(self._address)
+        why = f" ({reason(failure)})" if failure else ""
+        return HubUnavailableError(
+            f"{what} gave no answer within {round(timeout, 1):g} s; does the hub exist, and can it "
+            f"be reached?{why}"
+        )
+
+
+def ask_public(
+    address: "HubAddress", partition_ids: Sequence[str], timeout: float
+) -> tuple[HubProperties, dict[str, PartitionProperties]]:
+    """Ask as `HubQueries` does, with a client and a connection for each question.
+
+    A partition may be gone: that is known from the hub, while the client's own attempts would take
+    13 s. Partitions that fail for another reason are queried again.
+    """
+    deadline = time.monotonic() + timeout
+    found: dict[str, PartitionProperties] = {}
+
+    def properties(partition_id: str, **own: Any) -> PartitionProperties:
+        with explained(address), address.open_client(**own) as client:
+            return read_properties(partition_id, client.get_partition_properties(partition_id))
+
+    def ask(name: str) -> HubProperties | None:
+        if name != str(address):
+            with suppress(HubUnavailableError, ConfigurationError):
+                found[name] = properties(name, retry_total=0)
+            return None
+        with explained(address), address.open_client() as client:
+            answer = client.get_eventhub_properties()
+        return HubProperties(sorted(answer["partition_ids"], key=int), answer["created_at"])
+
+    hub = ask_each([str(address), *partition_ids], ask, timeout)[str(address)]
+    assert hub is not None
+    failed = [each for each in partition_ids if each in hub.partition_ids and each not in found]
+    found |= ask_each(
+        failed,
+        properties,
+        max(0.0, deadline - time.monotonic()),
+        describe=lambda silent: f"partition {silent} of {address}",
+    )
+    return hub, found
+
+
+def warn_once(error: FastPathError) -> None:
+    """Log why the public API is used, each reason once per process."""
+    if str(error) not in _WARNED:
+        _WARNED.add(str(error))
+        _LOGGER.warning(
+            "%s; the hub is queried through the client's public API, which takes a connection and "
+            "0.4 s for each partition",
+            error,
+        )

@@ -1,0 +1,127 @@
+"""`docs/spark-options.md` and the code: each option is accepted, or refused with its sentence."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.spark.refused_options import REFUSED
+from eventhub_checkpoints.spark.sink.options import NAMES as SINK_NAMES
+from eventhub_checkpoints.spark.sink.options import SinkOptions
+from eventhub_checkpoints.spark.source.options import SourceOptions
+
+pytestmark = pytest.mark.usefixtures("own_module")
+
+PAGE = Path(__file__).parents[2] / "docs" / "spark-options.md"
+STRING = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
+POSITION = '{"offset":null,"seqNo":7,"enqueuedTime":null,"isInclusive":true}'
+POSITIONS = '{"{\\"ehName\\":\\"orders\\",\\"partitionId\\":0}":' + POSITION + "}"
+
+OF_CONNECTOR = {
+    *("connectionString", "consumerGroup", "startingPositions", "startingPosition"),
+    *("endingPositions", "endingPosition", "maxEventsPerTrigger", "receiverTimeout"),
+    *("operationTimeout", "prefetchCount", "threadPoolSize", "useExclusiveReceiver"),
+    *("maxSilentTime", "dynamicPartitionDiscovery", "slowPartitionAdjustment"),
+    *("maxAcceptableBatchReceiveTime", "throttlingStatusPlugin", "useAadAuth"),
+    *("aadAuthCallback", "aadAuthCallbackParams", "metricPlugin"),
+}
+"""Options in the tables of the connector's two documents, at the commit a1d92a93."""
+OF_KAFKA_SOURCE = {
+    *("assign", "subscribe", "subscribePattern", "kafka.bootstrap.servers", "startingTimestamp"),
+    *("startingOffsetsByTimestamp", "startingOffsets", "endingTimestamp", "endingOffsets"),
+    *("endingOffsetsByTimestamp", "failOnDataLoss", "kafkaConsumer.pollTimeoutMs"),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "maxOffsetsPerTrigger"),
+    *("minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "groupIdPrefix"),
+    *("kafka.group.id", "includeHeaders", "startingOffsetsByTimestampStrategy"),
+    *("kafka.auto.offset.reset", "kafka.key.deserializer", "kafka.value.deserializer"),
+    *("kafka.enable.auto.commit", "kafka.interceptor.classes"),
+}
+OF_KAFKA_SINK = {
+    *("kafka.bootstrap.servers", "topic", "includeHeaders"),
+    *("kafka.key.serializer", "kafka.value.serializer"),
+}
+"""Options in Spark's guide to its Kafka source and sink, those that cannot be set among them."""
+NEWER = {"maxRecordsPerPartition"}
+"""In the source of Spark 4, and not in the guide."""
+
+VALUES = {
+    "connectionString": STRING,
+    "startingPositions": POSITIONS,
+    "startingPosition": POSITION,
+    "endingPositions": POSITIONS,
+    "endingPosition": POSITION,
+    "receiverTimeout": "PT00H03M20S",
+    "operationTimeout": "PT00H01M00S",
+    "useExclusiveReceiver": "true",
+    "failOnDataLoss": "false",
+    "maxTriggerDelay": "15m",
+}
+"""A value for each option that is accepted; those that are not named count something."""
+
+
+def rows(title):
+    """The options of a table by name: what is here, and the sentence without its marks."""
+    section = PAGE.read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    cells = [re.split(r" ?\| ?", line)[1:-1] for line in section.splitlines() if "| `" in line]
+    return {name.strip("`"): (here, text.replace("`", "")) for name, here, text in cells}
+
+
+SOURCES = {**rows("The JVM connector"), **rows("Spark's Kafka source")}
+SINKS = rows("The sinks")
+
+
+ENTRA = {"fullyQualifiedNamespace": "ns", "eventHubName": "orders"}
+CALLBACK = {**ENTRA, "aadAuthCallback": "own_credentials:token"}
+SIGN_IN = {
+    "useAadAuth": {**CALLBACK, "useAadAuth": "true"},
+    "aadAuthCallback": CALLBACK,
+    "aadAuthCallbackParams": {**CALLBACK, "aadAuthCallbackParams": '{"expires_on": "4102444800"}'},
+}
+"""Options for signing in, which replace the connection string."""
+
+
+def options(name):
+    """Options of a hub, with one more and what it needs."""
+    if name in SIGN_IN:
+        return SIGN_IN[name]
+    needed = {"maxTriggerDelay": {"minEventsPerTrigger": "5"}}.get(name, {})
+    if name.startswith("kafka."):
+        needed = {"transport": "kafka"}
+    return {"connectionString": STRING, **needed, name: VALUES.get(name, "5")}
+
+
+def test_the_page_has_every_option_of_the_documents():
+    assert set(rows("The JVM connector")) == OF_CONNECTOR
+    assert set(rows("Spark's Kafka source")) == OF_KAFKA_SOURCE | NEWER
+    assert set(SINKS) == OF_KAFKA_SINK
+    refused = {name for name, (here, _) in {**SOURCES, **SINKS}.items() if here == "refused"}
+    assert refused == set(REFUSED)
+
+
+@pytest.mark.parametrize("name", [*SOURCES, *SINKS])
+@pytest.mark.parametrize("prefix", ["", "eventhubs."])
+def test_an_option_is_accepted_or_refused_with_the_sentence_of_the_page(name, prefix):
+    here, sentence = {**SOURCES, **SINKS}[name]
+    given = options(name)
+    given = {**{key: given[key] for key in given if key != name}, prefix + name: given[name]}
+    if here == "same name":
+        assert SourceOptions.parse(given)
+        if name in SINKS or name in SINK_NAMES:
+            assert SinkOptions.parse(given)
+        return
+    assert here == "refused"
+    for parse in (SourceOptions.parse, SinkOptions.parse):
+        with pytest.raises(ConfigurationError) as raised:
+            parse(given)
+        assert str(raised.value) == f"the option {name} is refused: {sentence}"
+
+
+@pytest.mark.parametrize("name", sorted({*OF_CONNECTOR, *OF_KAFKA_SOURCE} - {*REFUSED}))
+def test_a_sink_accepts_an_option_or_names_it_as_one_for_reading(name):
+    # Jobs share the options of the hub between source and sink.
+    if name in {*SINK_NAMES, "consumerGroup"} or name.startswith("kafka."):
+        assert SinkOptions.parse(options(name))
+        return
+    with pytest.raises(ConfigurationError, match=r"the option \w+ is for reading"):
+        SinkOptions.parse(options(name))

@@ -1,0 +1,141 @@
+"""Blob storage whose credentials a test rotates: an Azurite with TLS, two keys and tokens."""
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+from azure.storage.blob import ContainerClient, generate_container_sas
+
+from eventhub_checkpoints.cli.azurite import (
+    EMULATOR_ACCOUNT,
+    OPTIONS,
+    AzuritePackage,
+    find_node,
+)
+from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
+
+KEYS = tuple(base64.b64encode(name * 4).decode() for name in (b"first", b"other"))
+LIFETIME = 3.0
+"""Seconds; a SAS expires at a whole second, so it may live for one second less."""
+
+
+class Account(NamedTuple):
+    """An account with two keys that accepts tokens too."""
+
+    url: str
+    container: str
+    ca_file: str
+
+
+@contextmanager
+def azurite_with_two_keys() -> Iterator[Account]:
+    """Run an Azurite with TLS and an empty container; skip the test if Node.js is missing."""
+    node = find_node()
+    if node is None:
+        pytest.skip("Node.js is missing, which runs Azurite with TLS and two keys")
+    authority = SelfMadeAuthority(["127.0.0.1"])
+    folder = authority.ca_file.removesuffix("/ca.pem")
+    azurite = AzuritePackage(
+        node,
+        f"{OPTIONS} --oauth basic --cert {folder}/server.pem --key {folder}/server.key",
+        {"AZURITE_ACCOUNTS": f"{EMULATOR_ACCOUNT}:{':'.join(KEYS)}"},
+    )
+    try:
+        azurite.install()
+        account = Account(azurite.start(), "positions", authority.ca_file)
+        with ContainerClient(
+            account.url, account.container, KEYS[0], connection_verify=account.ca_file
+        ) as container:
+            container.create_container()
+        yield account
+    finally:
+        azurite.stop()
+        authority.close()
+
+
+def fresh_sas() -> str:
+    return generate_container_sas(
+        EMULATOR_ACCOUNT,
+        "positions",
+        account_key=KEYS[0],
+        permission="rcwl",
+        expiry=datetime.now(UTC) + timedelta(seconds=LIFETIME),
+    )
+
+
+def fresh_token() -> AccessToken:
+    """Make a token that Azurite accepts; it does not check signatures, but the time."""
+    now = int(time.time())
+    expiry = now + int(LIFETIME)
+    claims = {
+        "aud": "https://storage.azure.com",
+        "iss": "https://sts.windows.net/tenant/",
+        "iat": now,
+        "nbf": now,
+        "exp": expiry,
+    }
+    parts = [{"alg": "HS256", "typ": "JWT"}, claims]
+    coded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts]
+    return AccessToken(".".join([*coded, "c2ln"]).replace("=", ""), expiry)
+
+
+class Tokens:
+    """Token credential as azure-identity's: it keeps a token until it is replaced."""
+
+    def __init__(self) -> None:
+        self.token = fresh_token()
+
+    def get_token(self, *_: str, **__: Any) -> AccessToken:
+        return self.token
+
+
+class AioTokens(Tokens):
+    async def get_token(self, *_: str, **__: Any) -> AccessToken:  # type: ignore[override]
+        return self.token
+
+    async def close(self) -> None:
+        """Hold nothing open."""
+
+
+def rotating(kind: str, variant: str) -> tuple[Any, Callable[[], None], float]:
+    """Return a credential, what replaces its secret, and how long a replaced one is valid (s)."""
+    if kind == "SAS":
+        signature = AzureSasCredential(fresh_sas())
+        return signature, lambda: signature.update(fresh_sas()), LIFETIME
+    if kind == "key":
+        key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[0])
+        other = {KEYS[0]: KEYS[1], KEYS[1]: KEYS[0]}
+        return key, lambda: key.update(EMULATOR_ACCOUNT, other[key.named_key.key]), 0.0
+    tokens = AioTokens() if variant == "aio" else Tokens()
+
+    def replace() -> None:
+        tokens.token = fresh_token()
+
+    return tokens, replace, LIFETIME
+
+
+@contextmanager
+def every(seconds: float, action: Callable[[], None]) -> Iterator[SimpleNamespace]:
+    """Repeat an action in another thread; gives how often it was done."""
+    done, ended = SimpleNamespace(times=0), threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(seconds):
+            action()
+            done.times += 1
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield done
+    finally:
+        ended.set()
+        thread.join()
