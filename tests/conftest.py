@@ -14,7 +14,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import pytest
@@ -44,8 +46,28 @@ def failed_if_servers_are_required(report: Any) -> Any:
     return report
 
 
+def link_spark(home: Path) -> None:
+    """Make a home of Spark from links to the installed PySpark, without its zip.
+
+    Spark puts that zip first on the path of its Python processes. Each of them would compile what
+    it imports, for a second of CPU time; without it they import the installed modules.
+    """
+    found = find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        return
+    [package] = map(Path, found.submodule_search_locations)
+    for each in package.iterdir():
+        if each.name != "python":
+            (home / each.name).symlink_to(each)
+    os.environ["SPARK_HOME"] = str(home)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers here: tests run this file with other settings, too."""
+    if "SPARK_HOME" not in os.environ:
+        folder = TemporaryDirectory(prefix="spark-home-")
+        config.add_cleanup(folder.cleanup)
+        link_spark(Path(folder.name))
     config.addinivalue_line("markers", "server: needs a server of a backend, which it starts")
     config.addinivalue_line(
         "markers", "slow: waits for a hub, a client, Spark or a process, or tries many cases"

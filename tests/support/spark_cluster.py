@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import pyspark
-
 from eventhub_checkpoints.cli.children import Child, free_port
 
 OURS = "eventhub_checkpoints"
@@ -63,7 +61,7 @@ class BareSpark:
                 (packages / one.name).symlink_to(one)
         home = folder / "spark"
         home.mkdir()
-        for one in Path(pyspark.__path__[0]).iterdir():
+        for one in Path(os.environ["SPARK_HOME"]).iterdir():
             (home / one.name).symlink_to(one)
         return cls(folder / "python/bin/python", home)
 
