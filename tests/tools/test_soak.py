@@ -81,7 +81,8 @@ def test_simulated_consumers_keep_the_same_memory() -> None:
         assert (day.handovers, day.stalls) == (2 * 8, 3)
     first, *_, last = day.memory[8:]
     assert last[0] > first[0]
-    assert last[1] < first[1] * 1.2
+    # Other threads of this process allocate too; a leak of 28 bytes for each event is more.
+    assert last[1] < first[1] * 1.2 + 100
 
 
 def test_the_command_prints_the_seed_and_the_trend_of_a_day(capsys) -> None:

@@ -6,7 +6,7 @@
 from azure.eventhub._pyamqp.aio._receiver_async import ReceiverLink as AioReceiverLink
 from azure.eventhub._pyamqp.receiver import ReceiverLink
 
-TAGS = "_received_delivery_tags"
+DELIVERY_TAGS = "_received_delivery_tags"
 
 
 class NoTags(set[bytes]):
@@ -20,4 +20,4 @@ def forget_delivery_tags() -> None:
     """Have the links of azure-eventhub remember no tags; call it before receiving."""
     no_tags = NoTags()
     for link in (ReceiverLink, AioReceiverLink):
-        setattr(link, TAGS, property(lambda self: no_tags, lambda self, value: None))
+        setattr(link, DELIVERY_TAGS, property(lambda self: no_tags, lambda self, value: None))

@@ -20,7 +20,8 @@ from azure.eventhub._pyamqp.receiver import ReceiverLink
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
 from eventhub_checkpoints.localhub import LocalHub
-from soak.delivery_tags import TAGS, forget_delivery_tags
+from soak.delivery_tags import DELIVERY_TAGS as TAGS
+from soak.delivery_tags import forget_delivery_tags
 
 HUB = "official"
 WARM_UP, MEASURED = 20_000, 200_000
@@ -55,7 +56,8 @@ def resident() -> int:
 
 def tags_kept() -> int:
     """Return the number of delivery tags that the client's links have."""
-    links = [each for each in gc.get_objects() if isinstance(each, ReceiverLink | AioReceiverLink)]
+    # Not isinstance, which asks an object: a weak reference may have lost its own.
+    links = [each for each in gc.get_objects() if type(each) in (ReceiverLink, AioReceiverLink)]
     return sum(len(getattr(link, TAGS)) for link in links)
 
 
