@@ -30,8 +30,8 @@ pytestmark = [
 ]
 
 SEED = seed(7)
-LINES, STEPS = rounds(25, 1), rounds(4, 1)
-"""Calls are interrupted at one line, and on Blob at one step, of about so many; else at each."""
+LINES, STEPS = rounds(50, 1), rounds(4, 1)
+"""Calls are interrupted at one line, or at one step, of about so many."""
 INTERRUPTED = rounds(200, 20_000)
 PATIENCE = 15.0
 """Seconds: other tests run beside these. A lock that is left is never free."""
@@ -42,8 +42,7 @@ Tell = Callable[[str, str], None]
 def test_a_call_cancelled_at_any_step_leaves_nothing(
     backend: Backend, place: Place, tell: Tell
 ) -> None:
-    stride = STEPS if backend.name == "blob" else 1
-    seen = run_steps(place, "aio", cancelled, SEED, stride=stride, patience=PATIENCE)
+    seen = run_steps(place, "aio", cancelled, SEED, stride=STEPS, patience=PATIENCE)
     assert seen.total() > 0
     tell("interruptions", f"{backend.name}: cancelled at {seen.total()} steps of {len(seen)} calls")
 
