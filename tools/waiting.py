@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def eventually(predicate: Callable[[], Any], seconds: float = 60.0) -> Any:
+def eventually(predicate: Callable[[], Any], seconds: float = 120.0) -> Any:
     """Return the predicate's result as soon as it is true."""
     deadline = time.monotonic() + seconds
     while not (found := predicate()):

@@ -22,7 +22,7 @@ from eventhub_checkpoints.spark import (
 LEFT = {"0": [*range(5, 10)], "1": [*range(10, 20)], "2": [*range(30)]}
 """What the hub holds behind the checkpoints."""
 RANGES = [OffsetRange("0", 5, 10), OffsetRange("1", 10, 20), OffsetRange("2", 0, 30)]
-SECONDS = 120
+SECONDS = 240
 NUMBERED = f"partition as {spark_runs.PARTITION}", f"sequenceNumber as {spark_runs.NUMBER}"
 
 

@@ -16,7 +16,7 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.localhub import LocalHub
 
 NAME = "Orders"
-WAIT = 90
+WAIT = 240
 
 NOT_SET = {"offset": None, "seqNo": -1, "enqueuedTime": None, "isInclusive": True}
 """The document's values of a field that is not in use."""

@@ -17,7 +17,7 @@ from eventhub_checkpoints.spark import CheckpointPublisher
 from spark_crashes import __main__ as command
 from spark_crashes.cells import CHECKPOINTS, FEW, ROUTES, STAGES, Cell
 from spark_crashes.judge import Found, Outcome, Written, judged
-from spark_crashes.rounds import run_round
+from spark_crashes.rounds import DRIVER_SECONDS, run_round
 
 KEPT = Cell("in the sink", "publisher", "kept")
 DELETED = Cell("in the sink", "publisher", "deleted")
@@ -25,6 +25,7 @@ FLUSHED = Cell("in the sink", "flushed publisher", "deleted")
 EXACT = Cell("in the sink", "exactly once", "kept")
 
 
+@pytest.mark.timeout(2 * DRIVER_SECONDS)
 def test_no_driver_that_is_killed_loses_an_event_or_doubles_more_than_it_may(
     servers: Callable[[str], Backend], tell: Callable[[str, str], None]
 ) -> None:

@@ -23,7 +23,7 @@ from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark.publisher import CheckpointPublisher
 from eventhub_checkpoints.spark.query_follower import LastEvent
 
-WAIT = 90
+WAIT = 240
 """Seconds after which a query counts as stuck."""
 
 

@@ -13,7 +13,7 @@ from eventhub_checkpoints.spark import read_spark_checkpoint
 DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 """Whether AvailableNow is several batches: before 4.2 it is one, whatever the source can do."""
 
-WAIT = 90
+WAIT = 240
 """Seconds after which a query counts as stuck."""
 
 

@@ -23,7 +23,7 @@ from eventhub_checkpoints.cli.azurite import (
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 
 KEYS = tuple(base64.b64encode(name * 4).decode() for name in (b"first", b"other"))
-LIFETIME = 3.0
+LIFETIME = 6.0
 """Seconds; a SAS expires at a whole second, so it may live for one second less."""
 
 

@@ -22,7 +22,7 @@ RUNS, FAILS_AT = (1, 2) if DRAINS else (4, 1)
 """How often a query must be run to have read all, and at which call one fails."""
 EACH = 20
 """How many events a batch has."""
-WAIT = 90
+WAIT = 240
 """Seconds after which a query counts as stuck."""
 ALL = {"0": (10, 10), "1": (20, 20), "2": (30, 30)}
 """How many rows each partition has, and how many different ones."""

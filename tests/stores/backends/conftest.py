@@ -39,7 +39,7 @@ def program_with(variant: Variant, tmp_path: Path) -> Callable[[str, str], Path]
 
 @pytest.fixture
 def opened(shared_place: Place, variant: Variant, loop: Loop) -> Iterator[Callable[..., Client]]:
-    """Opens stores over the place that all tests share; they are closed after the test."""
+    """Opens stores, which are closed after the test, over the place that the file's tests share."""
     with ExitStack() as opening:
 
         def open_one(scope: Scope) -> Client:
@@ -50,9 +50,12 @@ def opened(shared_place: Place, variant: Variant, loop: Loop) -> Iterator[Callab
         yield open_one
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_places(servers: Callable[[str], Backend]) -> Iterator[Callable[[str], Place]]:
-    """Gives one place on each backend, for tests that use names of their own."""
+    """Gives one place on each backend, for the tests of a file, which use names of their own.
+
+    A list of all scopes costs a request each on Blob: those of other files are elsewhere.
+    """
     with ExitStack() as created:
 
         @cache
@@ -64,5 +67,5 @@ def shared_places(servers: Callable[[str], Backend]) -> Iterator[Callable[[str],
 
 @pytest.fixture
 def shared_place(backend: Backend, shared_places: Callable[[str], Place]) -> Place:
-    """The backend's place that all tests share."""
+    """The backend's place that the tests of a file share."""
     return shared_places(backend.name)

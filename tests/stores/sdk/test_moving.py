@@ -28,13 +28,13 @@ def place(servers: Callable[[str], Backend]) -> Iterator[Place]:
 
 @pytest.fixture
 def end_load(hub: LocalHub) -> Iterator[Callable[[], None]]:
-    """Publish events all the time, until it is called."""
+    """Publish events all the time, until it is called, no faster than a busy machine saves them."""
     is_over = threading.Event()
 
     def publish() -> None:
-        while not is_over.wait(0.05):
+        while not is_over.wait(0.1):
             for partition_id in PARTITIONS:
-                hub.publish("orders", partition_id, ["event"] * 3)
+                hub.publish("orders", partition_id, ["event"])
 
     def end() -> None:
         is_over.set()
@@ -79,7 +79,8 @@ def test_a_group_moves_while_its_consumers_run(
         place.open("sync") as target,
     ):
         move = Move(source, target, scope, PARTITIONS, expires_after=EXPIRY, settle=SETTLE)
-        for made in move.run(0.05, threading.Event()):
+        # Only the pauses between rounds count as time to settle.
+        for made in move.run(0.5, threading.Event()):
             if not new and all(each.stage is Stage.PREPARED for each in made.partitions):
                 new.append(site.start(site.open(place)))
                 new[0].saves = lambda event: True
