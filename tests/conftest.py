@@ -218,6 +218,7 @@ FORGETFUL = (
     "receive/test_hub.py",
     "receive/test_refusals.py",
     "send/test_sending.py",
+    "spark/test_network.py",
     "stores/sdk/test_client_internals.py",
     "stores/sdk/test_coalescing.py",
     "ui",
