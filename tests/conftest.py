@@ -28,6 +28,7 @@ from backends import BACKENDS, VARIANTS, Backend, Place, ServerMissingError, Var
 from backends.blob import Blob
 from eventhub_checkpoints.cli.azurite import Azurite, connection_string
 from eventhub_checkpoints.conformance.clients import Loop
+from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.records import Scope
 from examples import register_profiles
 from fault_proxy import FaultProxy
@@ -342,6 +343,20 @@ def place(backend: Backend) -> Iterator[Place]:
     """An empty place of this test's own on the backend, with all that a store needs."""
     with backend.place() as created:
         yield created
+
+
+@pytest.fixture
+def accepted_connections(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
+    """Connections that local hubs of this process accept during the test."""
+    accepted: list[Connection] = []
+    accept = Connection.connection_made
+
+    def connection_made(self: Connection, transport: Any) -> None:
+        accepted.append(self)
+        accept(self, transport)
+
+    monkeypatch.setattr(Connection, "connection_made", connection_made)
+    return accepted
 
 
 @pytest.fixture(scope="session")

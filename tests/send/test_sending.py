@@ -15,7 +15,6 @@ from eventhub_checkpoints.receive.amqp import private_parts
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.amqp import fast
 from eventhub_checkpoints.send.amqp import private_parts as sending_parts
-from eventhub_checkpoints.send.amqp import sender as hub_sender
 from eventhub_checkpoints.send.amqp.sender import HubSender
 from eventhub_checkpoints.send.arrow import send_all, send_batches
 from eventhub_checkpoints.send.routing import partition_of
@@ -27,7 +26,7 @@ SMALL = 2000
 
 @pytest.fixture(autouse=True)
 def nothing_logged(monkeypatch):
-    monkeypatch.setattr(hub_sender, "_WARNED", set())
+    monkeypatch.setattr(private_parts, "_WARNED", set())
 
 
 def bodies(stored, partition=None):

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_runs
-from eventhub_checkpoints.localhub import LocalHub, connection
+from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.spark.sink.writer import SENDERS
 from eventhub_checkpoints.spark.source.batches import CONNECTIONS
 
@@ -83,19 +83,6 @@ def no_connection_is_kept() -> Iterator[None]:
 def own_module(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `own_credentials` be imported, as a user's module on the PYTHONPATH."""
     monkeypatch.syspath_prepend(TESTS)
-
-
-@pytest.fixture
-def opened_connections(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """The number of connections that the hub has accepted during the test."""
-    accepted, accept = [], connection.Connection.connection_made
-
-    def connection_made(self: connection.Connection, transport: Any) -> None:
-        accepted.append(self)
-        accept(self, transport)
-
-    monkeypatch.setattr(connection.Connection, "connection_made", connection_made)
-    return lambda: len(accepted)
 
 
 class ForeignStore:

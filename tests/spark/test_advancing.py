@@ -5,7 +5,12 @@ import pytest
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
 from eventhub_checkpoints.receive.address import HubState
 from eventhub_checkpoints.spark.offsets import StreamOffset
-from eventhub_checkpoints.spark.source.batches import losses, next_offset, partition_starts
+from eventhub_checkpoints.spark.source.batches import (
+    losses,
+    next_offset,
+    partition_starts,
+    waiting_events,
+)
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits
 
 ADDRESS = HubAddress("ns", "orders", "$Default", "secret")
@@ -29,7 +34,8 @@ def at(lost=None, initial=False, created="", begins=None, **by_partition):
 def advance(start, found, limits=NO_LIMITS, ends=None):
     starts = partition_starts(ADDRESS, start, found)
     ends = ends or {one: each.next_sequence_number for one, each in found.partitions.items()}
-    return next_offset(start, starts, ends, limits, found.created)
+    waiting = waiting_events(starts, ends)
+    return next_offset(start, starts, waiting, limits, found.created)
 
 
 def said(start, found):

@@ -3,7 +3,6 @@
 import pickle
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -38,9 +37,8 @@ def hub() -> Iterator[LocalHub]:
 
 
 @pytest.fixture(autouse=True)
-def own_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def vault(own_module: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VAULT_SECRET", SECRET)
-    monkeypatch.syspath_prepend(Path(__file__).parent)
     credential_of.cache_clear()
 
 

@@ -333,19 +333,19 @@ def test_a_sink_sends_over_kafka_too():
 
 
 def test_a_worker_keeps_its_connection_for_the_next_task_and_drops_a_broken_one(
-    hub, out, opened_connections
+    hub, out, accepted_connections
 ):
     batch = pa.RecordBatch.from_pydict({"body": ["a"]})
     schema = t.StructType([t.StructField("body", t.StringType())])
     sink = Writing({"connectionString": out}, schema)
     for _ in range(3):
         assert sink.send([batch]).count == 1
-    assert opened_connections() == 1
+    assert len(accepted_connections) == 1
     with writer.SENDERS.lent(SinkOptions.parse({"connectionString": out})) as sender:
         assert sender.is_usable
         hub.recreate("out", 4)  # which detaches its links
         eventually(lambda: not sender.is_usable)
     assert sink.send([batch]).count == 1
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
     assert sink.send([batch]).count == 1
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2

@@ -6,7 +6,6 @@ import time
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.receive import DataLossError
 from eventhub_checkpoints.receive.address import HubQueries
 from eventhub_checkpoints.spark.source import sizes, stream
@@ -89,24 +88,17 @@ def test_an_idle_hub_is_answered_with_the_same_bytes(reader):
     assert json.dumps(one.latestOffset(json.loads(text), ReadAllAvailable())) == text
 
 
-def test_a_stream_keeps_one_connection_until_it_is_stopped(reader, hub, monkeypatch):
-    accepted, connection_made = [], Connection.connection_made
-
-    def count(self, transport):
-        accepted.append(self)
-        connection_made(self, transport)
-
-    monkeypatch.setattr(Connection, "connection_made", count)
+def test_a_stream_keeps_one_connection_until_it_is_stopped(reader, hub, accepted_connections):
     one = reader(startingPosition="earliest")
     start, end = first_batch(one)
     for _ in range(5):
         hub.publish("Orders", "1", ["more"])
         start, end = end, one.latestOffset(end, ReadAllAvailable())
         assert [*ranges(one.partitions(start, end))] == ["1"]
-    assert len(accepted) == 1
-    assert not accepted[0]._wire.is_closing()
+    [connection] = accepted_connections
+    assert not connection._wire.is_closing()
     one.stop()
-    eventually(lambda: accepted[0]._wire.is_closing())
+    eventually(connection._wire.is_closing)
 
 
 def test_an_idle_hub_is_left_in_peace_for_a_while(reader):

@@ -102,43 +102,43 @@ def test_a_task_of_an_exclusive_job_holds_its_partition(hub):
         assert [each.epoch for each in hub.receivers("Orders")] == [3]
 
 
-def test_the_ranges_of_tasks_are_read_over_one_connection(hub, address, opened_connections):
+def test_the_ranges_of_tasks_are_read_over_one_connection(hub, address, accepted_connections):
     assert read(address) == bodies()
-    assert opened_connections() == 1
+    assert len(accepted_connections) == 1
     assert read(address) == bodies()
-    assert opened_connections() == 1
+    assert len(accepted_connections) == 1
     eventually(lambda: hub.receivers("Orders") == [])
     assert hub.connections() == 1
 
 
-def test_another_group_is_another_connection(hub, address, opened_connections):
+def test_another_group_is_another_connection(hub, address, accepted_connections):
     other = HubAddress.from_connection_string(hub.connection_string("Orders"), "others")
     for _ in range(2):
         assert read(address) == read(other) == bodies()
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
 
 
 def test_a_connection_that_was_dropped_is_replaced_and_nobody_notices(
-    hub, address, opened_connections
+    hub, address, accepted_connections
 ):
     """No retry is left for it."""
     assert read(address) == bodies()
     hub.drop_connections()
     assert read(address) == bodies()
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
 
 
 def test_a_connection_that_was_idle_for_long_is_not_used_again(
-    hub, address, opened_connections, monkeypatch
+    hub, address, accepted_connections, monkeypatch
 ):
     assert read(address) == bodies()
     monkeypatch.setattr(fast, "IDLE_FOR", 0.0)
     assert read(address) == bodies()
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
     eventually(lambda: hub.connections() == 1)
 
 
-def test_a_connection_that_breaks_in_a_range_loses_and_repeats_nothing(hub, opened_connections):
+def test_a_connection_that_breaks_in_a_range_loses_and_repeats_nothing(hub, accepted_connections):
     hub.publish("Orders", "3", [f"3/{number}" for number in range(3000)])
     address = HubAddress.from_connection_string(hub.connection_string("Orders"))
     ranges = [OffsetRange("0", 0, 5), OffsetRange("3", 10, 3000), OffsetRange("1", 0, 5)]
@@ -149,20 +149,22 @@ def test_a_connection_that_breaks_in_a_range_loses_and_repeats_nothing(hub, open
         if len(found) == 105:
             hub.drop_connections()
     assert found == bodies(ranges)
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
     assert read(address) == bodies()
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
 
 
-def test_a_task_that_is_not_read_to_its_end_leaves_no_connection(hub, address, opened_connections):
+def test_a_task_that_is_not_read_to_its_end_leaves_no_connection(
+    hub, address, accepted_connections
+):
     with closing(read_task(RangeTask(address, EIGHT, FAST))) as batches:
         next(batches)
     eventually(lambda: hub.connections() == 0)
     assert read(address) == bodies()
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
 
 
-def test_a_forked_child_opens_its_own_connection(address, opened_connections):
+def test_a_forked_child_opens_its_own_connection(address, accepted_connections):
     assert read(address) == bodies()
 
     def child():
@@ -171,12 +173,12 @@ def test_a_forked_child_opens_its_own_connection(address, opened_connections):
         return found == bodies()
 
     assert in_a_child(child) == 0
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
     assert read(address) == bodies()
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2
 
 
-def test_the_public_path_opens_a_connection_for_each_range(address, opened_connections):
+def test_the_public_path_opens_a_connection_for_each_range(address, accepted_connections):
     settings = ReadSettings(receive_path="public")
     assert read(address, EIGHT[:2], settings) == bodies(EIGHT[:2])
-    assert opened_connections() == 2
+    assert len(accepted_connections) == 2

@@ -6,8 +6,6 @@
 from azure.eventhub._pyamqp.aio._receiver_async import ReceiverLink as AioReceiverLink
 from azure.eventhub._pyamqp.receiver import ReceiverLink
 
-DELIVERY_TAGS = "_received_delivery_tags"
-
 
 class NoTags(set[bytes]):
     """Set of delivery tags that stays empty."""
@@ -18,6 +16,6 @@ class NoTags(set[bytes]):
 
 def forget_delivery_tags() -> None:
     """Have the links of azure-eventhub remember no tags; call it before receiving."""
-    no_tags = NoTags()
+    no_tags, name = NoTags(), "_received_delivery_tags"
     for link in (ReceiverLink, AioReceiverLink):
-        setattr(link, DELIVERY_TAGS, property(lambda self: no_tags, lambda self, value: None))
+        setattr(link, name, property(lambda self: no_tags, lambda self, value: None))

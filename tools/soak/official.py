@@ -20,10 +20,10 @@ from azure.eventhub._pyamqp.receiver import ReceiverLink
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
 from eventhub_checkpoints.localhub import LocalHub
-from soak.delivery_tags import DELIVERY_TAGS as TAGS
 from soak.delivery_tags import forget_delivery_tags
 
 HUB = "official"
+TAGS = "_received_delivery_tags"
 WARM_UP, MEASURED = 20_000, 200_000
 """Events before the first measurement, and between the two."""
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.address import Address, HubProperties, PartitionProperties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 
 QUERIES_AT_ONCE = 32
@@ -57,6 +57,40 @@ def partition_properties(
             f"{address} has no partition {', '.join(absent)}; it has {', '.join(hub.partition_ids)}"
         )
     return {id_: found[id_] for id_ in wanted}
+
+
+def ask_with_hub(
+    address: Address,
+    partition_ids: Iterable[str],
+    ask_hub: Callable[[], HubProperties],
+    ask_partition: Callable[[str], PartitionProperties],
+    timeout: float,
+) -> tuple[HubProperties, dict[str, PartitionProperties], dict[str, Exception]]:
+    """Query a hub and partitions that it may not have any more, all at the same time.
+
+    Returns:
+        The properties of the hub; those of the partitions; and the error of each query for another
+        partition that the hub has.
+
+    Raises:
+        ConfigurationError: the query for the hub has failed.
+        HubUnavailableError: likewise; or not every answer came within `timeout` (s).
+    """
+    found: dict[str, PartitionProperties] = {}
+    failed: dict[str, Exception] = {}
+
+    def ask(name: str) -> HubProperties | None:
+        if name == str(address):
+            return ask_hub()
+        try:
+            found[name] = ask_partition(name)
+        except (ConfigurationError, HubUnavailableError) as error:
+            failed[name] = error
+        return None
+
+    hub = ask_each([str(address), *partition_ids], ask, timeout)[str(address)]
+    assert hub is not None
+    return hub, found, {key: each for key, each in failed.items() if key in hub.partition_ids}
 
 
 def first_event(

@@ -162,9 +162,10 @@ def namespace_of(offset: object) -> str:
 
 def hub_and_namespace(offset: object) -> str:
     """Return the hubs of one offset for messages; "" if it is not an offset of an event hub."""
-    hubs = by_hub(offset)
+    if not (hubs := by_hub(offset)):
+        return ""
     namespace = namespace_of(offset)
-    return f"{_names(hubs)} in {quoted(namespace)}" if namespace else _names(hubs) if hubs else ""
+    return _names(hubs) + (f" in {quoted(namespace)}" if namespace else "")
 
 
 def of_hub(offset: object, hub: str | None) -> dict[str, int]:

@@ -8,25 +8,12 @@ from azure.core.credentials import AccessToken
 from azure.eventhub._pyamqp import cbs
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.localhub import connection, session
+from eventhub_checkpoints.localhub import session
 from eventhub_checkpoints.receive import HubAddress, ReadSettings
 from eventhub_checkpoints.receive.amqp import fast
 from waiting import eventually
 
 FAST = ReadSettings(receive_path="fast")
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    """The connections that the hub has accepted."""
-    accepted, accept = [], connection.Connection.connection_made
-
-    def connection_made(self, transport):
-        accepted.append(self)
-        accept(self, transport)
-
-    monkeypatch.setattr(connection.Connection, "connection_made", connection_made)
-    return accepted
 
 
 def read(way, begin, end, partition="0", settings=FAST):
@@ -41,12 +28,14 @@ def read(way, begin, end, partition="0", settings=FAST):
     return found
 
 
-def test_more_links_than_the_peer_has_handles_are_attached(address, opened, monkeypatch):
+def test_more_links_than_the_peer_has_handles_are_attached(
+    address, accepted_connections, monkeypatch
+):
     monkeypatch.setattr(session, "_HANDLE_MAX", 6)
     with closing(address.connect()) as way:
         for begin in range(12):
             assert read(way, begin, begin + 2) == [begin, begin + 1]
-    assert len(opened) == 1
+    assert len(accepted_connections) == 1
 
 
 def test_a_reader_that_has_ended_holds_no_place_at_the_hub(hub, address):
@@ -66,17 +55,17 @@ def test_what_a_stream_has_left_unread_is_not_the_next_ones(hub, address):
             assert stream.next(20).bodies == [b"other"] * 7
 
 
-def test_an_event_under_way_is_not_the_next_streams(hub, address, opened):
+def test_an_event_under_way_is_not_the_next_streams(hub, address, accepted_connections):
     """Credit is left: the hub may send more at any time."""
     with closing(address.connect()) as way:
         with way.open_stream("1", 0, 5, FAST) as stream:
             assert stream.next(0.5) is None
         hub.publish("orders", "1", ["late"] * 5)
         assert read(way, 0, 100) == [*range(100)]
-    assert len(opened) == 2
+    assert len(accepted_connections) == 2
 
 
-def test_a_connection_that_answers_nothing_is_replaced(hub, opened, monkeypatch):
+def test_a_connection_that_answers_nothing_is_replaced(hub, accepted_connections, monkeypatch):
     address = HubAddress.from_connection_string(hub.connection_string("orders"), retry_total=0)
     monkeypatch.setattr(fast, "REATTACH_TIMEOUT", 0.2)
     with closing(address.connect()) as way:
@@ -84,10 +73,12 @@ def test_a_connection_that_answers_nothing_is_replaced(hub, opened, monkeypatch)
         hub.delay(0.5)
         assert read(way, 10, 20) == [*range(10, 20)]
         hub.delay(0)
-    assert len(opened) == 2
+    assert len(accepted_connections) == 2
 
 
-def test_an_idle_connection_whose_hub_has_hung_up_is_replaced(hub, opened, monkeypatch):
+def test_an_idle_connection_whose_hub_has_hung_up_is_replaced(
+    hub, accepted_connections, monkeypatch
+):
     address = HubAddress.from_connection_string(hub.connection_string("orders"), retry_total=0)
     with closing(address.connect()) as way:
         assert read(way, 0, 10) == [*range(10)]
@@ -96,7 +87,7 @@ def test_an_idle_connection_whose_hub_has_hung_up_is_replaced(hub, opened, monke
         assert read(way, 10, 20) == [*range(10, 20)]
 
 
-def test_a_hub_that_is_gone_is_reported_after_the_usual_attempts(hub, opened):
+def test_a_hub_that_is_gone_is_reported_after_the_usual_attempts(hub, accepted_connections):
     address = HubAddress.from_connection_string(hub.connection_string("orders"), retry_total=0)
     with closing(address.connect()) as way:
         assert read(way, 0, 10) == [*range(10)]
@@ -115,14 +106,14 @@ def test_a_hub_that_is_gone_is_reported_after_the_usual_attempts(hub, opened):
     ],
 )
 def test_a_link_that_is_refused_over_an_open_connection_is_reported_at_once(
-    hub, address, opened, condition, expected
+    hub, address, accepted_connections, condition, expected
 ):
     with closing(address.connect()) as way:
         assert read(way, 0, 10) == [*range(10)]
         hub.refuse_links(1, condition, "because")
         with pytest.raises((ConfigurationError, HubUnavailableError), match=expected):
             read(way, 10, 20)
-    assert len(opened) == 1
+    assert len(accepted_connections) == 1
 
 
 class Tokens:
@@ -138,7 +129,7 @@ class Tokens:
 
 @pytest.mark.parametrize(("seconds", "connections"), [(950, 1), (2000, 2)])
 def test_the_token_of_an_idle_connection_is_renewed_or_the_connection_replaced(
-    hub, opened, monkeypatch, seconds, connections
+    hub, accepted_connections, monkeypatch, seconds, connections
 ):
     tokens, now = Tokens(), cbs.utc_now
     arguments = hub.client_arguments("orders", namespace=f"127.0.0.1:{hub.port}")
@@ -155,4 +146,4 @@ def test_the_token_of_an_idle_connection_is_renewed_or_the_connection_replaced(
         monkeypatch.setattr(cbs, "utc_now", lambda: now() + timedelta(seconds=seconds))
         assert read(way, 10, 20) == [*range(10, 20)]
     assert tokens.asked == 2
-    assert len(opened) == connections
+    assert len(accepted_connections) == connections

@@ -17,7 +17,7 @@ from renamed_part import is_as_it_should_be, read_with_renamed
 
 @pytest.fixture(autouse=True)
 def nothing_logged(monkeypatch):
-    monkeypatch.setattr(amqp_address, "_WARNED", set())
+    monkeypatch.setattr(private_parts, "_WARNED", set())
 
 
 def rows(address, path="auto", begin=0, end=100):

@@ -13,7 +13,6 @@ from azure.eventhub._pyamqp.message import Properties as OfficialProperties
 
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.localhub import LocalHub, links
-from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.localhub.management import _reply, answer
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.receive.amqp import management, private_parts, queries
@@ -32,19 +31,6 @@ def hub(hub):
     hub.recreate("orders", 8)
     hub.publish("orders", "0", ["event"] * 100)
     return hub
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    """Connections that the hub has accepted."""
-    accepted, connection_made = [], Connection.connection_made
-
-    def count(self, transport):
-        accepted.append(self)
-        connection_made(self, transport)
-
-    monkeypatch.setattr(Connection, "connection_made", count)
-    return accepted
 
 
 @pytest.fixture
@@ -69,32 +55,32 @@ def ends(state):
     return {key: each.next_sequence_number for key, each in state.partitions.items()}
 
 
-def test_the_questions_of_many_polls_share_one_connection(hub, asking, opened):
+def test_the_questions_of_many_polls_share_one_connection(hub, asking, accepted_connections):
     one = asking(**ONCE)
     for number in range(100, 120):
         assert ends(one.state(IDS)) == {**dict.fromkeys(IDS, 0), "0": number}
         hub.publish("orders", "0", ["more"])
-    assert len(opened) == 1
+    assert len(accepted_connections) == 1
     one.close()
     eventually(lambda: hub.connections() == 0)
     # Closed is not over: the next query connects again.
     assert ends(one.state())["0"] == 120
-    assert len(opened) == 2
+    assert len(accepted_connections) == 2
 
 
-def test_questions_that_are_used_once_close_their_connection(hub, opened):
+def test_questions_that_are_used_once_close_their_connection(hub, accepted_connections):
     address = HubAddress.from_connection_string(hub.connection_string("orders"))
     with address.open_queries() as one:
         found, properties = one.ask(["3", "11"], 10)
     assert found.partition_ids == IDS
     assert [*properties] == ["3"]
     eventually(lambda: hub.connections() == 0)
-    assert len(opened) == 1
+    assert len(accepted_connections) == 1
 
 
 @pytest.mark.parametrize("break_", ["drop_connections", "expire"])
 def test_a_connection_that_was_lost_between_queries_is_replaced_in_silence(
-    hub, asking, opened, caplog, break_
+    hub, asking, accepted_connections, caplog, break_
 ):
     one = asking(**ONCE)
     before = one.state(IDS)
@@ -104,20 +90,22 @@ def test_a_connection_that_was_lost_between_queries_is_replaced_in_silence(
     else:
         assert hub.drop_connections() == 1
     assert one.state(IDS) == before
-    assert len(opened) == 2
+    assert len(accepted_connections) == 2
     assert not [each for each in caplog.records if each.name.startswith("eventhub_checkpoints")]
 
 
-def test_a_connection_is_not_used_after_a_long_pause(asking, opened, monkeypatch):
+def test_a_connection_is_not_used_after_a_long_pause(asking, accepted_connections, monkeypatch):
     one = asking()
     one.state()
     monkeypatch.setattr(queries, "KEPT_FOR", -1.0)
     one.state()
     # The second time before each of the two queries.
-    assert len(opened) == 3
+    assert len(accepted_connections) == 3
 
 
-def test_a_kept_connection_that_has_fallen_silent_is_replaced(hub, asking, opened, monkeypatch):
+def test_a_kept_connection_that_has_fallen_silent_is_replaced(
+    hub, asking, accepted_connections, monkeypatch
+):
     one = asking(**ONCE)
     before = one.state(IDS)
     monkeypatch.setattr(queries, "KEPT_TIMEOUT", 0.3)
@@ -126,7 +114,7 @@ def test_a_kept_connection_that_has_fallen_silent_is_replaced(hub, asking, opene
     healing = threading.Timer(0.1, hub.delay, [0])
     healing.start()
     assert one.state(IDS, 20) == before
-    assert len(opened) == 2
+    assert len(accepted_connections) == 2
     healing.join()
 
 
@@ -152,7 +140,7 @@ def test_a_frame_that_ends_in_its_middle_is_given_up_in_time(hub, asking):
     hub.delay(0)
 
 
-def test_partitions_and_hubs_that_are_new_are_noticed(hub, asking, opened):
+def test_partitions_and_hubs_that_are_new_are_noticed(hub, asking, accepted_connections):
     one = asking(**ONCE)
     first = one.state(IDS)
     hub.add_partitions("orders", 4)
@@ -162,7 +150,7 @@ def test_partitions_and_hubs_that_are_new_are_noticed(hub, asking, opened):
     again = one.state(grown.partitions)
     assert [*again.partitions] == ["0", "1"]
     assert first.created == grown.created < again.created
-    assert len(opened) == 1
+    assert len(accepted_connections) == 1
 
 
 def test_a_hub_that_is_deleted_is_named(hub, asking):
@@ -175,7 +163,7 @@ def test_a_hub_that_is_deleted_is_named(hub, asking):
     assert [*one.state(IDS).partitions] == ["0", "1"]
 
 
-def test_only_what_was_refused_is_asked_again(hub, asking, opened, monkeypatch):
+def test_only_what_was_refused_is_asked_again(hub, asking, accepted_connections, monkeypatch):
     asked = []
 
     def busy(request, hubs):
@@ -188,13 +176,15 @@ def test_only_what_was_refused_is_asked_again(hub, asking, opened, monkeypatch):
     monkeypatch.setattr(links, "answer", busy)
     assert [*asking(**QUICK).state(IDS).partitions] == IDS
     assert asked == [None, *IDS, "5", "5"]
-    assert len(opened) == 1
+    assert len(accepted_connections) == 1
     asked.clear()
     with pytest.raises(HubUnavailableError, match="the server is busy"):
         asking(**ONCE).state(IDS)
 
 
-def test_a_rejected_request_is_an_error_and_not_a_silence(asking, opened, monkeypatch):
+def test_a_rejected_request_is_an_error_and_not_a_silence(
+    asking, accepted_connections, monkeypatch
+):
     encode, broken = Requests.encode, [True]
 
     def spoil(self, message_id, question):
@@ -202,7 +192,7 @@ def test_a_rejected_request_is_an_error_and_not_a_silence(asking, opened, monkey
 
     monkeypatch.setattr(Requests, "encode", spoil)
     assert [*asking(**QUICK).state(IDS, 20).partitions] == IDS
-    assert len(opened) == 2
+    assert len(accepted_connections) == 2
     broken.append(True)
     with pytest.raises(HubUnavailableError, match=r"a request was not accepted: .*decode-error"):
         asking(**ONCE).state(IDS, 20)
@@ -223,7 +213,7 @@ def test_a_request_may_be_larger_than_a_frame(asking):
 
 
 @pytest.mark.parametrize("count", [1, 8, 256])
-def test_many_partitions_are_asked_about_at_once(hub, count, opened):
+def test_many_partitions_are_asked_about_at_once(hub, count, accepted_connections):
     hub.create(f"hub-of-{count}", count)
     string = hub.connection_string(f"hub-of-{count}")
     with HubAddress.from_connection_string(string).open_queries() as one:
@@ -231,7 +221,7 @@ def test_many_partitions_are_asked_about_at_once(hub, count, opened):
         assert one.state(state.partitions) == state
     hub.delete(f"hub-of-{count}")
     assert [*state.partitions] == [str(number) for number in range(count)]
-    assert len(opened) == 1
+    assert len(accepted_connections) == 1
 
 
 @pytest.mark.parametrize("message_size", [7, 70_000])
@@ -269,7 +259,7 @@ def test_questions_go_over_tls():
 
 @pytest.fixture
 def warnings(monkeypatch, caplog):
-    monkeypatch.setattr(queries, "_WARNED", set())
+    monkeypatch.setattr(private_parts, "_WARNED", set())
 
     def found():
         return [each.getMessage() for each in caplog.records if each.name == queries.__name__]
@@ -279,18 +269,18 @@ def warnings(monkeypatch, caplog):
 
 @pytest.mark.parametrize("owner", ["client", "session", "replies"])
 def test_a_client_without_a_private_name_is_used_by_its_public_api(
-    hub, asking, opened, monkeypatch, warnings, owner
+    hub, asking, accepted_connections, monkeypatch, warnings, owner
 ):
     usual = asking().state(["0", "7"])
     names = (*PRIVATE_NAMES, PrivateName(owner, "_gone", "a test"))
     monkeypatch.setattr(management, "PRIVATE_NAMES", names)
     one = asking()
-    opened.clear()
+    accepted_connections.clear()
     assert one.state(["0", "7"]) == usual
     assert one.state(["0", "99"]) == usual
     [sentence] = warnings()
     assert "._gone; the hub is queried through the client's public API" in sentence
-    assert len(opened) > 8
+    assert len(accepted_connections) > 8
     eventually(lambda: hub.connections() <= 1)
 
 

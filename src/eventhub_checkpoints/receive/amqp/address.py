@@ -24,7 +24,11 @@ from eventhub_checkpoints.receive.address import (
 )
 from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
-from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, UnreadableFrameError
+from eventhub_checkpoints.receive.amqp.private_parts import (
+    FastPathError,
+    UnreadableFrameError,
+    warn_once,
+)
 from eventhub_checkpoints.receive.amqp.queries import ManagementQueries, explained
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.credentials import (
@@ -37,7 +41,6 @@ from eventhub_checkpoints.receive.credentials import (
 from eventhub_checkpoints.receive.ranges import ReadSettings
 
 _LOGGER = logging.getLogger(__name__)
-_WARNED: set[str] = set()
 
 
 class OnePartitionClient(EventHubConsumerClient):
@@ -370,11 +373,8 @@ class HubStream(Stream):
 
     def _fall_back(self, error: FastPathError) -> Stream:
         """Open the public path; log the reason, each reason once per process."""
-        if str(error) not in _WARNED:
-            _WARNED.add(str(error))
-            _LOGGER.warning(
-                "%s; events are received through the client's public API, which is slower", error
-            )
+        slow = "events are received through the client's public API, which is slower"
+        warn_once(_LOGGER, error, slow)
         if isinstance(error, UnreadableFrameError):
             # The client may be unable to read the frame as well, and would not report that.
             self._unreadable = str(error)

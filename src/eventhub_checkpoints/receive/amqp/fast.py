@@ -498,8 +498,10 @@ class FastStream(Stream):
             is_counted: False if what failed was a connection that had been idle.
         """
         self._trouble = reason(error)
-        is_last = isinstance(error, FastPathError) or is_final(error)
-        pause = None if is_last else self._retries.pause() if is_counted else 0.0
+        if isinstance(error, FastPathError) or is_final(error):
+            pause = None
+        else:
+            pause = self._retries.pause() if is_counted else 0.0
         if pause is None:
             self._failure = error
             return

@@ -7,6 +7,7 @@ Source: azure-eventhub 5.12.0 and 5.15.1, `_consumer.py`, `_pyamqp/client.py`, `
 `session.py`, `link.py`, `receiver.py`, `_transport.py`.
 """
 
+import logging
 import re
 import selectors
 import socket
@@ -22,6 +23,8 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 VERSION = azure.eventhub.__version__
 OLDEST, NEXT_MAJOR = (5, 12), (6, 0)
+
+_WARNED: set[str] = set()
 
 
 class FastPathError(ConfigurationError):
@@ -46,6 +49,20 @@ def check_version(version: str = VERSION) -> None:
 def changed(error: Exception) -> FastPathError:
     """Return the error for a private part of the client that exists but has changed."""
     return FastPathError(f"azure-eventhub {VERSION} has changed: {error}")
+
+
+def warn_once(logger: logging.Logger, error: FastPathError, consequence: str) -> None:
+    """Log why the public API is used and what follows, each reason once per process.
+
+    Args:
+        logger: of the module that falls back.
+        error: the reason.
+        consequence: the rest of the sentence.
+    """
+    sentence = f"{error}; {consequence}"
+    if sentence not in _WARNED:
+        _WARNED.add(sentence)
+        logger.warning("%s", sentence)
 
 
 READ_SIZE, TLS_RECORD = 256 * 1024, 16 * 1024

@@ -3,14 +3,15 @@
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import explanation, reason
-from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
+from eventhub_checkpoints.errors import HubUnavailableError
 from eventhub_checkpoints.receive.address import (
     Address,
     HubProperties,
@@ -19,8 +20,12 @@ from eventhub_checkpoints.receive.address import (
 )
 from eventhub_checkpoints.receive.amqp.fast import Opening, Retries
 from eventhub_checkpoints.receive.amqp.management import HUB, Answer, ManagementLink
-from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, UnreadableFrameError
-from eventhub_checkpoints.receive.hub import ask_each
+from eventhub_checkpoints.receive.amqp.private_parts import (
+    FastPathError,
+    UnreadableFrameError,
+    warn_once,
+)
+from eventhub_checkpoints.receive.hub import ask_each, ask_with_hub
 
 if TYPE_CHECKING:
     from azure.eventhub import EventHubConsumerClient
@@ -28,8 +33,11 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.receive.amqp.address import HubAddress
 
 _LOGGER = logging.getLogger(__name__)
-_WARNED: set[str] = set()
 
+SLOW = (
+    "the hub is queried through the client's public API, which takes a connection and 0.4 s for "
+    "each partition"
+)
 KEPT_FOR = 60.0
 """Seconds without a query after which a connection is replaced: Azure's networks drop idle ones
 silently, and nothing sends heartbeats between queries."""
@@ -175,7 +183,7 @@ class ManagementQueries(HubQueries):
             except FastPathError as error:
                 self.close()
                 self._is_public = True
-                warn_once(error)
+                warn_once(_LOGGER, error, SLOW)
         left = max(0.0, deadline - time.monotonic())
         return ask_public(self._address, partition_ids, left)
 
@@ -281,39 +289,22 @@ def ask_public(
     13 s. Partitions that fail for another reason are queried again.
     """
     deadline = time.monotonic() + timeout
-    found: dict[str, PartitionProperties] = {}
 
-    def properties(partition_id: str, **own: Any) -> PartitionProperties:
-        with explained(address), address.open_client(**own) as client:
-            return read_properties(partition_id, client.get_partition_properties(partition_id))
-
-    def ask(name: str) -> HubProperties | None:
-        if name != str(address):
-            with suppress(HubUnavailableError, ConfigurationError):
-                found[name] = properties(name, retry_total=0)
-            return None
+    def ask_hub() -> HubProperties:
         with explained(address), address.open_client() as client:
             answer = client.get_eventhub_properties()
         return HubProperties(sorted(answer["partition_ids"], key=int), answer["created_at"])
 
-    hub = ask_each([str(address), *partition_ids], ask, timeout)[str(address)]
-    assert hub is not None
-    failed = [each for each in partition_ids if each in hub.partition_ids and each not in found]
+    def ask_partition(partition_id: str, **own: Any) -> PartitionProperties:
+        with explained(address), address.open_client(**own) as client:
+            return read_properties(partition_id, client.get_partition_properties(partition_id))
+
+    once = partial(ask_partition, retry_total=0)
+    hub, found, failed = ask_with_hub(address, partition_ids, ask_hub, once, timeout)
     found |= ask_each(
         failed,
-        properties,
+        ask_partition,
         max(0.0, deadline - time.monotonic()),
         describe=lambda silent: f"partition {silent} of {address}",
     )
     return hub, found
-
-
-def warn_once(error: FastPathError) -> None:
-    """Log why the public API is used, each reason once per process."""
-    if str(error) not in _WARNED:
-        _WARNED.add(str(error))
-        _LOGGER.warning(
-            "%s; the hub is queried through the client's public API, which takes a connection and "
-            "0.4 s for each partition",
-            error,
-        )

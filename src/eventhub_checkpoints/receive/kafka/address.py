@@ -27,7 +27,7 @@ from eventhub_checkpoints.receive.address import (
 )
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.credentials import Credential, CredentialClass, CredentialName
-from eventhub_checkpoints.receive.hub import ask_each
+from eventhub_checkpoints.receive.hub import ask_with_hub
 from eventhub_checkpoints.receive.kafka import client
 from eventhub_checkpoints.receive.kafka.client import ClientErrors, Settings
 from eventhub_checkpoints.receive.kafka.records import HeaderForm, HeaderReader, KafkaStream
@@ -359,26 +359,21 @@ class KafkaQueries(HubQueries):
     def ask(
         self, partition_ids: Sequence[str], timeout: float
     ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
-        address, found = self._address, dict[str, PartitionProperties]()
-        refused: dict[str, ConfigurationError] = {}
+        query = self._address.query
 
-        def ask(name: str) -> list[str]:
-            if name == str(address):
-                return address.query(TopicQueries.partition_ids)
-            try:
-                first, following = address.query(lambda queries: queries.ends(name))
-            except ConfigurationError as error:
-                refused[name] = error
-            else:
-                found[name] = PartitionProperties(name, first, following, "", None)
-            return []
+        def ask_hub() -> HubProperties:
+            return HubProperties(query(TopicQueries.partition_ids), None)
 
-        present = ask_each([str(address), *partition_ids], ask, timeout)[str(address)]
-        for partition_id in refused:
-            # Any other one is gone: the hub had it before it was created again.
-            if partition_id in present:
-                raise refused[partition_id]
-        return HubProperties(present, None), found
+        def ask_partition(partition_id: str) -> PartitionProperties:
+            first, following = query(lambda queries: queries.ends(partition_id))
+            return PartitionProperties(partition_id, first, following, "", None)
+
+        hub, found, failed = ask_with_hub(
+            self._address, partition_ids, ask_hub, ask_partition, timeout
+        )
+        for error in failed.values():
+            raise error
+        return hub, found
 
     def close(self) -> None:
         """Do nothing: the client is shared."""

@@ -18,7 +18,7 @@ from eventhub_checkpoints._shared.client import (
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.amqp.fast import Retries
-from eventhub_checkpoints.receive.amqp.private_parts import FastPathError
+from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, warn_once
 from eventhub_checkpoints.send.amqp.fast import FastOutlet
 from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.amqp.public import PublicOutlet
@@ -29,7 +29,6 @@ from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
 _LOGGER = logging.getLogger(__name__)
-_WARNED: set[str] = set()
 
 KEYS_REMEMBERED = 100_000
 
@@ -139,11 +138,8 @@ class HubSender(Sender):
         """
         if self._is("fast"):
             raise error
-        if str(error) not in _WARNED:
-            _WARNED.add(str(error))
-            _LOGGER.warning(
-                "%s; events are sent through the client's public API, which is slower", error
-            )
+        slow = "events are sent through the client's public API, which is slower"
+        warn_once(_LOGGER, error, slow)
         if self._outlet is not None:
             self._accepted_before += self._outlet.accepted
             self._outlet.close()

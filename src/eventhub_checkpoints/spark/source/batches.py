@@ -168,7 +168,7 @@ def waiting_events(starts: Mapping[str, PartitionStart], ends: Mapping[str, int]
 def next_offset(
     start: StreamOffset,
     starts: Mapping[str, PartitionStart],
-    ends: Mapping[str, int],
+    waiting: Mapping[str, int],
     limits: Limits,
     created: str,
 ) -> StreamOffset:
@@ -177,11 +177,11 @@ def next_offset(
     Args:
         start: the position of the stream.
         starts: where each partition begins.
-        ends: maximum end of each partition; a partition that is not in it does not advance.
+        waiting: number of events from there on, of each partition; see `waiting_events`.
         limits: maximum size of the micro-batch.
         created: when the hub was created; "" if unknown.
     """
-    counts = limited(limits, waiting_events(starts, ends))
+    counts = limited(limits, waiting)
     reached = {key: each.number + counts[key] for key, each in starts.items()}
     if reached == dict(start.next) and not start.is_initial and start.is_of(created):
         return start
@@ -318,12 +318,7 @@ def event_count(each: OffsetRange) -> int:
     return each.until_sequence_number - each.from_sequence_number
 
 
-def connect(address: Address) -> Connection:
-    """Connect by the transport of an address."""
-    return address.connect()
-
-
-CONNECTIONS = KeptConnections(connect)
+CONNECTIONS = KeptConnections[Address, Connection](lambda address: address.connect())
 
 
 def read_task(partition: InputPartition) -> "Iterator[pa.RecordBatch]":

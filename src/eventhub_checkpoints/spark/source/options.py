@@ -148,7 +148,7 @@ class SourceOptions:
         options = known_options(options, NAMES)
         address = parse_address(options)
         hub = address.eventhub_name
-        store = options.get("checkpointStore", "")
+        store, reading = options.get("checkpointStore", ""), parse_settings(options)
         return cls(
             address=address,
             starting_position=parse_one_position(options, "startingPosition", "earliest"),
@@ -170,8 +170,8 @@ class SourceOptions:
             waiting=parse_waiting(options),
             ranges_per_task=parse_ranges_per_task(options),
             parallelism=parse_limit(options, "parallelism"),
-            min_tasks=parse_min_tasks(options),
-            reading=parse_settings(options),
+            min_tasks=parse_min_tasks(options, reading),
+            reading=reading,
             names=frozenset(options),
         )
 
@@ -200,7 +200,7 @@ def parse_ranges_per_task(options: Options) -> int | None:
         raise ConfigurationError(f"{error}, or auto") from error
 
 
-def parse_min_tasks(options: Options) -> int | None:
+def parse_min_tasks(options: Options, reading: ranges.ReadSettings) -> int | None:
     """Parse `minPartitions`.
 
     Raises:
@@ -213,7 +213,7 @@ def parse_min_tasks(options: Options) -> int | None:
             "minPartitions divides partitions among tasks, and partitionsPerTask joins them; use "
             "one of the two options"
         )
-    if parse_owner_level(options) is not None:
+    if reading.owner_level is not None:
         raise ConfigurationError(
             "minPartitions needs several receivers of a partition, and ownerLevel or "
             "useExclusiveReceiver allows one; use one of the two options"

@@ -147,15 +147,10 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._known_ends()
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
-        end = here
-        waiting = batches.waiting_events(starts, ends)
+        end, waiting = here, batches.waiting_events(starts, ends)
         if losses or here.is_initial or self._is_due(waiting, limit):
-            limits = self._limits(limit)
-            if limits.size is not None:
-                begins = {key: each.number for key, each in starts.items()}
-                count = self._sizes.count(limits.size, begins, waiting)
-                limits = replace(limits, total=min(count, limits.total or count))
-            end = batches.next_offset(here, starts, ends, limits, state.created)
+            limits = self._limits(limit, starts, waiting)
+            end = batches.next_offset(here, starts, waiting, limits, state.created)
         if start is None:
             self._warn_of_single_batch(ends, end)
         self._is_idle = end is here
@@ -210,12 +205,23 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _known_ends(self) -> dict[str, int]:
         return {key: each.next_sequence_number for key, each in self._state.partitions.items()}
 
-    def _limits(self, limit: ReadLimit | None) -> Limits:
+    def _limits(
+        self,
+        limit: ReadLimit | None,
+        starts: Mapping[str, batches.PartitionStart],
+        waiting: Mapping[str, int],
+    ) -> Limits:
+        """Return the limits of the next batch; that in bytes becomes one of the total."""
         if isinstance(limit, ReadAllAvailable):
             return NO_LIMITS
+        limits = self._options.limits
         if isinstance(limit, ReadMaxRows):
-            return replace(self._options.limits, total=limit.max_rows)
-        return self._options.limits
+            limits = replace(limits, total=limit.max_rows)
+        if limits.size is not None:
+            begins = {key: each.number for key, each in starts.items()}
+            count = self._sizes.count(limits.size, begins, waiting)
+            limits = replace(limits, total=min(count, limits.total or count))
+        return limits
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the limit of the options, which a trigger may override."""
