@@ -75,9 +75,7 @@ def started(
     keyed = events.select(body.alias("body"), F.substring_index(body, "/", 1).alias("key"))
     if way == "aggregated":
         number = F.substring_index("body", "/", -1).cast("long")
-        totals = keyed.groupBy("key").agg(
-            F.count("*").alias("count"), F.sum(number).alias("sum")
-        )  # fmt: skip
+        totals = keyed.groupBy("key").agg(F.count("*").alias("count"), F.sum(number).alias("sum"))
 
         def send(batch: DataFrame, batch_id: int) -> None:
             rows = batch.select(F.concat_ws(":", "key", "count", "sum").alias("body"), "key")
@@ -128,11 +126,9 @@ def read_once(spark: SparkSession, target: str, folder: Path) -> None:
         .options(connectionString=target, maxEventsPerTrigger=READ_PER_BATCH)
         .load()
     )
-    query = deduplicate(events, WITHIN).writeStream.foreachBatch(sink)
-    checkpoint = str(folder / "reader")
-    query.option("checkpointLocation", checkpoint).trigger(
-        availableNow=True
-    ).start().awaitTermination()
+    writer = deduplicate(events, WITHIN).writeStream.foreachBatch(sink)
+    writer = writer.option("checkpointLocation", str(folder / "reader")).trigger(availableNow=True)
+    writer.start().awaitTermination()
 
 
 def read_bodies(folder: Path) -> list[str]:
