@@ -311,7 +311,7 @@ class Round:
         while left and worker.ended() is None and time.monotonic() < end:
             time.sleep(POLL_SECONDS)
             for line in self._more():
-                if line.what == "done":
+                if line.what in ("done", "saved"):
                     end = time.monotonic() + REST_SECONDS
                 if is_at_the_end(line, worker, last):
                     left.discard(line.partition)
@@ -343,8 +343,12 @@ class Round:
 
 
 def is_at_the_end(line: Line, worker: Worker, last: Mapping[str, int]) -> bool:
-    """Return whether a line shows that a worker has finished a partition."""
-    is_position = line.who == worker.orders.name and line.what in ("claimed", "done")
+    """Return whether a line shows that a worker has finished a partition.
+
+    A client that is closed cancels its handlers, and so what the official store is writing.
+    """
+    finished = "saved" if worker.orders.way == "official" else "done"
+    is_position = line.who == worker.orders.name and line.what in ("claimed", finished)
     return is_position and line.number == last[line.partition]
 
 

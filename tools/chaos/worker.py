@@ -2,7 +2,6 @@
 
 import faulthandler
 import logging
-import signal
 import time
 from pathlib import Path
 
@@ -11,9 +10,7 @@ from chaos._sync import worker as sync_worker
 from chaos.diary import Diary
 from chaos.journal import Journal
 from chaos.orders import orders_of
-
-SHOW_STACKS = signal.SIGUSR1
-"""Has a worker write the stacks of its threads to its log."""
+from chaos.settings import SHOW_STACKS
 
 
 def shift_clock(seconds: float) -> None:

@@ -1,7 +1,9 @@
 """Worker with the asynchronous client."""
 
 import asyncio
+import faulthandler
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -21,6 +23,8 @@ from chaos.settings import (
     CLIENT,
     DRAIN_SECONDS,
     EXPIRY_SECONDS,
+    OFFICIAL,
+    SHOW_STACKS,
     STORE,
     TURN_SECONDS,
     WRITE_SECONDS,
@@ -52,6 +56,9 @@ class Worker:
         asyncio.run(self._run())
 
     async def _run(self) -> None:
+        asyncio.get_running_loop().add_signal_handler(SHOW_STACKS, show_tasks)
+        # Again, and after it: the stacks of threads are written even if the loop hangs.
+        faulthandler.register(SHOW_STACKS, all_threads=True, chain=True)
         ways: dict[str, Callable[[WatchedStore], Any]] = {
             "pool": self.tracked,
             "handler": self.tracked,
@@ -69,7 +76,7 @@ class Worker:
             return open_store(self.orders.url, **STORE)
         url, _, container = self.orders.url.rpartition("/")
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
-        return BlobCheckpointStore(url, container, credential=key)
+        return BlobCheckpointStore(url, container, credential=key, **OFFICIAL)
 
     def outermost(self, store: CheckpointStore) -> CheckpointStore:
         """Return the store for the client: one that hands partitions over, or takes them."""
@@ -231,6 +238,16 @@ def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubCons
     return EventHubConsumerClient.from_connection_string(
         orders.connection, "$Default", checkpoint_store=checkpoint_store, **CLIENT
     )
+
+
+def show_tasks() -> None:
+    """Write to the log where each task waits; `Task.print_stack` knows its outermost frame only."""
+    for task in asyncio.all_tasks():
+        print(task, file=sys.stderr)
+        waiting: Any = task.get_coro()
+        while frame := getattr(waiting, "cr_frame", None):
+            print(f"  {frame.f_code.co_filename}:{frame.f_lineno} {waiting!r}", file=sys.stderr)
+            waiting = waiting.cr_await
 
 
 async def receive_until_told(

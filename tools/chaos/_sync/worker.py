@@ -27,6 +27,7 @@ from chaos.orders import Orders
 from chaos.settings import (
     CLIENT,
     DRAIN_SECONDS,
+    OFFICIAL,
     STORE,
     THREADS,
     TURN_SECONDS,
@@ -70,7 +71,7 @@ class Worker:
             return open_store(self.orders.url, **STORE)
         url, _, container = self.orders.url.rpartition("/")
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
-        return BlobCheckpointStore(url, container, credential=key)
+        return BlobCheckpointStore(url, container, credential=key, **OFFICIAL)
 
     def process(self, event: EventData) -> None:
         """Take as long as the event takes.
