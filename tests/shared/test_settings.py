@@ -39,6 +39,8 @@ def test_the_smallest_useful_settings_are_taken() -> None:
         ("max_concurrency", 2.5),
         ("max_concurrency", True),
         ("max_concurrency", "8"),
+        ("max_concurrency", 1001),
+        ("max_concurrency", 10**38),
         ("on_stale", "ignore"),
         ("on_stale", None),
     ],

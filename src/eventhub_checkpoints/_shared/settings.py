@@ -12,6 +12,9 @@ from typing import Literal, TypedDict
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
+MOST_CONCURRENT = 1000
+"""Pools of connections reserve a place for each request that may run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -29,7 +32,8 @@ class Settings:
             require(name, value, is_seconds(value), "seconds, above 0")
         kept, limit, on_stale = self.keep_unconfirmed, self.max_concurrency, self.on_stale
         require("keep_unconfirmed", kept, is_number(kept) and kept >= 0, "seconds, 0 or more")
-        require("max_concurrency", limit, is_count(limit), "a whole number, 1 or more")
+        is_limit = is_count(limit) and limit <= MOST_CONCURRENT
+        require("max_concurrency", limit, is_limit, f"a whole number, 1 to {MOST_CONCURRENT}")
         require("on_stale", on_stale, on_stale in ("log", "raise"), "'log' or 'raise'")
 
 
@@ -85,7 +89,8 @@ class StoreSettings(TypedDict, total=False):
         keep_unconfirmed: how long an ownership is kept if its renewals have no response, in seconds
             since the server last confirmed it. Must be less than the client's
             `partition_ownership_expiration_interval`. Default: 30.
-        max_concurrency: maximum number of concurrent claims of one batch. Default: 32.
+        max_concurrency: maximum number of concurrent claims of one batch, at most 1000. Default:
+            32.
         on_stale: `"log"` a checkpoint that would go back, or `"raise"` `StaleCheckpointError`.
             Default: `"log"`.
     """

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import TIMEOUT_MAX
 from typing import Any, TypeVar, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -154,11 +155,11 @@ def parse_seconds(options: Options, name: str, default: float) -> float:
         hours, minutes, seconds = (float(part or 0) for part in parts.groups())
         total = 3600 * hours + 60 * minutes + seconds
     elif with_unit := WITH_UNIT.fullmatch(text):
-        total = int(with_unit[1]) * UNITS[with_unit[2].lower()]
+        total = float(with_unit[1]) * UNITS[with_unit[2].lower()]
     else:
         with suppress(ValueError):
             total = float(text)
-    if not 0 < total < float("inf"):
+    if not 0 < total <= TIMEOUT_MAX:
         raise ConfigurationError(
             f"{name} is {quoted(text)}; expected seconds, or such as 90s or PT1M30S"
         )

@@ -72,7 +72,9 @@ class ContainerUrl:
         try:
             parts = urlsplit(url)
             _ = parts.port  # raises where it is invalid
-            if not HOST.fullmatch((parts.hostname or "").encode("idna")):
+            host = parts.hostname or ""
+            # The clients know different rules for other letters, which `xn--` spells in ASCII.
+            if not (host.isascii() and HOST.fullmatch(host.encode("idna"))):
                 raise ValueError
         except ValueError:  # its message repeats the address, which may hold a password
             raise ConfigurationError(f"the URL cannot be parsed; expected {EXPECTED}") from None
@@ -137,7 +139,8 @@ def checked_connection_string(text: Any) -> str:
 
 def checked_account(url: Any) -> str:
     """Return an account's URL, as the driver accepts it: a host may omit `https://`."""
-    if not ACCOUNT.fullmatch(checked_text("the account URL", url).partition("?")[0]):
+    address = checked_text("the account URL", url).partition("?")[0]
+    if not (address.isascii() and ACCOUNT.fullmatch(address)):
         raise ConfigurationError(
             "the account URL is not an address: expected https://ACCOUNT.blob.core.windows.net; "
             "a connection string goes to from_connection_string"
