@@ -146,6 +146,18 @@ def test_a_worker_that_leaves_an_event_out_is_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("way", "problems"),
+    [("processor", []), ("pool", ["began at 2, where -1 was saved"])],
+)
+def test_only_a_processor_continues_after_what_it_has_finished_and_not_saved(
+    way: str, problems: list[str]
+) -> None:
+    told = story(replace(POOL, way=way)).process(0, 1).tell("a", "closing", 0)
+    told.tell("a", "claimed", -1, claim=2).tell("a", "begun", 2, claim=2)
+    assert told.problems == problems
+
+
+@pytest.mark.parametrize(
     ("orders", "events", "seconds", "bound"),
     [(POOL, 6, SLACK + 0.1, 5), (TIMED, 4, SLACK + 1.1, 3), (BOUNDED, 4, 0, 3)],
     ids=["by events", "by seconds", "by max_unsaved"],

@@ -146,6 +146,15 @@ class Judge:
 
     def _on_begun(self, line: Line) -> None:
         claim = self._of(line)
+        before = self._claims.get((line.who, line.partition, line.claim - 1))
+        if (
+            not claim.begun
+            and claim.start == NOTHING
+            and before
+            and before.orders.way == "processor"
+        ):
+            # A processor that has saved nothing continues after what it has finished.
+            claim.start = before.prefix
         if not claim.begun and line.number != claim.start + 1:
             began = f"began at {line.number}, where {claim.start} was saved"
             self._problem(line, "left out", began)
