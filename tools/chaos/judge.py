@@ -146,18 +146,8 @@ class Judge:
 
     def _on_begun(self, line: Line) -> None:
         claim = self._of(line)
-        before = self._claims.get((line.who, line.partition, line.claim - 1))
-        if (
-            not claim.begun
-            and claim.start == NOTHING
-            and before
-            and before.orders.way == "processor"
-        ):
-            # A processor that has saved nothing continues after what it has finished.
-            claim.start = before.prefix
-        if not claim.begun and line.number != claim.start + 1:
-            began = f"began at {line.number}, where {claim.start} was saved"
-            self._problem(line, "left out", began)
+        if not claim.begun:
+            self._check_start(line, claim)
         since = self._others.get((line.who, line.partition))
         _, thawed = self._frozen.get(line.who, (0.0, 0.0))
         if since is not None and line.at > max(since, thawed) + GRACE:
@@ -166,6 +156,16 @@ class Judge:
         claim.repeats |= line.number in claim.begun
         if claim.closing_at is None:
             claim.begun.setdefault(line.number, line.at)
+
+    def _check_start(self, line: Line, claim: Claimed) -> None:
+        """Check where a session begins."""
+        before = self._claims.get((line.who, line.partition, line.claim - 1))
+        if before and claim.start == NOTHING and before.orders.way == "processor":
+            # A processor that has saved nothing continues after what it has finished.
+            claim.start = before.prefix
+        if line.number != claim.start + 1:
+            began = f"began at {line.number}, where {claim.start} was saved"
+            self._problem(line, "left out", began)
 
     def _on_other(self, line: Line) -> None:
         self._others.setdefault((line.who, line.partition), line.at)

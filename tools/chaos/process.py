@@ -8,7 +8,7 @@ from pathlib import Path
 from chaos.journal import Journal
 from chaos.nursery import Nursery
 from chaos.orders import Orders
-from chaos.settings import SHOW_STACKS
+from chaos.worker import SHOW_STACKS
 
 END_SECONDS = 30.0
 STACKS_SECONDS = 1.0

@@ -1,6 +1,5 @@
 """Settings that all workers share."""
 
-import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,15 +21,12 @@ STORE: Mapping[str, Any] = {
 }
 """Below the expiry, and short enough for a round to see what happens after a time-out."""
 
-OFFICIAL: Mapping[str, Any] = {
+OFFICIAL_STORE: Mapping[str, Any] = {
     "connection_timeout": 3.0,
     "read_timeout": 3.0,
     "initial_backoff": 1,
     "increment_base": 1,
     "random_jitter_range": 1,
 }
-"""Seconds for the requests of the official Blob store. By default it waits a minute for a server
-that is silent, and a minute and a half between retries: longer than a worker has to end."""
-
-SHOW_STACKS = signal.SIGUSR1
-"""Has a worker write the stacks of its threads to its log, and of its tasks."""
+"""Seconds. By default the official Blob store waits a minute for a silent server, and pauses for a
+minute or more between its retries: longer than a worker has to end."""

@@ -2,6 +2,7 @@
 
 import faulthandler
 import logging
+import signal
 import time
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from chaos._sync import worker as sync_worker
 from chaos.diary import Diary
 from chaos.journal import Journal
 from chaos.orders import orders_of
-from chaos.settings import SHOW_STACKS
+
+SHOW_STACKS = signal.SIGUSR1
+"""Has a worker write the stacks of its threads to its log, and of its tasks."""
 
 
 def shift_clock(seconds: float) -> None:
@@ -26,11 +29,14 @@ def run(text: str) -> None:
         text: the worker's orders, from `Orders.to_json`.
     """
     orders = orders_of(text)
-    faulthandler.register(SHOW_STACKS, all_threads=True)
+    is_aio = orders.variant == "aio"
+    if is_aio:
+        signal.signal(SHOW_STACKS, aio_worker.show_tasks)
+    faulthandler.register(SHOW_STACKS, all_threads=True, chain=is_aio)
     shift_clock(orders.clock)
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
     diary = Diary(Journal(Path(orders.journal), orders.name))
-    if orders.variant == "aio":
+    if is_aio:
         aio_worker.Worker(orders, diary).run()
     else:
         sync_worker.Worker(orders, diary).run()

@@ -12,6 +12,11 @@ from typing import Literal, TypedDict
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
+LONGEST_TIME = 1e9
+"""Seconds, 32 years: clocks and timers overflow beyond some larger number."""
+SECONDS = f"a number of seconds, above 0 and at most {LONGEST_TIME:g}"
+SECONDS_OR_ZERO = f"a number of seconds, from 0 to {LONGEST_TIME:g}"
+
 MOST_CONCURRENT = 1000
 """Pools of connections reserve a place for each request that may run."""
 
@@ -28,10 +33,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("operation_timeout", "write_timeout"):
-            value = getattr(self, name)
-            require(name, value, is_seconds(value), "seconds, above 0")
+            require_seconds(name, getattr(self, name))
         kept, limit, on_stale = self.keep_unconfirmed, self.max_concurrency, self.on_stale
-        require("keep_unconfirmed", kept, is_number(kept) and kept >= 0, "seconds, 0 or more")
+        require("keep_unconfirmed", kept, is_seconds(kept, or_zero=True), SECONDS_OR_ZERO)
         is_limit = is_count(limit) and limit <= MOST_CONCURRENT
         require("max_concurrency", limit, is_limit, f"a whole number, 1 to {MOST_CONCURRENT}")
         require("on_stale", on_stale, on_stale in ("log", "raise"), "'log' or 'raise'")
@@ -47,9 +51,11 @@ def is_number(value: object) -> bool:
         return False
 
 
-def is_seconds(value: object) -> bool:
-    """Return whether the value is a finite number of seconds above 0."""
-    return isinstance(value, int | float) and is_number(value) and value > 0
+def is_seconds(value: object, *, or_zero: bool = False) -> bool:
+    """Return whether the value is a number of seconds above 0, or 0, that a timer can wait for."""
+    if not isinstance(value, int | float) or not is_number(value):
+        return False
+    return 0 < value <= LONGEST_TIME or (or_zero and value == 0)
 
 
 def is_count(value: object, least: int = 1) -> bool:
@@ -77,6 +83,11 @@ def require(name: str, value: object, holds: bool, expected: str) -> None:
     """Refuse an invalid setting."""
     if not holds:
         raise ConfigurationError(f"{name} is {quoted(value)}; expected {expected}")
+
+
+def require_seconds(name: str, value: object) -> None:
+    """Refuse what is not a number of seconds above 0."""
+    require(name, value, is_seconds(value), SECONDS)
 
 
 class StoreSettings(TypedDict, total=False):

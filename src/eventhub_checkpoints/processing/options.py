@@ -4,11 +4,14 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from inspect import signature
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
+    SECONDS,
+    SECONDS_OR_ZERO,
     is_callback,
     is_count,
     is_number,
@@ -168,7 +171,7 @@ def is_no_offset(text: str) -> bool:
 
 COUNT = is_count, "a whole number, 1 or more"
 FLAG = (lambda value: isinstance(value, bool)), "True or False"
-SECONDS = is_seconds, "seconds above 0"
+TIME = is_seconds, SECONDS
 RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "from_saved": FLAG,
     "save": FLAG,
@@ -177,7 +180,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "None, or a policy such as every(seconds=5)",
     ),
     "max_batch_size": COUNT,
-    "max_wait_time": (lambda value: value is None or is_seconds(value), "None, or seconds above 0"),
+    "max_wait_time": (lambda value: value is None or is_seconds(value), f"None, or {SECONDS}"),
     "owner_level": (
         lambda value: value is None or (isinstance(value, int) and is_number(value) and value >= 0),
         "None, or a whole number, 0 or more",
@@ -191,9 +194,9 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "on_invalid_checkpoint": (lambda value: value in ("raise", "restart"), "'raise' or 'restart'"),
     "on_error": (is_callback, "None, or a plain function"),
-    "drain_timeout": (lambda value: value == 0 or is_seconds(value), "seconds, 0 or more"),
-    "write_timeout": SECONDS,
-    "unhealthy_after": SECONDS,
+    "drain_timeout": (partial(is_seconds, or_zero=True), SECONDS_OR_ZERO),
+    "write_timeout": TIME,
+    "unhealthy_after": TIME,
     "handover": FLAG,
 }
 """Predicate for each option, and the expectation that the error message names."""

@@ -19,7 +19,7 @@ from eventhub_checkpoints._shared.configuration_tables import (
     duration,
     unfit,
 )
-from eventhub_checkpoints._shared.settings import is_count, is_number, require
+from eventhub_checkpoints._shared.settings import LONGEST_TIME, is_count, is_number, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.processing.watermark import Position
 
@@ -246,8 +246,8 @@ class TrailingSchedule(SaveSchedule):
 
 NEVER = sys.maxsize
 """More events than any session reaches."""
-SHORTEST, LONGEST = 0.001, 1e9
-"""Seconds that a policy can count; a float clock does not resolve shorter ones well."""
+SHORTEST = 0.001
+"""Seconds; a float clock does not resolve shorter intervals well."""
 IOTHUB_REACT: Keys = {
     "frequency": duration(1, 60),
     "countThreshold": count,
@@ -308,7 +308,7 @@ def every(*, events: int | None = None, seconds: float | None = None) -> Policy:
     if events is not None:
         require_events(events)
     if seconds is not None:
-        require_seconds("seconds", seconds)
+        require_interval("seconds", seconds)
     return Every(events, seconds)
 
 
@@ -330,10 +330,10 @@ def trailing(*, events: int, seconds: float, check_every: float | None = None) -
         ConfigurationError: a value is invalid.
     """
     require_events(events)
-    require_seconds("seconds", seconds)
+    require_interval("seconds", seconds)
     if check_every is None:
         return Trailing(events, seconds, max(seconds / 2, SHORTEST))
-    require_seconds("check_every", check_every)
+    require_interval("check_every", check_every)
     require(
         "check_every", check_every, check_every <= seconds, f"at most seconds, which is {seconds!r}"
     )
@@ -363,10 +363,10 @@ def require_events(events: object) -> None:
     require("events", events, is_count(events), "a whole number, 1 or more")
 
 
-def require_seconds(name: str, value: Any) -> None:
-    """Refuse a number of seconds that a schedule cannot count."""
-    fits = is_number(value) and SHORTEST <= value <= LONGEST
-    require(name, value, fits, f"seconds, from {SHORTEST:g} to {LONGEST:g}")
+def require_interval(name: str, value: Any) -> None:
+    """Refuse an interval that a schedule cannot count."""
+    fits = is_number(value) and SHORTEST <= value <= LONGEST_TIME
+    require(name, value, fits, f"seconds, from {SHORTEST:g} to {LONGEST_TIME:g}")
 
 
 def checked_policies(name: str, policies: tuple[Policy, ...]) -> tuple[Policy, ...]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import is_count, is_seconds, require
+from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
 from eventhub_checkpoints.errors import ConfigurationError
 
 ROWS_PER_BATCH = 2000
@@ -87,8 +87,7 @@ class ReadSettings:
             value = getattr(self, name)
             require(name, value, is_count(value), "a whole number, 1 or more")
         for name in ("receiver_timeout", "operation_timeout"):
-            value = getattr(self, name)
-            require(name, value, is_seconds(value), "a number of seconds above 0")
+            require_seconds(name, getattr(self, name))
         is_flag = isinstance(self.fail_on_data_loss, bool)
         require("fail_on_data_loss", self.fail_on_data_loss, is_flag, "True or False")
         paths = get_args(ReceivePath)

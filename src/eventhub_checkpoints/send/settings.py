@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from eventhub_checkpoints._shared.settings import is_count, is_seconds, require
+from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
 
 SendPath = Literal["auto", "fast", "public"]
 
@@ -39,8 +39,7 @@ class SendSettings:
         for name in ("bytes_per_batch", "most_in_flight"):
             value = getattr(self, name)
             require(name, value, is_count(value), "a whole number, 1 or more")
-        timeout = self.operation_timeout
-        require("operation_timeout", timeout, is_seconds(timeout), "a number of seconds above 0")
+        require_seconds("operation_timeout", self.operation_timeout)
         paths = get_args(SendPath)
         is_path = isinstance(self.send_path, str) and self.send_path in paths
         require("send_path", self.send_path, is_path, f"one of {', '.join(paths)}")

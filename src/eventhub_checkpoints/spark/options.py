@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import TIMEOUT_MAX
 from typing import Any, TypeVar, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -17,7 +16,7 @@ from azure.eventhub import TransportType
 from eventhub_checkpoints._shared.drivers import is_installed
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.settings import nearest, require
+from eventhub_checkpoints._shared.settings import is_seconds, nearest, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
@@ -159,7 +158,7 @@ def parse_seconds(options: Options, name: str, default: float) -> float:
     else:
         with suppress(ValueError):
             total = float(text)
-    if not 0 < total <= TIMEOUT_MAX:
+    if not is_seconds(total):
         raise ConfigurationError(
             f"{name} is {quoted(text)}; expected seconds, or such as 90s or PT1M30S"
         )

@@ -1,7 +1,6 @@
 """Worker with the asynchronous client."""
 
 import asyncio
-import faulthandler
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -23,8 +22,7 @@ from chaos.settings import (
     CLIENT,
     DRAIN_SECONDS,
     EXPIRY_SECONDS,
-    OFFICIAL,
-    SHOW_STACKS,
+    OFFICIAL_STORE,
     STORE,
     TURN_SECONDS,
     WRITE_SECONDS,
@@ -56,9 +54,6 @@ class Worker:
         asyncio.run(self._run())
 
     async def _run(self) -> None:
-        asyncio.get_running_loop().add_signal_handler(SHOW_STACKS, show_tasks)
-        # Again, and after it: the stacks of threads are written even if the loop hangs.
-        faulthandler.register(SHOW_STACKS, all_threads=True, chain=True)
         ways: dict[str, Callable[[WatchedStore], Any]] = {
             "pool": self.tracked,
             "handler": self.tracked,
@@ -76,7 +71,7 @@ class Worker:
             return open_store(self.orders.url, **STORE)
         url, _, container = self.orders.url.rpartition("/")
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
-        return BlobCheckpointStore(url, container, credential=key, **OFFICIAL)
+        return BlobCheckpointStore(url, container, credential=key, **OFFICIAL_STORE)
 
     def outermost(self, store: CheckpointStore) -> CheckpointStore:
         """Return the store for the client: one that hands partitions over, or takes them."""
@@ -240,8 +235,8 @@ def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubCons
     )
 
 
-def show_tasks() -> None:
-    """Write to the log where each task waits; `Task.print_stack` knows its outermost frame only."""
+def show_tasks(*_: object) -> None:
+    """Write where each task waits, in a signal's handler; `Task.print_stack` shows one frame."""
     for task in asyncio.all_tasks():
         print(task, file=sys.stderr)
         waiting: Any = task.get_coro()

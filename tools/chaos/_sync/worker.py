@@ -27,7 +27,7 @@ from chaos.orders import Orders
 from chaos.settings import (
     CLIENT,
     DRAIN_SECONDS,
-    OFFICIAL,
+    OFFICIAL_STORE,
     STORE,
     THREADS,
     TURN_SECONDS,
@@ -71,7 +71,7 @@ class Worker:
             return open_store(self.orders.url, **STORE)
         url, _, container = self.orders.url.rpartition("/")
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
-        return BlobCheckpointStore(url, container, credential=key, **OFFICIAL)
+        return BlobCheckpointStore(url, container, credential=key, **OFFICIAL_STORE)
 
     def process(self, event: EventData) -> None:
         """Take as long as the event takes.

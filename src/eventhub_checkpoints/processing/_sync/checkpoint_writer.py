@@ -21,7 +21,7 @@ from eventhub_checkpoints._shared._sync.background import Background, Signal
 from eventhub_checkpoints._shared._sync.client_check import check_store
 from eventhub_checkpoints._shared._sync.compat import within
 from eventhub_checkpoints._shared.deadline import seconds_left
-from eventhub_checkpoints._shared.settings import is_callback, is_seconds, require
+from eventhub_checkpoints._shared.settings import is_callback, require, require_seconds
 from eventhub_checkpoints.processing import statistics
 from eventhub_checkpoints.processing.policy import Due, Policy
 from eventhub_checkpoints.processing.stall import Since, Stall
@@ -196,8 +196,8 @@ class CheckpointWriter:
         on_error: OnError | None,
         unhealthy_after: float,
     ) -> None:
-        for name, value in (("write_timeout", write_timeout), ("unhealthy_after", unhealthy_after)):
-            require(name, value, is_seconds(value), "seconds, above 0")
+        require_seconds("write_timeout", write_timeout)
+        require_seconds("unhealthy_after", unhealthy_after)
         check_store(store)
         require("on_error", on_error, is_callback(on_error), "None, or a plain function")
         self.goes_forward_only = bool(getattr(store, "forward_only", False))

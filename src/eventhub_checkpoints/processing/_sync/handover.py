@@ -14,7 +14,7 @@ from azure.eventhub import CheckpointStore, PartitionContext
 
 from eventhub_checkpoints._shared._sync.client_check import check_store, own_client_only
 from eventhub_checkpoints._shared.per_process import PerProcess
-from eventhub_checkpoints._shared.settings import is_seconds, require
+from eventhub_checkpoints._shared.settings import require_seconds
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.coalescing import CoalescingCheckpointStore
 from eventhub_checkpoints.processing._sync.receive_loop import to_the_end
@@ -107,7 +107,7 @@ class HandoverStore(WrapperStore):
 
     def __init__(self, store: CheckpointStore, *, expires_after: float) -> None:
         check_store(store)
-        require("expires_after", expires_after, is_seconds(expires_after), "seconds, above 0")
+        require_seconds("expires_after", expires_after)
         super().__init__(store)
         self.expires_after = expires_after
         self._is_quick = isinstance(store, CoalescingCheckpointStore)

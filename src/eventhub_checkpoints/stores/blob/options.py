@@ -72,9 +72,7 @@ class ContainerUrl:
         try:
             parts = urlsplit(url)
             _ = parts.port  # raises where it is invalid
-            host = parts.hostname or ""
-            # The clients know different rules for other letters, which `xn--` spells in ASCII.
-            if not (host.isascii() and HOST.fullmatch(host.encode("idna"))):
+            if not HOST.fullmatch((parts.hostname or "").encode("idna")):
                 raise ValueError
         except ValueError:  # its message repeats the address, which may hold a password
             raise ConfigurationError(f"the URL cannot be parsed; expected {EXPECTED}") from None
@@ -94,7 +92,7 @@ class ContainerUrl:
         if not is_http:
             hint = did_you_mean(url, ("http",))
             raise ConfigurationError(f"{quoted(url)}: expected {EXPECTED}{hint}")
-        check_service(parts.netloc)
+        check_host(parts.netloc)
         checked_container(container)
         return cls(f"{parts.scheme}://{parts.netloc}{account}", container, parts.query)
 
@@ -139,22 +137,26 @@ def checked_connection_string(text: Any) -> str:
 
 def checked_account(url: Any) -> str:
     """Return an account's URL, as the driver accepts it: a host may omit `https://`."""
-    address = checked_text("the account URL", url).partition("?")[0]
-    if not (address.isascii() and ACCOUNT.fullmatch(address)):
+    if not ACCOUNT.fullmatch(checked_text("the account URL", url).partition("?")[0]):
         raise ConfigurationError(
             "the account URL is not an address: expected https://ACCOUNT.blob.core.windows.net; "
             "a connection string goes to from_connection_string"
         )
-    check_service(url)
+    check_host(url)
     return str(url)
 
 
-def check_service(url: str) -> None:
-    """Refuse the address of a service other than Blob Storage.
+def check_host(url: str) -> None:
+    """Refuse a host beyond ASCII, which HTTP clients encode differently, or of another service.
 
     Source: Azure Storage, "Storage account overview", "Storage account endpoints".
     """
-    if match := OTHER_SERVICE.search(url.partition("?")[0]):
+    address = url.partition("?")[0]
+    if not address.isascii():
+        raise ConfigurationError(
+            "the URL's host has characters that are not ASCII; write it in Punycode, as xn--..."
+        )
+    if match := OTHER_SERVICE.search(address):
         raise ConfigurationError(
             f"the URL is that of {SERVICES[match[1].lower()]}; expected that of "
             "Blob Storage, https://ACCOUNT.blob.core.windows.net"

@@ -17,7 +17,7 @@ from cassandra import (
 from cassandra.auth import PlainTextAuthProvider
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import is_number, nearest_first, require
+from eventhub_checkpoints._shared.settings import nearest_first, require, require_seconds
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 from eventhub_checkpoints.stores.cassandra.url import contact_point
 
@@ -104,12 +104,7 @@ class Login:
             contact_points = contact_points.split(",")
         is_several = isinstance(contact_points, Sequence) and not isinstance(contact_points, bytes)
         require("contact_points", contact_points, is_several, "hosts, such as ['host:9042']")
-        require(
-            "connect_timeout",
-            connect_timeout,
-            is_number(connect_timeout) and connect_timeout > 0,
-            "seconds, above 0",
-        )
+        require_seconds("connect_timeout", connect_timeout)
         if (username is None) != (password is None):
             raise ConfigurationError("username and password belong together; one is missing")
         points = tuple(contact_point(each, port) for each in contact_points)

@@ -10,7 +10,7 @@ from azure.eventhub import EventData, PartitionContext
 
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
-from eventhub_checkpoints._shared.settings import is_seconds, require
+from eventhub_checkpoints._shared.settings import require_seconds
 from eventhub_checkpoints.dead_letters.letter import DeadLetter, StoredLetter, in_order
 from eventhub_checkpoints.errors import StoreNotReadyError
 from eventhub_checkpoints.stores.sql import url as urls
@@ -47,7 +47,7 @@ class DeadLetterTable(ClosingContext):
         entra: bool = False,
         timeout: float = 30.0,
     ) -> None:
-        require("timeout", timeout, is_seconds(timeout), "seconds, above 0")
+        require_seconds("timeout", timeout)
         self._store = DeadLetters(
             url_or_engine,
             namespace=namespace,
