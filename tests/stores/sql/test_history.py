@@ -123,6 +123,16 @@ def test_a_rewind_keeps_the_row_it_replaces_and_the_one_it_stores(variant: Any, 
     assert entries(client, partition_id="1") == [("rewind", 0)]
 
 
+def test_rewinds_of_the_same_millisecond_keep_their_order(variant: Any, sqlite: Any) -> None:
+    client = variant.open(sqlite)
+    for partition_id, number in (("0", 9), ("2", 3), ("1", 4), ("0", 5)):
+        client.save(partition_id, number, force=True)
+    sqlite.execute(f"UPDATE {sqlite.tables.history} SET time = 1000.0")
+    assert entries(client, partition_id="0") == [("rewind", 9), ("replaced", 9), ("rewind", 5)]
+    newest = [(row["partition_id"], row["sequence_number"]) for row in history(client)]
+    assert newest == [("0", 5), ("0", 9), ("1", 4), ("2", 3), ("0", 9)]
+
+
 def test_a_rewind_that_is_repeated_has_no_second_entry(variant: Any, place: Any) -> None:
     client = variant.open(place)
     client.save("0", 9)
