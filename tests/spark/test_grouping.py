@@ -1,6 +1,6 @@
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints.receive import OffsetRange
@@ -36,6 +36,7 @@ def test_large_ranges_come_into_different_tasks():
 
 
 @given(RANGES.filter(bool), st.integers(1, 200))
+@example([OffsetRange("0", 5, 5)], 2)
 def test_divided_ranges_are_the_same_events_in_order(ranges, count):
     parts = divided(ranges, count)
     for whole in ranges:

@@ -281,9 +281,9 @@ def divided(ranges: Sequence[OffsetRange], count: int) -> list[OffsetRange]:
 
     Source: Spark's Kafka source, `KafkaOffsetRangeCalculator`, whose `minPartitions` is a hint too.
     """
-    if len(ranges) >= count:
-        return list(ranges)
     total = sum(map(event_count, ranges))
+    if len(ranges) >= count or not total:
+        return list(ranges)
     parts = []
     for each in ranges:
         begin, size = each.from_sequence_number, event_count(each)
