@@ -224,6 +224,24 @@ def test_many_partitions_are_asked_about_at_once(hub, count, accepted_connection
     assert len(accepted_connections) == 1
 
 
+def test_a_question_does_not_wait_for_the_answers_to_others(hub, asking, monkeypatch):
+    hub.recreate("orders", 256)
+    one = asking(**ONCE)
+    one.state()
+    asked = []
+
+    def note(request, hubs):
+        asked.append(request)
+        return answer(request, hubs)
+
+    monkeypatch.setattr(links, "answer", note)
+    hub.delay(600)
+    with pytest.raises(HubUnavailableError, match="gave no answer within"):
+        one.state([str(number) for number in range(256)], 1)
+    hub.delay(0)
+    assert len(asked) == 257
+
+
 @pytest.mark.parametrize("message_size", [7, 70_000])
 def test_questions_go_over_a_websocket(hub, message_size):
     string = hub.connection_string("orders").split(";", 1)[1]

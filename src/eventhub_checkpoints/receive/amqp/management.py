@@ -102,7 +102,7 @@ FRAME_OVERHEAD = 64
 """Bytes of a frame before its part of a request: the frame's head and a transfer, at most."""
 
 PIECE = 64
-"""Number of requests in one write; replies are read before the next one."""
+"""Number of requests in one write; the replies that have arrived are read before the next one."""
 
 CHECK_EVERY = 1.0
 """Seconds of silence after which the token and the heartbeat are looked after."""
@@ -237,6 +237,8 @@ class ManagementLink(OfficialConnection):
         while len(self._answers) < len(questions):
             self._check()
             self._send(requests, waiting, deadline)
+            if waiting and self._may_send and not self.has_more:
+                continue
             if not self._has_read(deadline):
                 break
         self._settle()
@@ -252,6 +254,12 @@ class ManagementLink(OfficialConnection):
         """Return whether something can be read at once, also of a message of a WebSocket."""
         unused = self._transport._read_buffer
         return unused.tell() < unused.getbuffer().nbytes or super().has_more
+
+    @property
+    def _may_send(self) -> bool:
+        """Return whether the peer's credit and window allow a request."""
+        is_open: bool = self._session.remote_incoming_window > 0
+        return is_open and self._requests.current_link_credit > 0
 
     def _has_read(self, deadline: float) -> bool:
         """Wait for frames and handle all that have arrived; return whether it is in time.
@@ -282,9 +290,7 @@ class ManagementLink(OfficialConnection):
         link, session = self._requests, self._session
         room = int(self._connection._remote_max_frame_size) - FRAME_OVERHEAD
         frames: list[bytes] = []
-        while waiting and len(frames) < PIECE:
-            if link.current_link_credit <= 0 or session.remote_incoming_window <= 0:
-                break
+        while waiting and len(frames) < PIECE and self._may_send:
             self._number += 1
             message_id = f"{self._number:08x}"
             self._asked[message_id] = waiting.popleft()
