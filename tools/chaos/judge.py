@@ -158,7 +158,7 @@ class Judge:
             claim.begun.setdefault(line.number, line.at)
 
     def _check_start(self, line: Line, claim: Claimed) -> None:
-        """Check where a session begins."""
+        """Check where a session begins; `claim.start` becomes where it has to."""
         before = self._claims.get((line.who, line.partition, line.claim - 1))
         if before and claim.start == NOTHING and before.orders.way == "processor":
             # A processor that has saved nothing continues after what it has finished.

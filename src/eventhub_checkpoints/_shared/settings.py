@@ -13,12 +13,12 @@ from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 LONGEST_TIME = 1e9
-"""Seconds, 32 years: clocks and timers overflow beyond some larger number."""
+"""Seconds, which are 32 years. Beyond some larger number, clocks and timers overflow."""
 SECONDS = f"a number of seconds, above 0 and at most {LONGEST_TIME:g}"
 SECONDS_OR_ZERO = f"a number of seconds, from 0 to {LONGEST_TIME:g}"
 
 MOST_CONCURRENT = 1000
-"""Pools of connections reserve a place for each request that may run."""
+"""Pools of connections reserve memory for each request that may run at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Settings:
     on_stale: Literal["log", "raise"] = "log"
 
     def __post_init__(self) -> None:
-        for name in ("operation_timeout", "write_timeout"):
-            require_seconds(name, getattr(self, name))
-        kept, limit, on_stale = self.keep_unconfirmed, self.max_concurrency, self.on_stale
-        require("keep_unconfirmed", kept, is_seconds(kept, or_zero=True), SECONDS_OR_ZERO)
+        require_seconds("operation_timeout", self.operation_timeout)
+        require_seconds("write_timeout", self.write_timeout)
+        require_seconds("keep_unconfirmed", self.keep_unconfirmed, or_zero=True)
+        limit, on_stale = self.max_concurrency, self.on_stale
         is_limit = is_count(limit) and limit <= MOST_CONCURRENT
         require("max_concurrency", limit, is_limit, f"a whole number, 1 to {MOST_CONCURRENT}")
         require("on_stale", on_stale, on_stale in ("log", "raise"), "'log' or 'raise'")
@@ -52,7 +52,12 @@ def is_number(value: object) -> bool:
 
 
 def is_seconds(value: object, *, or_zero: bool = False) -> bool:
-    """Return whether the value is a number of seconds above 0, or 0, that a timer can wait for."""
+    """Return whether a timer can wait for so many seconds.
+
+    Args:
+        value: of any type.
+        or_zero: whether 0 is accepted.
+    """
     if not isinstance(value, int | float) or not is_number(value):
         return False
     return 0 < value <= LONGEST_TIME or (or_zero and value == 0)
@@ -85,9 +90,10 @@ def require(name: str, value: object, holds: bool, expected: str) -> None:
         raise ConfigurationError(f"{name} is {quoted(value)}; expected {expected}")
 
 
-def require_seconds(name: str, value: object) -> None:
-    """Refuse what is not a number of seconds above 0."""
-    require(name, value, is_seconds(value), SECONDS)
+def require_seconds(name: str, value: object, *, or_zero: bool = False) -> None:
+    """Refuse a value for which `is_seconds` is false."""
+    expected = SECONDS_OR_ZERO if or_zero else SECONDS
+    require(name, value, is_seconds(value, or_zero=or_zero), expected)
 
 
 class StoreSettings(TypedDict, total=False):

@@ -86,8 +86,8 @@ class ReadSettings:
         for name in ("rows_per_batch", "prefetch"):
             value = getattr(self, name)
             require(name, value, is_count(value), "a whole number, 1 or more")
-        for name in ("receiver_timeout", "operation_timeout"):
-            require_seconds(name, getattr(self, name))
+        require_seconds("receiver_timeout", self.receiver_timeout)
+        require_seconds("operation_timeout", self.operation_timeout)
         is_flag = isinstance(self.fail_on_data_loss, bool)
         require("fail_on_data_loss", self.fail_on_data_loss, is_flag, "True or False")
         paths = get_args(ReceivePath)

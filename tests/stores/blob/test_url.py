@@ -174,3 +174,8 @@ def test_no_signature_is_shown(shown: object) -> None:
 def test_an_account_beyond_ascii_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=f"^{NOT_ASCII}"):
         checked_account("http://\u0664:10000/devstoreaccount1")
+
+
+def test_the_path_of_an_account_is_no_host() -> None:
+    url = "http://127.0.0.1:10000/b\u00fccher"
+    assert checked_account(url) == url

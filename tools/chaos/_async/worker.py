@@ -236,7 +236,10 @@ def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubCons
 
 
 def show_tasks(*_: object) -> None:
-    """Write where each task waits, in a signal's handler; `Task.print_stack` shows one frame."""
+    """Handle a signal: write to stderr where each task waits.
+
+    `Task.print_stack` shows only the outermost coroutine of a task.
+    """
     for task in asyncio.all_tasks():
         print(task, file=sys.stderr)
         waiting: Any = task.get_coro()

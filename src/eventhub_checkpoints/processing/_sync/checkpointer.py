@@ -16,7 +16,7 @@ from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionCon
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext, check_context
 from eventhub_checkpoints._shared._sync.compat import caller
 from eventhub_checkpoints._shared.client import UNKNOWN, is_client_closed, store_of
-from eventhub_checkpoints._shared.settings import SECONDS_OR_ZERO, is_count, is_seconds, require
+from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter, log
 from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
@@ -111,8 +111,7 @@ class Checkpointer(ClosingContext):
         on_stall: OnStall = "report",
     ) -> None:
         require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
-        is_time = is_seconds(drain_timeout, or_zero=True)
-        require("drain_timeout", drain_timeout, is_time, SECONDS_OR_ZERO)
+        require_seconds("drain_timeout", drain_timeout, or_zero=True)
         require("max_pending", max_pending, is_count(max_pending), "a whole number, 1 or more")
         if max_unsaved is not None:
             require("max_unsaved", max_unsaved, is_count(max_unsaved), "None, or 1 or more")

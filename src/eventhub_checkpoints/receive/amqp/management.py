@@ -237,6 +237,7 @@ class ManagementLink(OfficialConnection):
         while len(self._answers) < len(questions):
             self._check()
             self._send(requests, waiting, deadline)
+            # Reading would wait for a frame, and so for the answers to what was sent.
             if waiting and self._may_send and not self.has_more:
                 continue
             if not self._has_read(deadline):
@@ -258,8 +259,9 @@ class ManagementLink(OfficialConnection):
     @property
     def _may_send(self) -> bool:
         """Return whether the peer's credit and window allow a request."""
-        is_open: bool = self._session.remote_incoming_window > 0
-        return is_open and self._requests.current_link_credit > 0
+        return bool(
+            self._session.remote_incoming_window > 0 and self._requests.current_link_credit > 0
+        )
 
     def _has_read(self, deadline: float) -> bool:
         """Wait for frames and handle all that have arrived; return whether it is in time.

@@ -27,7 +27,9 @@ STRING = "the connection string"
 STRING_FORM = (
     "DefaultEndpointsProtocol=https;AccountName=NAME;AccountKey=KEY;EndpointSuffix=core.windows.net"
 )
-ACCOUNT = re.compile(r"https?://[^/@;=]+(/.*)?|[^/@;=:]+[.:][^/@;=]+(/.*)?", re.IGNORECASE)
+ACCOUNT = re.compile(
+    r"(https?://(?P<url_host>[^/@;=]+)|(?P<host>[^/@;=:]+[.:][^/@;=]+))(/.*)?", re.IGNORECASE
+)
 OTHER_SERVICE = re.compile(
     r"\.(dfs|queue|table|file|servicebus)\.(?:core|storage|windows|chinacloudapi|usgovcloudapi)\.",
     re.IGNORECASE,
@@ -137,26 +139,26 @@ def checked_connection_string(text: Any) -> str:
 
 def checked_account(url: Any) -> str:
     """Return an account's URL, as the driver accepts it: a host may omit `https://`."""
-    if not ACCOUNT.fullmatch(checked_text("the account URL", url).partition("?")[0]):
+    match = ACCOUNT.fullmatch(checked_text("the account URL", url).partition("?")[0])
+    if match is None:
         raise ConfigurationError(
             "the account URL is not an address: expected https://ACCOUNT.blob.core.windows.net; "
             "a connection string goes to from_connection_string"
         )
-    check_host(url)
+    check_host(match["url_host"] or match["host"])
     return str(url)
 
 
-def check_host(url: str) -> None:
+def check_host(host: str) -> None:
     """Refuse a host beyond ASCII, which HTTP clients encode differently, or of another service.
 
     Source: Azure Storage, "Storage account overview", "Storage account endpoints".
     """
-    address = url.partition("?")[0]
-    if not address.isascii():
+    if not host.isascii():
         raise ConfigurationError(
             "the URL's host has characters that are not ASCII; write it in Punycode, as xn--..."
         )
-    if match := OTHER_SERVICE.search(address):
+    if match := OTHER_SERVICE.search(host):
         raise ConfigurationError(
             f"the URL is that of {SERVICES[match[1].lower()]}; expected that of "
             "Blob Storage, https://ACCOUNT.blob.core.windows.net"

@@ -58,7 +58,7 @@ class Dialect(ABC):
         clock: seconds since the epoch on the database's clock.
         unless_exists: makes an INSERT leave an existing row as it is.
         unless_kept: the same for an entry of the history; a format string for `Tables`.
-        same_time: column that orders the entries of the history which have the same time.
+        tie_breaker: column that orders entries of the history with the same time.
         row_lock: makes a SELECT lock its rows. They are locked in the order of their key, so that
             two transactions never deadlock.
         current_row: makes a SELECT see the newest row, even if the transaction's snapshot is older.
@@ -97,8 +97,8 @@ class Dialect(ABC):
     clock: ClassVar[str]
     unless_exists: ClassVar[str] = "ON CONFLICT DO NOTHING"
     unless_kept: ClassVar[str] = "ON CONFLICT DO NOTHING"
-    # Only a rewind and what it replaced, a `replaced` entry, are written in the same microsecond.
-    same_time: ClassVar[str] = "kind"
+    # Only a `rewind` and the `replaced` before it are written in the same microsecond.
+    tie_breaker: ClassVar[str] = "kind"
     row_lock: ClassVar[str] = "FOR UPDATE"
     current_row: ClassVar[str] = ""
     hold_off: ClassVar[str | None] = None

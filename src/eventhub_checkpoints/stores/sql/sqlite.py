@@ -97,8 +97,8 @@ class Sqlite(Dialect):
     level = "SERIALIZABLE"
     text, time = "TEXT", "REAL"
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
-    # Several rewinds fit into a millisecond, which is the unit of this clock.
-    same_time = "rowid"
+    # The clock counts milliseconds; several rewinds may be written in one.
+    tie_breaker = "rowid"
     row_lock = ""
     # A transaction that reads first may fail at once when it writes.
     hold_off = "UPDATE {0.checkpoint} SET version = version WHERE false"

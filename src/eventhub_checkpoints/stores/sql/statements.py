@@ -99,7 +99,7 @@ class Statements:
         )
         self.begin, self.commit, self.rollback = dialect.transaction
         self.entries = text(f"SELECT count(*) FROM {past} WHERE {THIS_ROW}")
-        newest = f"ORDER BY time DESC, {dialect.same_time} DESC"
+        newest = f"ORDER BY time DESC, {dialect.tie_breaker} DESC"
         entry = (
             f"SELECT partition_id, {tables.offset}, sequence_number, version, last_modified_time, "
             f"kind, writer, {now} FROM {past} WHERE"
