@@ -15,6 +15,7 @@ from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClie
 from backends import Place
 from eventhub_checkpoints import EventProcessor, every
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
+from waiting import eventually
 
 OFTEN = every(events=1)
 INTERVAL = 0.2
@@ -184,9 +185,15 @@ class Runs:
 
     def take(self, store: Any, owner: str, partition_id: str = "0") -> None:
         """Have another owner take a partition, or leave it: `""`."""
-        rows = self.stage.finished(store.list_ownership(*self.names.values()))
-        taken = [{**row, "owner_id": owner} for row in rows if row["partition_id"] == partition_id]
-        assert self.stage.finished(store.claim_ownership(taken))
+
+        def claimed() -> Any:
+            rows = self.stage.finished(store.list_ownership(*self.names.values()))
+            claims = [
+                {**row, "owner_id": owner} for row in rows if row["partition_id"] == partition_id
+            ]
+            return self.stage.finished(store.claim_ownership(claims))
+
+        eventually(claimed)  # a claim is lost where the owner renews between the list and it
 
 
 @pytest.fixture
