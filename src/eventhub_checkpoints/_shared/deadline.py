@@ -60,6 +60,7 @@ def deadline(seconds: float) -> Iterator[None]:
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 3.0
 WORTHWHILE = 0.05
+"""Seconds that another attempt needs at least."""
 
 
 def pause(attempt: int, seconds_left: float, chance: float) -> float | None:

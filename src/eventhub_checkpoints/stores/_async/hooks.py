@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar, Unpack
 
 from eventhub_checkpoints._shared._async import compat
-from eventhub_checkpoints._shared.deadline import pause, seconds_left
+from eventhub_checkpoints._shared.deadline import WORTHWHILE, pause, seconds_left
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.settings import Settings, StoreSettings, nearest_first
@@ -260,17 +260,21 @@ class HookRunner(Hooks):
             retries: repeat the call while its outcome is unknown and time is left.
         """
         attempts = 0
+        failure: CheckpointStoreError | None = None
         while True:
             try:
                 async with compat.attempt(seconds or self.settings.operation_timeout):
                     return await hook(*args)
             except Exception as error:
-                failure = self._mapped(error)
-            wait = None
-            if retries and isinstance(failure, StoreUnavailableError):
-                wait = pause(attempts, seconds_left(), random.random())
+                latest = self._mapped(error)
+            # Not raised above, where a hidden error would still be the context of what is raised.
+            if not retries or not isinstance(latest, StoreUnavailableError):
+                raise latest
+            # An attempt that the deadline cut off says less than the one before it.
+            if failure is None or seconds_left() > WORTHWHILE:
+                failure = latest
+            wait = pause(attempts, seconds_left(), random.random())
             if wait is None:
-                # Not raised above, where a hidden error would still be its context.
                 raise failure
             await compat.sleep(wait)
             attempts += 1
