@@ -117,7 +117,7 @@ def main() -> None:
     client = EventHubConsumerClient.from_connection_string(
         connection_string, consumer_group="$Default", checkpoint_store=store
     )
-    idle = threading.Timer(5, client.close)
+    idle = threading.Timer(10, client.close)
     seen: list[tuple[str, int | None]] = []
 
     def on_batch(context: PartitionContext, events: list[EventData]) -> None:

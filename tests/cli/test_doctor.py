@@ -414,6 +414,10 @@ def test_nothing_is_found_in_rows_that_are_sound(admitted, backend) -> None:
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+TIMES = {"load_balancing_interval": 0.5, "partition_ownership_expiration_interval": 60.0}
+"""Seconds; by default, an ownership would expire in a pause of the machine."""
+
+
 @contextmanager
 def consuming_sync() -> Iterator[None]:
     """A real consumer with a store of its own, which saves every batch."""
@@ -423,7 +427,7 @@ def consuming_sync() -> Iterator[None]:
 
     with open_store(os.environ["EHCP_STORE"]) as store:
         client = EventHubConsumerClient.from_connection_string(
-            os.environ["EHCP_HUB"], GROUP, checkpoint_store=store, load_balancing_interval=0.5
+            os.environ["EHCP_HUB"], GROUP, checkpoint_store=store, **TIMES
         )
         thread = threading.Thread(
             target=client.receive_batch, args=(save,), kwargs={"starting_position": "-1"}
@@ -444,7 +448,7 @@ def consuming_aio(loop: Loop) -> Iterator[None]:
     async def begin() -> tuple[Any, Any, asyncio.Task[None]]:
         store = aio.open_store(os.environ["EHCP_STORE"])
         client = AioConsumerClient.from_connection_string(
-            os.environ["EHCP_HUB"], GROUP, checkpoint_store=store, load_balancing_interval=0.5
+            os.environ["EHCP_HUB"], GROUP, checkpoint_store=store, **TIMES
         )
         receiving = client.receive_batch(save, starting_position="-1")
         return store, client, asyncio.create_task(receiving)

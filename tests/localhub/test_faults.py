@@ -91,12 +91,12 @@ def test_a_delay_is_a_latency_and_keeps_the_order(hub, connect):
     started = time.monotonic()
     peer.begin()
     peer.attach_reader()
-    assert 0.4 <= time.monotonic() - started < 2
+    assert 0.4 <= time.monotonic() - started < 5
     hub.publish("orders", "0", [bytes((n,)) for n in range(50)])
     peer.credit(100)
     started = time.monotonic()
     ids = [peer.payload()[0].delivery_id for _ in range(50)]
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5  # one after another: 10 s
     hub.publish("orders", "0", [b"last"])
     hub.delay(0)
     assert [*ids, peer.payload()[0].delivery_id] == list(range(51))

@@ -158,10 +158,10 @@ def test_a_second_start_is_refused_and_a_restart_keeps_port_and_events():
 
 
 def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(hub):
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with pytest.raises(OSError, match=f"host '127.0.0.1', port {hub.port}: .* in use"):
         LocalHub({"orders": 1}, port=hub.port).start()
-    assert threading.active_count() == before
+    assert not set(threading.enumerate()) - before
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "two..dots", "x" * 64])

@@ -150,7 +150,7 @@ def test_frames_are_never_larger_than_the_peer_allows(hub):
             + encode_frame(reader)
             + encode_frame(Flow(next_incoming_id=0, incoming_window=3, handle=0, link_credit=1))
         )
-        stream.settimeout(0.3)
+        stream.settimeout(2)
         data = b""
         try:
             while True:
@@ -330,12 +330,12 @@ def test_what_is_not_allowed_ends_the_connection_with_a_condition(hub, connect, 
 
 
 def test_the_hub_sends_signs_of_life_and_ends_silent_connections():
-    with LocalHub({"orders": 1}, idle_timeout=0.4) as hub:
+    with LocalHub({"orders": 1}, idle_timeout=1.5) as hub:
         with socket.create_connection((hub.host, hub.port), timeout=5) as stream:
             stream.sendall(AMQP_HEADER + encode_frame(Open(container_id="c", idle_time_out=100)))
             started, data = time.monotonic(), b""
             while chunk := stream.recv(1000):
                 data += chunk
-        assert 0.3 < time.monotonic() - started < 3
+        assert 1 < time.monotonic() - started < 10
     assert data.count(EMPTY_FRAME) >= 3
     assert b"amqp:connection:forced" in data

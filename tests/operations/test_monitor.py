@@ -155,7 +155,7 @@ def test_a_poll_that_hangs_makes_the_last_sample_unknown(watched, store) -> None
 
 def test_a_store_that_hangs_is_unknown_after_the_timeout(watched, store) -> None:
     store.gate = threading.Event()
-    with Monitor([replace(watched, timeout=1.0)], interval=60) as monitor:
+    with Monitor([replace(watched, timeout=4.0)], interval=60) as monitor:
         eventually(lambda: monitor.statuses[0].polls)
         assert "the store gave no answer" in monitor.statuses[0].error
         store.gate.set()

@@ -151,9 +151,9 @@ class Consumer:
     def _arrived(self, context: Any, event: Any, ticket: Any) -> None:
         number = event.sequence_number
         self.tickets[context.partition_id][number] = ticket
-        self.arrived[context.partition_id].append(number)
         if self.finishes:
             ticket.done()
+        self.arrived[context.partition_id].append(number)
         if self.raises is not None:
             error, self.raises = self.raises, None
             raise error

@@ -68,7 +68,7 @@ def test_batches_hold_as_many_rows_as_asked(address):
 
 def test_large_events_make_smaller_batches(hub, address):
     hub.publish("orders", "1", [bytes(9 * 2**20)] * 3)
-    batches = read_range(address, OffsetRange("1", 0, 3), BRIEF)
+    batches = read_range(address, OffsetRange("1", 0, 3), ReadSettings())
     assert [batch.num_rows for batch in batches] == [2, 1]
 
 

@@ -70,7 +70,7 @@ def test_a_batch_that_begins_with_a_flush_finds_the_one_before_in_the_store(
 
         trigger = {"processingTime": "0 seconds"}
         query = start_query(sink, trigger=trigger, maxEventsPerTrigger=20)
-        assert is_done.wait(90)
+        assert is_done.wait(240)
         query.stop()
     assert len(found) == 3
     assert all(stored == before for stored, before in found)

@@ -60,12 +60,12 @@ def account() -> Iterator[Account]:
 
 
 @pytest.fixture
-def blob_store(site: Any, account: Account) -> Callable[[Any], Any]:
-    """Opens a store on the storage with a credential."""
+def blob_store(site: Any, account: Account) -> Callable[..., Any]:
+    """Opens a store on the storage with a credential, and seconds for a write."""
     kind = AioBlobCheckpointStore if site.is_aio else BlobCheckpointStore
 
-    def open_store(credential: Any) -> Any:
-        settings = {"connection_verify": account.ca_file, "write_timeout": 2.0}
+    def open_store(credential: Any, write_timeout: float = 2.0) -> Any:
+        settings = {"connection_verify": account.ca_file, "write_timeout": write_timeout}
         store = site.stage.recorded(kind(account.url, account.container, credential, **settings))
         site.opened.callback(lambda: site.loop.finished(store.inner.close()))
         return store
@@ -165,10 +165,10 @@ def test_a_processor_that_is_restarted_reads_the_new_connection_string(
 
 @pytest.mark.parametrize("kind", ["SAS", "key"])
 def test_credentials_of_the_storage_are_rotated_while_events_are_processed(
-    site: Any, blob_store: Callable[[Any], Any], kind: str, wait: Callable[..., Any]
+    site: Any, blob_store: Callable[..., Any], kind: str, wait: Callable[..., Any]
 ) -> None:
     credential, replace, validity = rotating(kind, "aio" if site.is_aio else "sync")
-    store = blob_store(credential)
+    store = blob_store(credential, write_timeout=30.0)
     with load(site.hub) as count, every(0.25, replace) as rotation:
         run = site.started(store)
         ends = time.monotonic() + validity
@@ -181,7 +181,7 @@ def test_credentials_of_the_storage_are_rotated_while_events_are_processed(
 
 
 def test_a_key_of_the_storage_that_comes_too_late_costs_no_event(
-    site: Any, blob_store: Callable[[Any], Any], wait: Callable[..., Any]
+    site: Any, blob_store: Callable[..., Any], wait: Callable[..., Any]
 ) -> None:
     credential = AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[0])
     store = blob_store(credential)
@@ -199,7 +199,7 @@ def test_a_key_of_the_storage_that_comes_too_late_costs_no_event(
 
 
 def test_a_consumer_without_a_key_of_the_storage_is_replaced_when_its_ownership_has_expired(
-    site: Any, blob_store: Callable[[Any], Any], wait: Callable[..., Any]
+    site: Any, blob_store: Callable[..., Any], wait: Callable[..., Any]
 ) -> None:
     credential = AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[0])
     store = blob_store(credential)

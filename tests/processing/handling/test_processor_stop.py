@@ -196,7 +196,7 @@ def test_attempts_end_when_it_is_stopped(site: Any, wait: Wait) -> None:
     run.deeds.steps["process_events"] = raises
     run.call("start")
     wait(lambda: run.deeds.names().count("process_events") > 1)
-    run.call("stop", 5.0)
+    run.call("stop", 20.0)
     assert site.row(store) is None
     assert run.processor.stopped == {}
 

@@ -128,7 +128,7 @@ def test_an_idle_hub_is_waited_for_no_longer_than_asked(hub, address):
     with address.open_stream("1", 0, 1, FAST) as stream:
         began = time.monotonic()
         assert stream.next(0.3) is None
-        assert 0.3 <= time.monotonic() - began < 2
+        assert 0.3 <= time.monotonic() - began < 10
         hub.publish("orders", "1", ["late"])
         assert numbers(stream, 1) == [0]
 
@@ -142,7 +142,7 @@ def test_a_server_that_says_nothing_keeps_nobody():
         began = time.monotonic()
         with address.open_stream("0", 0, 1, FAST) as stream:
             assert stream.next(0.3) is None
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         accepted, _ = silent.accept()
         accepted.close()
 

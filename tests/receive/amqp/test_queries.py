@@ -108,7 +108,7 @@ def test_a_kept_connection_that_has_fallen_silent_is_replaced(
 ):
     one = asking(**ONCE)
     before = one.state(IDS)
-    monkeypatch.setattr(queries, "KEPT_TIMEOUT", 0.3)
+    monkeypatch.setattr(queries, "KEPT_TIMEOUT", 2.0)
     hub.delay(600)
     # What was delayed stays so.
     healing = threading.Timer(0.1, hub.delay, [0])
@@ -238,8 +238,8 @@ def test_a_question_does_not_wait_for_the_answers_to_others(hub, asking, monkeyp
     hub.delay(600)
     with pytest.raises(HubUnavailableError, match="gave no answer within"):
         one.state([str(number) for number in range(256)], 1)
+    eventually(lambda: len(asked) == 257)
     hub.delay(0)
-    assert len(asked) == 257
 
 
 @pytest.mark.parametrize("message_size", [7, 70_000])

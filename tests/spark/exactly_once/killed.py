@@ -43,4 +43,4 @@ with spark_runs.session(settings=spark_runs.QUICK) as session:
         connectionString=hub, maxEventsPerTrigger="20"
     )
     query = stream.load().writeStream.foreachBatch(run)
-    query.option("checkpointLocation", folder).start().awaitTermination(90)
+    query.option("checkpointLocation", folder).start().awaitTermination(180)

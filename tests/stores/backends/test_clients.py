@@ -14,8 +14,8 @@ from waiting import eventually
 
 SHARED = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
 FOREVER = 10**9
-EXPIRY = 2.5
-"""Seconds: short, because the killed one's partition is waited for."""
+EXPIRY = 6.0
+"""Seconds: short, because the killed one's partition is waited for; no stall is as long."""
 EVENTS = 1000
 """So many that the one that is killed in their midst cannot have come to their end by then."""
 

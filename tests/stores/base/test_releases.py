@@ -46,7 +46,7 @@ def test_a_release_that_hangs_is_cut_off(make, make_fault) -> None:
     store.faults.always["try_claim"] = make_fault(hangs=True)
     began = time.monotonic()
     assert store.claim(released(won)) == []
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("name", ["partition_id", "eventhub_name"])

@@ -64,7 +64,7 @@ def test_claims_of_a_batch_overlap_and_no_more_than_allowed(
     variant, proxied, proxy, setting, limit
 ) -> None:
     client = variant.open(proxied, **setting)
-    proxy.delay = 0.2
+    proxy.delay = 0.5
     proposals = [client.proposal(str(n), "owner-1") for n in range(PARTITIONS)]
     began = time.monotonic()
     won = client.claim_ownership(proposals)
@@ -77,7 +77,7 @@ def test_claims_of_a_batch_overlap_and_no_more_than_allowed(
 def test_releases_of_a_batch_overlap(variant, proxied, proxy) -> None:
     client = variant.open(proxied)
     won = client.claim_ownership([client.proposal(str(n), "o") for n in range(PARTITIONS)])
-    proxy.delay = 0.05
+    proxy.delay = 0.3
     proxy.forget()
     assert len(client.claim_ownership([{**row, "owner_id": ""} for row in won])) == PARTITIONS
     assert proxy.busiest > 16
@@ -86,7 +86,7 @@ def test_releases_of_a_batch_overlap(variant, proxied, proxy) -> None:
 def test_a_client_that_was_given_is_used_with_ten_connections(variant, proxied, proxy) -> None:
     ready = variant.driver.from_connection_string(proxied.connection_string, proxied.name)
     client = variant.client(variant.store(container_client=ready, max_concurrency=32))
-    proxy.delay = 0.05
+    proxy.delay = 0.3
     client.claim_ownership([client.proposal(str(n), "owner-1") for n in range(PARTITIONS)])
     assert 5 < proxy.busiest <= 10
     variant.finished(ready.close())
@@ -123,7 +123,7 @@ def test_no_thread_is_left_behind(blob_container, scope) -> None:
     ) as store:
         rows = [scope.as_dict() | {"partition_id": str(n), "owner_id": "o"} for n in range(40)]
         assert len(store.claim_ownership(rows)) == 40
-        assert set(threading.enumerate()) == before
+        assert not set(threading.enumerate()) - before
 
 
 FORKING = """

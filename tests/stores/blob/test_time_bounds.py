@@ -18,7 +18,8 @@ from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 pytestmark = pytest.mark.slow
 
 LIMIT = 1.0
-SLACK = 0.25
+SLACK = 1.2
+"""Seconds, on a busy machine; less than a call takes too long where it counts only a part."""
 
 
 def seconds_until_unavailable(call: Callable[[], Any]) -> float:
@@ -97,8 +98,8 @@ def silent_server() -> Iterator[Callable[[float], tuple[str, str]]]:
 
 
 def test_connecting_counts_into_the_bound(variant, silent_server) -> None:
-    limit = 2 * LIMIT
-    address, ca_file = silent_server(0.2 * limit)
+    limit = 4 * LIMIT
+    address, ca_file = silent_server(0.4 * limit)
     store = variant.store(
         f"{address}/{EMULATOR_ACCOUNT}",
         "positions",

@@ -36,7 +36,7 @@ for number in range(20):
 assert os.waitpid(child, 0)[1] == 0
 began = time.monotonic()
 save("parent", 30)
-assert time.monotonic() - began < 2
+assert time.monotonic() - began < 8
 store.close()
 """
 FORKING_AIO = """
@@ -52,7 +52,7 @@ async def work():
     assert os.waitpid(child, 0)[1] == 0
     began = time.monotonic()
     await save("parent", 30)
-    assert time.monotonic() - began < 2, "the parent's connection was taken out of its loop"
+    assert time.monotonic() - began < 8, "the parent's connection was taken out of its loop"
     await store.close()
 
 asyncio.run(work())

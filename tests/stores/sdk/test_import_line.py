@@ -95,9 +95,9 @@ def test_the_partition_of_a_killed_consumer_goes_on_after_its_last_checkpoint(
     program, hub, stored, wait
 ) -> None:
     """SIGKILL: nothing is released, so the other one takes it when the ownership has expired."""
-    with program.start(program.ours, FOREVER, EXPIRY="3") as victim:
+    with program.start(program.ours, FOREVER, EXPIRY="6") as victim:
         (owner,) = wait(lambda: owners_of(stored, partitions=2))
-        with program.start(program.ours, FOREVER, EXPIRY="3") as heir:
+        with program.start(program.ours, FOREVER, EXPIRY="6") as heir:
             wait(lambda: len(owners_of(stored, partitions=2)) == 2)
             lost, kept = sorted(stored.owners(), key=lambda key: stored.owners()[key] != owner)
             hub.publish("orders", lost, ["event"] * EVENTS)

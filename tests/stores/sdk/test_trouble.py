@@ -26,7 +26,7 @@ def every_event(*consumers: Any) -> dict[str, list[int]]:
 def test_a_stolen_partition_is_given_up_and_taken_back_when_the_thief_is_gone(
     site, blob_container, stored, wait
 ) -> None:
-    consumer = site.start(site.store(blob_container), partition_ownership_expiration_interval=3.0)
+    consumer = site.start(site.store(blob_container), partition_ownership_expiration_interval=8.0)
     consumer.saves = lambda event: True
     site.publish(5)
     wait(lambda: stored.checkpoints() == dict.fromkeys(ALL, 4))

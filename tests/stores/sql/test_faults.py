@@ -130,7 +130,7 @@ def test_a_lock_that_another_program_holds_is_waited_for(variant: Any, sqlite: A
         began = time.monotonic()
         with pytest.raises(StoreUnavailableError, match="another program holds the file's lock"):
             client.save("0", 2)
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < 4.0
         assert client.position("0") == 1  # reading goes on
         other.rollback()
     client.save("0", 2)
@@ -229,6 +229,6 @@ def test_a_silent_server_is_left_in_time_and_used_again(variant: Any, own_server
                 client.save("0", 2)
             took = time.monotonic() - began
             own_server.resume()
-            assert took < 3
+            assert took < 10
             client.save("0", 3)
             assert client.position("0") == 3

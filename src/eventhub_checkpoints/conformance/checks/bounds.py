@@ -14,13 +14,13 @@ from eventhub_checkpoints.errors import StoreUnavailableError
 
 BOUND = 0.6
 """Maximum duration of a call in these checks, in seconds."""
-SLACK = 1.0
+SLACK = 2.0
 """Additional seconds that a call may take on a busy machine."""
 
 
 AMPLE = 3.0
 """Seconds for a batch in which one claim hangs: on a busy machine, the others may take a while."""
-LONG = 1.8
+LONG = 2.8
 """Seconds for which a stalled backend does not respond: longer than a call may take."""
 STALL = ("stall", BASE)
 

@@ -194,7 +194,9 @@ def a_release_waits_for_a_checkpoint_under_way(s: Subject) -> None:
     faults.plan("try_claim", Fault(meanwhile=lambda: order.append("released")))
 
     def release() -> None:
-        time.sleep(0.1)
+        end = time.monotonic() + 5.0
+        while not faults.count("write_checkpoint") and time.monotonic() < end:
+            time.sleep(0.01)
         s.client.release(mine)
 
     race([lambda: s.client.save("0", 7), release])
