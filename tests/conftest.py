@@ -7,6 +7,7 @@ A test that needs a part which is not here calls `pytest.skip` with a reason tha
 import gc
 import os
 import signal
+import socket
 import uuid
 import warnings
 from collections import Counter
@@ -348,6 +349,14 @@ def place(backend: Backend) -> Iterator[Place]:
     """An empty place of this test's own on the backend, with all that a store needs."""
     with backend.place() as created:
         yield created
+
+
+@pytest.fixture(scope="session")
+def closed_port() -> Iterator[int]:
+    """A port on which nobody listens, and that nobody else gets."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ not reached, and closed. Commands are in `tests/cli/test_secrets.py`, pages in
 
 import logging
 import re
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -63,13 +62,6 @@ def test_every_backend_with_a_secret_is_tried() -> None:
 def elsewhere(url: str, port: int) -> str:
     """The same URL, with another port of this machine."""
     return re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", url)
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    with socket.socket() as bound:  # nobody listens
-        bound.bind(("127.0.0.1", 0))
-        yield bound.getsockname()[1]
 
 
 def use(client: Client, heard: Heard) -> None:

@@ -1,6 +1,7 @@
 """Local servers that run in a background thread, for tests and benchmarks."""
 
 import asyncio
+import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
@@ -27,7 +28,11 @@ class TcpServer(ABC):
 
     def __init__(self, piece: int = PIECE) -> None:
         self._piece = piece
-        self.port = 0
+        # Bound for as long as the server lives: nobody else gets the port while it is down.
+        self._bound = socket.socket()
+        self._bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._bound.bind((HOST, 0))
+        self.port: int = self._bound.getsockname()[1]
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.new_event_loop()
@@ -52,6 +57,7 @@ class TcpServer(ABC):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        self._bound.close()
 
     def __enter__(self) -> Self:
         return self
@@ -68,9 +74,9 @@ class TcpServer(ABC):
 
     async def _up(self) -> None:
         if self._server is None:
-            serving = asyncio.start_server(self._connected, HOST, self.port, limit=self._piece)
-            self._server = await serving
-            self.port = self._server.sockets[0].getsockname()[1]
+            self._server = await asyncio.start_server(
+                self._connected, HOST, self.port, limit=self._piece, reuse_port=True
+            )
 
     async def _down(self) -> None:
         if self._server is not None:

@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import re
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -156,12 +155,6 @@ def admitted(
         yield admit
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
 def blob(patient: Patient, name: str, **metadata: str) -> None:
     """Store a blob as another writer would."""
     with ContainerClient.from_container_url(patient.place.url, credential=EMULATOR_KEY) as client:
@@ -172,7 +165,7 @@ def blob(patient: Patient, name: str, **metadata: str) -> None:
 
 
 def unreachable_store(patient: Patient) -> list[str]:
-    url = f"http://127.0.0.1:{free_port()}/devstoreaccount1/container"
+    url = "http://127.0.0.1:1/devstoreaccount1/container"
     return ["--store", url, "--timeout", "3"]
 
 

@@ -38,13 +38,6 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 def failure(
     loop: Loop,
     variant: str,

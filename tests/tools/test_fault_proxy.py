@@ -258,18 +258,18 @@ def test_a_server_that_is_down_breaks_connections_and_comes_back(
     connection.close()
     with pytest.raises(ConnectionRefusedError):
         connection.connect()
+    with pytest.raises(OSError, match="in use"):  # nobody else gets its port meanwhile
+        socket.create_server(("127.0.0.1", echo.port))
     echo.up()
     assert ask(connection, "GET", "/d", "back") == "back"
 
 
-def test_a_server_that_is_not_there_closes_the_clients_connection() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        with FaultProxy(f"http://127.0.0.1:{unused.getsockname()[1]}") as proxy:
-            connection = http.client.HTTPConnection(str(urlsplit(proxy.endpoint).netloc), timeout=5)
-            with pytest.raises(http.client.RemoteDisconnected):
-                ask(connection, "GET", "/")
-            connection.close()
+def test_a_server_that_is_not_there_closes_the_clients_connection(closed_port: int) -> None:
+    with FaultProxy(f"http://127.0.0.1:{closed_port}") as proxy:
+        connection = http.client.HTTPConnection(str(urlsplit(proxy.endpoint).netloc), timeout=5)
+        with pytest.raises(http.client.RemoteDisconnected):
+            ask(connection, "GET", "/")
+        connection.close()
 
 
 @pytest.fixture
