@@ -38,7 +38,7 @@ def refusal(address, expected, path, timeout=20.0):
 def held_by_epoch(hub, level):
     """Another receiver of partition 0, with an owner level."""
     client = EventHubConsumerClient.from_connection_string(
-        hub.connection_string("orders"), "$Default"
+        hub.connection_string("orders"), "$Default", load_balancing_interval=0.5
     )
     attached = threading.Event()
 
