@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventhub_checkpoints.cli.children import Child, ChildError, free_port
+from forks import is_running
 
 SLEEPS = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
 IGNORES_TERM = [
@@ -33,19 +34,11 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "child.log"
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
 def until_dead(pid: int, seconds: float = 5) -> bool:
     deadline = time.monotonic() + seconds
-    while is_alive(pid) and time.monotonic() < deadline:
+    while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
-    return not is_alive(pid)
+    return not is_running(pid)
 
 
 def test_ready_gives_back_what_the_predicate_found(log: Path) -> None:

@@ -21,6 +21,7 @@ from eventhub_checkpoints.cli.azurite import Azurite
 from eventhub_checkpoints.cli.demo.command import java_version
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.hub import ask_properties
+from forks import is_running
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
@@ -153,15 +154,9 @@ def storage(azurite: Azurite) -> Iterator[dict[str, str]]:
 def assert_gone(pids: dict[int, str]) -> None:
     """Spark's own processes end by themselves when their parent has; a moment later."""
     deadline = time.monotonic() + 10
-    while left := {pid: text for pid, text in pids.items() if is_alive(pid)}:
+    while left := {pid: text for pid, text in pids.items() if is_running(pid)}:
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
-
-
-def is_alive(pid: int) -> bool:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 def table(text: str) -> dict[str, list[str]]:

@@ -159,7 +159,7 @@ class Running:
 def test_a_mirror_goes_on_until_a_signal(operator: Operator) -> None:
     words = "mirror", "--to-store", operator.other_url, "--execute", "--every", "0.1"
     with Running(*words) as running:
-        running.until("copied", ["0", "1"])
+        assert running.next()["copied"] == ["0", "1"]
         operator.save(operator.store, "2", 7)
         line = running.until("copied", ["2"])
         assert line["actions"] == {"equal": 2, "copy": 1}
@@ -174,13 +174,14 @@ def test_a_mirror_goes_on_until_a_signal(operator: Operator) -> None:
 
 def test_a_mirror_rides_out_an_outage(operator: Operator, blob_container, proxy) -> None:
     url = blob_container.through(proxy.endpoint).url
-    words = "mirror", "--to-store", url, "--execute", "--every", "0.1", "--timeout", "1"
+    words = "mirror", "--to-store", url, "--execute", "--every", "0.1", "--timeout", "5"
     with Running(*words) as running:
-        running.until("copied", ["0", "1"])
+        assert running.next()["copied"] == ["0", "1"]
         proxy.on().refuse(503, "ServerBusy")
         operator.save(operator.store, "2", 7)
-        while "503" not in running.next()["error"]:
+        while not (line := running.next())["error"]:
             pass
+        assert "503" in line["error"]
         proxy.heal()
         running.until("copied", ["2"])
 

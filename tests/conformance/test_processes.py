@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
@@ -20,6 +19,7 @@ from eventhub_checkpoints import CoalescingCheckpointStore, MemoryCheckpointStor
 from eventhub_checkpoints.conformance import CHECKS, Certificate, Outcome, Report, Verdict, certify
 from eventhub_checkpoints.conformance.__main__ import main
 from eventhub_checkpoints.conformance.contract import PROCESSES
+from forks import is_running
 
 pytestmark = pytest.mark.slow
 
@@ -265,12 +265,6 @@ if __name__ == "__main__":
     print(*(child.pid for child in active_children()), flush=True)
     time.sleep(600)
 """
-
-
-def is_running(process_id: int) -> bool:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 def test_the_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:

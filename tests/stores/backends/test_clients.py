@@ -15,7 +15,7 @@ from waiting import eventually
 SHARED = [name for name, kind in BACKENDS.items() if kind.reaches_processes]
 FOREVER = 10**9
 EXPIRY = 6.0
-"""Seconds: short, because the killed one's partition is waited for; no stall is as long."""
+"""Seconds: longer than a pause of the machine, and short, because the heir waits for it."""
 EVENTS = 1000
 """So many that the one that is killed in their midst cannot have come to their end by then."""
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 LIMIT = 1.0
 SLACK = 1.2
-"""Seconds, on a busy machine; less than a call takes too long where it counts only a part."""
+"""Seconds that a busy machine may add; a call that forgot the time to connect would add more."""
 
 
 def seconds_until_unavailable(call: Callable[[], Any]) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from eventhub_checkpoints.conformance.clients import Row
 from eventhub_checkpoints.conformance.contract import BASE, check
-from eventhub_checkpoints.conformance.faults import ALWAYS, HANGS, Fault
+from eventhub_checkpoints.conformance.faults import ALWAYS, HANGS, LONGEST_HANG, Fault
 from eventhub_checkpoints.conformance.harness import Subject, race, raising
 from eventhub_checkpoints.errors import StoreUnavailableError
 
@@ -20,8 +20,6 @@ SLACK = 2.0
 
 AMPLE = 3.0
 """Seconds for a batch in which one claim hangs: on a busy machine, the others may take a while."""
-LONG = 2.8
-"""Seconds for which a stalled backend does not respond: longer than a call may take."""
 STALL = ("stall", BASE)
 
 
@@ -169,7 +167,7 @@ def a_stalled_list_ends(s: Subject) -> None:
     """A list from a backend that does not respond ends after `operation_timeout`."""
     s.client.list_ownership()
     s.client.set(operation_timeout=BOUND)
-    s.stall(LONG)
+    s.stall(LONGEST_HANG)
     ends_in_time(raising, StoreUnavailableError, s.client.list_ownership)
 
 
@@ -178,7 +176,7 @@ def a_stalled_claim_ends(s: Subject) -> None:
     """A claim on a backend that does not respond ends after `operation_timeout`, as lost."""
     s.client.list_ownership()
     s.client.set(operation_timeout=BOUND)
-    s.stall(LONG)
+    s.stall(LONGEST_HANG)
     won: list[Row | None] = []
     ends_in_time(lambda: won.append(s.client.claim("0", "a")))
     assert won == [None], "a claim without a response was returned as successful"
@@ -189,7 +187,7 @@ def a_stalled_checkpoint_ends(s: Subject) -> None:
     """A checkpoint on a backend that does not respond ends after `write_timeout`."""
     s.client.list_ownership()
     s.client.set(write_timeout=BOUND)
-    s.stall(LONG)
+    s.stall(LONGEST_HANG)
     ends_in_time(raising, StoreUnavailableError, s.client.save, "0", 7)
 
 
