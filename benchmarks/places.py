@@ -10,8 +10,8 @@ from pathlib import Path
 
 from azure.storage.blob import ContainerClient
 
-from eventhub_checkpoints.cli.azurite import Azurite, connection_string
-from eventhub_checkpoints.cli.children import Child
+from azurite import Azurite, connection_string
+from eventhub_checkpoints.cli.demo.children import Child
 
 PROXY = Path(__file__).resolve().parent.parent / "tools" / "fault_proxy.py"
 START_SECONDS = 30

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.places import first_line
 from benchmarks.spark_cores import ROOT, on_cores
 from benchmarks.spark_hub import BODY, hub_name, shares, some
-from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.demo.children import Child
 from kafka_broker import KafkaBroker
 
 START_SECONDS = 120

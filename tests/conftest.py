@@ -26,9 +26,9 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
 import campaigns
+from azurite import Azurite, connection_string
 from backends import BACKENDS, VARIANTS, Backend, Place, ServerMissingError, Variant
 from backends.blob import Blob
-from eventhub_checkpoints.cli.azurite import Azurite, connection_string
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.records import Scope
@@ -73,7 +73,11 @@ def pytest_configure(config: pytest.Config) -> None:
         link_spark(Path(folder.name))
     config.addinivalue_line("markers", "server: needs a server of a backend, which it starts")
     config.addinivalue_line(
-        "markers", "slow: waits for a hub, a client, Spark or a process, or tries many cases"
+        "markers", "waits: waits for a hub, a client, Spark or a process, or tries many cases"
+    )
+    config.addinivalue_line(
+        "markers",
+        "long: on the real clock, or kills, or in depth: `tox -e long` runs it, alone and in turn",
     )
     # A shell ignores Ctrl-C for what it starts in the background, and the processes that tests
     # start would inherit that.
@@ -249,7 +253,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "servers" in asked:
             item.add_marker(pytest.mark.server)
         if asked & WAITING or any(fnmatch(path, f"{pattern}*") for pattern in WAITING_FOLDERS):
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.waits)
         if path.startswith(FORGETFUL):
             for message in ("unclosed", "loop is closed"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore:{message}:ResourceWarning"))

@@ -14,7 +14,7 @@ from eventhub_checkpoints.conformance import CheckpointStoreConformance
 from eventhub_checkpoints.conformance.__main__ import main
 from page_blocks import blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE, ASYNC_STORE, *_ = [

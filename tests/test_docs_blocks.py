@@ -21,11 +21,11 @@ import pytest
 import yaml
 from azure.storage.blob import generate_container_sas
 
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 from page_blocks import Block, blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])

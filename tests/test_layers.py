@@ -321,7 +321,7 @@ def run_blocked(code: str, blocked: list[str] = DRIVERS) -> subprocess.Completed
     )
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "name",
     ["", ".aio", ".base", ".aio.base", ".memory", ".registry", ".spark", ".receive", ".localhub"],
@@ -332,7 +332,7 @@ def test_what_needs_no_extra_works_without_any(name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     ("module", "extra"),
     [
@@ -349,7 +349,7 @@ def test_a_missing_driver_is_one_sentence_that_names_the_extra(module: str, extr
     assert f"python -m pip install 'eventhub-checkpoints[{extra}]'" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     ("blocked", "extra"),
     [("prometheus_client", "metrics"), ("grpc", "keda"), ("google.protobuf", "keda")],
@@ -362,14 +362,14 @@ def test_a_missing_driver_is_named_by_the_command_that_needs_it(blocked: str, ex
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_missing_driver_is_named_by_the_url_that_needs_it() -> None:
     url = "https://account.blob.core.windows.net/container"
     done = run_blocked(f"from {PACKAGE} import open_store; open_store({url!r})")
     assert "eventhub-checkpoints[blob]" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "store", ["", ".memory", ".aio.memory", ".blob", ".aio.blob", ".redis", ".aio.redis"]
 )

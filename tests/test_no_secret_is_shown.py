@@ -22,7 +22,7 @@ from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import InvalidCheckpointError, InvalidRecordError, PoisonError
 from eventhub_checkpoints.localhub import LocalHub
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 MARK = "S3CR3T"
 Searched = Callable[[str, int], None]

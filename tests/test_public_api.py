@@ -247,7 +247,7 @@ for name in {modules!r}:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_public_module_needs_no_extra_but_its_own() -> None:
     blocked = ("azure.storage", "aiohttp", "pyspark", "pyarrow", "typer", "rich")
     modules = [name for name in MODULES if ".cli" not in name]

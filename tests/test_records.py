@@ -135,7 +135,7 @@ class Index:
 
 # Each in a process of its own: a check that counts up to the number holds the interpreter's lock,
 # and nothing in this process could end it.
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "made",
     [

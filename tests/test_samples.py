@@ -18,7 +18,7 @@ from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 from otlp_collector import Collector, attributes
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.py"))
 PARTITIONS = ["0", "1"]

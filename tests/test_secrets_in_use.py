@@ -41,7 +41,7 @@ from planted import KEY, SECRETS_OF, WORD, WRONG_KEY, Heard, listening, secrets_
 from websocket_gate import WebSocketGate
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.waits,
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
 ]
 

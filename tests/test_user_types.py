@@ -16,7 +16,7 @@ import pytest
 import eventhub_checkpoints
 from page_blocks import blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])

@@ -22,7 +22,7 @@ from typing import Any
 
 from backends import BACKENDS, Backend, ServerMissingError
 from eventhub_checkpoints import open_store
-from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.records import Scope
 from waiting import eventually
 

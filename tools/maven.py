@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eventhub_checkpoints.cli.azurite import INSTALL_SECONDS, cache_folder, install_once
+from azurite import INSTALL_SECONDS, cache_folder, install_once
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

@@ -35,10 +35,10 @@ from eventhub_checkpoints import Stall, every
 from eventhub_checkpoints import aio as aio_names
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
-from eventhub_checkpoints.cli.azurite import EMULATOR_KEY
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.processing.stall import SHORTEST_SILENCE
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
 from fault_proxy import FaultProxy
 
 CAUSES = {

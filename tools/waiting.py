@@ -4,8 +4,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+LIMIT = 120.0
+"""Seconds after which what a test waits for counts as lost: the one limit of all waits for
+something real, so long that no pause of a busy machine reaches it."""
 
-def eventually(predicate: Callable[[], Any], seconds: float = 120.0) -> Any:
+
+def eventually(predicate: Callable[[], Any], seconds: float = LIMIT) -> Any:
     """Return the predicate's result as soon as it is true."""
     deadline = time.monotonic() + seconds
     while not (found := predicate()):

@@ -12,8 +12,8 @@ from azure.eventhub.aio._eventprocessor.event_processor import EventProcessor
 from azure.eventhub.exceptions import ConnectionLostError
 
 from benchmarks.scale.backends import Server, SimulatedStore, store_on
-from benchmarks.scale.clock import EPOCH
 from eventhub_checkpoints.records import Ownership, Scope, fresh_etag
+from simulated_time import EPOCH
 
 SCOPE = Scope("simulated.servicebus.windows.net", "hub", "$default")
 OPEN_SECONDS = 1.4

@@ -10,8 +10,8 @@ from typing import Any
 from azure.eventhub import LoadBalancingStrategy
 from azure.eventhub.aio import EventHubConsumerClient
 
-from benchmarks.scale.clock import quiet
 from eventhub_checkpoints.aio import open_store
+from simulated_time import quiet
 
 HOOKS = {
     "read_ownerships": "list",

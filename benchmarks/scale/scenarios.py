@@ -10,8 +10,8 @@ from random import Random
 from typing import Any, Literal, get_args
 
 from benchmarks.scale.backends import BACKENDS, Server
-from benchmarks.scale.clock import simulate
 from benchmarks.scale.group import Group, Hub
+from simulated_time import quiet, simulate
 
 Scenario = Literal["start", "join", "fail-10%", "fail-all", "rolling"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
@@ -115,7 +115,8 @@ class Outcome:
 def run(setup: Setup) -> Outcome:
     """Simulate one scenario."""
     gc.collect()
-    return simulate(lambda: Run(setup).main(), setup.seed)
+    with quiet():
+        return simulate(lambda: Run(setup).main(), setup.seed)
 
 
 class Run:

@@ -9,7 +9,7 @@ from backends import Backend, ServerMissingError
 from campaigns import IS_CAMPAIGN, rounds, seed
 from clock_skew import EXPIRES_AFTER, HAVE_CLOCKS, SkewError, judged, run_skews
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ROUNDS = rounds(1, 20)
 SEED = seed(0)

@@ -23,7 +23,7 @@ from interruptions import (
 )
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.waits,
     # A signal may come in SQLAlchemy's pool before it has noted a new connection. Nothing refers to
     # that one any more: psycopg closes it when it is deleted, and warns.
     pytest.mark.filterwarnings("ignore:.* was deleted while still open:ResourceWarning"),

@@ -16,7 +16,7 @@ from eventhub_checkpoints.operations.move import Move
 from eventhub_checkpoints.operations.positions import CLOSED_NUMBER
 from move_chaos import OpenLines, run_moves, twice_done
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 QUICK = 11
 """Calls between two kills of a short run."""

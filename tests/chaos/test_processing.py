@@ -19,7 +19,7 @@ from chaos.plan import STREAM_EVERY, Plan, drawn, shrunk
 from chaos.rounds import Outcome, Stage
 from chaos.storage import SINGLE, STORES, Server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 SEED = 8657
 """Of two short rounds with kills, stops, a frozen worker, a full disk and a hub created again."""

@@ -14,7 +14,7 @@ from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Proposal
 from eventhub_checkpoints.stores.hook_results import Won
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ROUNDS = rounds(2, 100)
 SEED = seed(0)

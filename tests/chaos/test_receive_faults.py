@@ -7,7 +7,7 @@ import pytest
 import campaigns
 from receive_faults import run_rounds
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ROUNDS = campaigns.rounds(12, 1000)
 

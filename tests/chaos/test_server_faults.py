@@ -21,7 +21,7 @@ from backends.redis import LocalRedis
 from fault_judge import JudgeError
 from fault_trial import BOUND, Trial
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
 DURABLE: dict[str, Callable[[], OwnServer]] = {

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from eventhub_checkpoints.cli.children import Child, ChildError, free_port
+from eventhub_checkpoints.cli.demo.children import Child, ChildError
 from forks import is_running
+from ports import free_port
 
 SLEEPS = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
 IGNORES_TERM = [
@@ -107,7 +108,7 @@ def test_what_a_child_started_ends_with_it(log: Path) -> None:
 def test_a_child_dies_with_its_killed_parent_however_early(tmp_path: Path, moment: int) -> None:
     program = (
         "import sys, time; from pathlib import Path;"
-        "from eventhub_checkpoints.cli.children import Child;"
+        "from eventhub_checkpoints.cli.demo.children import Child;"
         f"print(Child({SLEEPS!r}, log=Path({str(tmp_path / 'log')!r})).pid, flush=True);"
         "time.sleep(60)"
     )

@@ -10,14 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from azure.eventhub import EventHubConsumerClient
-from azure.storage.blob import BlobServiceClient
 
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.abilities import ListsScopes
-from eventhub_checkpoints.cli.azurite import Azurite
 from eventhub_checkpoints.cli.demo.command import java_version
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.hub import ask_properties
@@ -139,16 +138,15 @@ def poor_machine(tmp_path: Path) -> dict[str, str]:
                     (programs / program.name).symlink_to(program)
     assert shutil.which("node", path=str(programs)) is None
     path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
-    return {"PATH": str(programs), "PYTHONPATH": path, "AZURITE_BLOB_ENDPOINT": ""}
+    return {"PATH": str(programs), "PYTHONPATH": path}
 
 
 @pytest.fixture
-def storage(azurite: Azurite) -> Iterator[dict[str, str]]:
-    """The tests' own Azurite; it must be left as it was."""
-    with BlobServiceClient.from_connection_string(azurite.connection_string) as client:
-        before = {container.name for container in client.list_containers()}
-        yield {"AZURITE_BLOB_ENDPOINT": azurite.endpoint}
-        assert {container.name for container in client.list_containers()} == before
+def container_url(blob_container: Any) -> Iterator[str]:
+    """A container of a running Azurite, in which the demo leaves nothing."""
+    yield blob_container.url
+    with blob_container.client() as client:
+        assert list(client.list_blobs()) == []
 
 
 def assert_gone(pids: dict[int, str]) -> None:
@@ -215,16 +213,17 @@ def assert_more_can_be_sent(found: dict[str, str], text: str) -> None:
     assert {one.next_sequence_number for one in held.values()} == {110}
 
 
-def test_the_same_on_azurite_by_the_aio_client(folder: Path, storage: dict[str, str]) -> None:
-    with Demo(folder, "--store", "azurite", "--consumer", "aio", **storage) as demo:
+def test_the_same_on_azurite_by_the_aio_client(folder: Path, container_url: str) -> None:
+    with Demo(folder, "--store", container_url, "--consumer", "aio") as demo:
         assert demo.end() == 0, demo.text
     assert_complete(demo.text)
     assert not list(folder.iterdir())
 
 
-@pytest.mark.usefixtures("azurite")  # installed, and of the same version
-def test_interrupted_while_consumers_work_it_leaves_nothing(folder: Path) -> None:
-    with Demo(folder, "--store", "azurite", AZURITE_BLOB_ENDPOINT="") as demo:
+def test_interrupted_while_consumers_work_it_leaves_nothing(
+    folder: Path, container_url: str
+) -> None:
+    with Demo(folder, "--store", container_url) as demo:
         demo.until("share the partitions")
         demo.wait_for_process("consumer B.journal")
         assert_stopped(demo, signal.SIGINT)

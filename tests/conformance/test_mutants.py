@@ -10,7 +10,7 @@ from sound import Sound
 from eventhub_checkpoints.conformance import CHECKS, Verdict
 from eventhub_checkpoints.conformance.contract import ONE_PROCESS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 PAIRS = [(kind, name) for kind, names in MUTANTS.items() for name in names]
 

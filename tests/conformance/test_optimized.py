@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 def test_nothing_is_certified_where_assertions_are_left_out() -> None:

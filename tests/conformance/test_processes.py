@@ -21,7 +21,7 @@ from eventhub_checkpoints.conformance.__main__ import main
 from eventhub_checkpoints.conformance.contract import PROCESSES
 from forks import is_running
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 RACES = [check for check in CHECKS if PROCESSES in check.needs]
 TESTS = Path(__file__).parent

@@ -19,7 +19,7 @@ from backends.blob import BlobPlace
 from eventhub_checkpoints.conformance import CHECKS, Accessors, Verdict, certify
 from eventhub_checkpoints.conformance.contract import PROCESSES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 PAGE = Path(__file__).parents[2] / "docs" / "compared.md"
 COLUMNS = ("in memory, sync", "in memory, aio", "Blob, sync", "Blob, aio")

@@ -10,7 +10,7 @@ from sound import Sound, StallingRows
 
 from eventhub_checkpoints.conformance import CHECKS, certify
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 class ServerChooses(Sound):

@@ -84,7 +84,7 @@ def test_a_checkpointer_is_not_kept_for_its_figures(reader: InMemoryMetricReader
     assert saver() is None
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_without_the_package_nothing_happens() -> None:
     code = """
 import sys

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eventhub_checkpoints.processing.policy import MOST_GROUPS, PARTS, Policy, trailing
 from eventhub_checkpoints.processing.watermark import Position
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 TINY = 1e-6
 """Seconds that sums of floats may be off by."""

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from eventhub_checkpoints.spark.source.batches import limited, split
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 COUNTS = st.dictionaries(
     st.integers(0, 40).map(str), st.integers(0, 10**6) | st.integers(0, 3), max_size=12

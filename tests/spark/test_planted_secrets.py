@@ -26,7 +26,7 @@ from eventhub_checkpoints.spark.source.options import NAMES, SourceOptions
 
 ARGUMENT = "credential.client_secret"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 HIDDEN = "aGlkZGVuIGtleQhiddenaGlkZGVuIGtleQhiddenaGk="
 STRING = f"Endpoint=sb://ns/;SharedAccessKeyName=name;SharedAccessKey={HIDDEN};EntityPath=orders"

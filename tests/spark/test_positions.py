@@ -142,7 +142,7 @@ def test_to_source_is_one_option_that_the_source_reads(store):
     assert found.to_source() == {"startingPositions": found.to_connector()}
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_positions_need_neither_pyspark_nor_pyarrow():
     code = "import sys, eventhub_checkpoints.spark;print({'pyspark', 'pyarrow'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -25,7 +25,7 @@ from eventhub_checkpoints.spark.position_formats import (
 )
 from eventhub_checkpoints.spark.source.options import SourceOptions
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 CONNECTION = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath={}"
 

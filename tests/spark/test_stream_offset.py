@@ -8,7 +8,7 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.spark import parse_progress
 from eventhub_checkpoints.spark.offsets import StreamOffset
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 NUMBERS = st.dictionaries(st.integers(0, 40).map(str), st.integers(0, 2**63 - 1), max_size=6)
 OFFSETS = st.builds(

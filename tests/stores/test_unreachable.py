@@ -16,7 +16,7 @@ from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnava
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.records import Scope
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 SECRET = "c2VjcmV0"
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")

@@ -14,13 +14,9 @@ import pytest
 from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
 from azure.storage.blob import ContainerClient, generate_container_sas
 
-from eventhub_checkpoints.cli.azurite import (
-    EMULATOR_ACCOUNT,
-    OPTIONS,
-    AzuritePackage,
-    find_node,
-)
+from azurite import OPTIONS, AzuritePackage, find_node
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 
 KEYS = tuple(base64.b64encode(name * 4).decode() for name in (b"first", b"other"))
 LIFETIME = 6.0

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from eventhub_checkpoints.cli.children import Child, free_port
+from eventhub_checkpoints.cli.demo.children import Child
+from ports import free_port
 
 OURS = "eventhub_checkpoints"
 """Part of the names of everything that this package installs, however it was installed."""

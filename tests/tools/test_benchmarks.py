@@ -12,7 +12,7 @@ import pytest
 
 from backends import Backend
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ import pytest
 
 import page_blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:

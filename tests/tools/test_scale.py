@@ -16,13 +16,13 @@ from azure.eventhub.aio._eventprocessor._ownership_manager import (
 
 from benchmarks.scale import tables
 from benchmarks.scale.backends import BACKENDS
-from benchmarks.scale.clock import simulate
 from benchmarks.scale.group import SCOPE
 from benchmarks.scale.plots import write_chart
 from benchmarks.scale.scenarios import SCENARIOS, Setup, run
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.operations.cost import blob_per_month, per_month
+from simulated_time import simulate
 
 SMALL = Setup("start", "redis", consumers=10, partitions=64, interval=10.0)
 LONGEST_INTERVAL = 12.0

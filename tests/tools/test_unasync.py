@@ -13,7 +13,7 @@ import unasync
 from eventhub_checkpoints._shared._async import compat as aio_compat
 from eventhub_checkpoints._shared._sync import compat as sync_compat
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 STORE = Path("stores/memory/_sync/store.py")
 COUNT, LIMIT = 12, 4

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.cli.ui import PACKAGES
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.ui.server import listen, names
@@ -21,7 +21,7 @@ from operators import Site, ehcp
 START_SECONDS = 60
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_the_printed_url_admits_and_a_signal_ends_it(
     site: Site, tmp_path: Path, ending: signal.Signals

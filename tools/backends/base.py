@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, ClassVar, Literal, Self
 
+from container import Container
 from eventhub_checkpoints import aio, open_store
-from eventhub_checkpoints.cli.children import Child
-from eventhub_checkpoints.cli.container import Container
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.conformance import Accessors
 from eventhub_checkpoints.records import Scope
 

@@ -1,4 +1,4 @@
-"""Blob Storage on Azurite: a running one, a container, or a child process; see `cli/azurite.py`."""
+"""Blob Storage on Azurite: a running one, a container, or a child process."""
 
 import uuid
 from contextlib import suppress
@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Self
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
+from azurite import Azurite, AzuriteMissingError
 from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
-from eventhub_checkpoints.cli.azurite import EMULATOR_KEY, Azurite, AzuriteMissingError
-from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
 
 
 class BlobPlace(Place):

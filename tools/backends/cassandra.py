@@ -41,12 +41,13 @@ from backends.cassandra_node import (
     configure,
     speaks,
 )
-from eventhub_checkpoints.cli.children import Child, free_port
-from eventhub_checkpoints.cli.container import Container, containers_run
+from container import Container, containers_run
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.cassandra.url import Address
 from eventhub_checkpoints.stores.record_format import decimal_int64
 from maven import JarsMissingError
+from ports import free_port
 
 IMAGE = "cassandra:5.0"
 

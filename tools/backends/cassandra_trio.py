@@ -20,7 +20,7 @@ from backends.cassandra import Cassandra, Keyspace, connected
 from backends.cassandra_node import DURABLE, YAML
 from backends.cluster import Cluster, ClusterPlace
 from eventhub_checkpoints import open_store
-from eventhub_checkpoints.cli.children import free_port
+from ports import free_port
 from waiting import eventually
 
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")

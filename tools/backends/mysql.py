@@ -20,13 +20,14 @@ from typing import Any, Self
 import pymysql
 from sqlalchemy import make_url
 
+from azurite import cache_folder, install_once
 from backends.base import OwnServer, Place, ServerMissingError, installed
 from backends.tables import TablesPlace
-from eventhub_checkpoints.cli.azurite import cache_folder, install_once
-from eventhub_checkpoints.cli.children import Child, free_port
-from eventhub_checkpoints.cli.container import Container, containers_run
+from container import Container, containers_run
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.stores.sql.tables import Tables
 from maven import POM, Artifact, JarsMissingError, copy
+from ports import free_port
 
 START_SECONDS = 60
 IMAGE = "mariadb:11.4"

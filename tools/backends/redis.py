@@ -24,10 +24,11 @@ from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError
 from redis.retry import Retry
 
 from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError, installed
-from eventhub_checkpoints.cli.children import Child, ChildError, free_port
-from eventhub_checkpoints.cli.container import Container, containers_run
+from container import Container, containers_run
+from eventhub_checkpoints.cli.demo.children import Child, ChildError
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.redis.protocol import all_keys, hash_key
+from ports import free_port
 
 IMAGE = "redis:7.4"
 START_SECONDS = 20

@@ -22,8 +22,9 @@ from backends.base import OwnServer, Variant
 from backends.cluster import Cluster, ClusterPlace, Look
 from backends.redis import START_SECONDS, LocalRedis, RedisPlace, executable
 from eventhub_checkpoints.aio.redis import RedisCheckpointStore as AioRedisCheckpointStore
-from eventhub_checkpoints.cli.children import Child, free_port
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.redis import RedisCheckpointStore
+from ports import free_port
 from tcp_servers import Passage
 from waiting import eventually
 

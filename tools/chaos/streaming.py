@@ -8,7 +8,7 @@ from typing import Self
 
 from chaos.diary import PARTITIONS
 from chaos.nursery import PATHS
-from eventhub_checkpoints.cli.children import Child, ChildError
+from eventhub_checkpoints.cli.demo.children import Child, ChildError
 
 GROUP = "spark"
 END_SECONDS = 90.0

@@ -11,9 +11,9 @@ from azure.eventhub.extensions.checkpointstoreblobaio import (
 )
 from azure.storage.blob import ContainerClient
 
+from azurite import Azurite, connection_string
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
-from eventhub_checkpoints.cli.azurite import Azurite, connection_string
 from handover_table.runs import Result, Setting, joined
 
 MIXED = {

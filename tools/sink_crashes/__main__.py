@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import spark_runs
-from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.localhub import LocalHub
 from sink_crashes.judge import Outcome, judged, sent_events
 from sink_crashes.pipeline import QUERY, READ, TOKEN, read_bodies

@@ -13,7 +13,7 @@ from typing import Self
 
 from backends import BACKENDS, Place
 from eventhub_checkpoints import open_store
-from eventhub_checkpoints.cli.children import Child, ChildError
+from eventhub_checkpoints.cli.demo.children import Child, ChildError
 from eventhub_checkpoints.localhub import LocalHub
 from soak.consumer import Orders
 from soak.ledger import Ledger

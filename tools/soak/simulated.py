@@ -18,7 +18,6 @@ from unittest.mock import patch
 from azure.eventhub import CloseReason
 from azure.eventhub.aio import PartitionContext
 
-from benchmarks.scale.clock import simulate
 from eventhub_checkpoints import every
 from eventhub_checkpoints.aio import (
     Checkpointer,
@@ -27,6 +26,7 @@ from eventhub_checkpoints.aio import (
     MemoryCheckpointStore,
 )
 from eventhub_checkpoints.processing._async import watchdog
+from simulated_time import quiet, simulate
 from soak.trend import TOLERATED, Trend, trend
 
 PLACE = {"fully_qualified_namespace": "simulated.servicebus.windows.net", "eventhub_name": "hub"}
@@ -179,7 +179,7 @@ def run_day(hours: float, seed: int) -> Day:
     tracemalloc.start()
     try:
         # It takes the real clock when it is imported.
-        with patch.object(watchdog, "clock", lambda: time.monotonic()):
+        with quiet(), patch.object(watchdog, "clock", lambda: time.monotonic()):
             return simulate(lambda: consume(int(hours * 3600 / ROUND_SECONDS)), seed)
     finally:
         tracemalloc.stop()

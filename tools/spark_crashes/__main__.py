@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from backends import BACKENDS, Backend, ServerMissingError
-from eventhub_checkpoints.cli.children import ChildError
+from eventhub_checkpoints.cli.demo.children import ChildError
 from spark_crashes.cells import ALL, STAGES, Cell
 from spark_crashes.judge import Outcome
 from spark_crashes.rounds import run_round

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import spark_runs
 from backends import Backend
 from backends.tables import TablesPlace
-from eventhub_checkpoints.cli.children import Child, ChildError
+from eventhub_checkpoints.cli.demo.children import Child, ChildError
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.spark import read_spark_checkpoint
 from spark_crashes.cells import HUB, PARTITIONS, RECEIVE_PATHS, Cell, Death, Job

@@ -10,7 +10,6 @@
 - `doctor`: findings about a group. `serve`: lag for Prometheus and KEDA. `ui`: a page in the
   browser.
 - `transfer`: mirror, move and migrate, which bring positions into another store.
-- `azurite`, `container`, `children`: servers and processes that the demo starts.
 """
 
 import importlib.util

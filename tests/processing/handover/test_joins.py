@@ -14,7 +14,7 @@ from prompt_client import prompt_client
 
 __all__ = ["prompt_client"]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 def shared(variant: str) -> Callable[[str], Any]:

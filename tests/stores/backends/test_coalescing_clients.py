@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends import Place
-from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.localhub import LocalHub
 from waiting import eventually
 

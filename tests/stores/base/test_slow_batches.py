@@ -11,7 +11,7 @@ import pytest
 from eventhub_checkpoints import StoreError
 from eventhub_checkpoints.base import seconds_left
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 SCOPE = {
     "fully_qualified_namespace": "ns.servicebus.windows.net",

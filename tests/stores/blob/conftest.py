@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from azure.storage.blob import ContainerClient, generate_container_sas
 
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 OURS = {
     "sync": "eventhub_checkpoints.blob",

@@ -10,7 +10,6 @@ from requests.certs import where
 
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.blob import BlobCheckpointStore
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     InvalidRecordError,
@@ -19,6 +18,7 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
 )
 from eventhub_checkpoints.stores.blob.options import separated
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 KEY = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
 DRIVERS_NAMES = """

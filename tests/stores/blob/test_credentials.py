@@ -10,13 +10,13 @@ from urllib.parse import parse_qs, quote
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     StoreAccessError,
     StoreError,
     StoreUnavailableError,
 )
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 
 VARIABLE = "AZURE_STORAGE_CONNECTION_STRING"
 WRONG_KEY = "d3JvbmcgYnV0IHdlbGwgZm9ybWVk"

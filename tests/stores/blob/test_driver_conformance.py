@@ -7,7 +7,7 @@ import pytest
 
 from eventhub_checkpoints.conformance import certify
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 @pytest.mark.parametrize("variant", ["sync-driver", "aio-driver"], indirect=True)

@@ -176,7 +176,7 @@ def test_a_forked_child_works_with_connections_of_its_own(blob_container) -> Non
     assert names == {"parent", "child", "parent again"}
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "module",
     [

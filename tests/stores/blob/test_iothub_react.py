@@ -13,8 +13,8 @@ from eventhub_checkpoints import (
     StoreNotReadyError,
 )
 from eventhub_checkpoints.blob_iothub_react import read_iothub_react_blobs
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT
 from eventhub_checkpoints.records import Checkpoint
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 
 SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
 

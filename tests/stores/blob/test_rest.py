@@ -14,9 +14,9 @@ from azure.storage.blob._shared.base_client import parse_connection_str
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.cli.azurite import EMULATOR_KEY
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.blob import options, rest
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
 
 ACCOUNT = "https://orders.blob.core.windows.net"
 EMULATOR = "http://127.0.0.1:10000/devstoreaccount1"

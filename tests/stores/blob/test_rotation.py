@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT
 from eventhub_checkpoints.errors import StoreAccessError
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 from rotating_storage import Account, azurite_with_two_keys, every, rotating
 
 PARTITIONS = 16

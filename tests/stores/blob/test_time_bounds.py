@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints._shared._sync.compat import bounded
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 LIMIT = 1.0
 SLACK = 1.2

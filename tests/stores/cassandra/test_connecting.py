@@ -16,7 +16,7 @@ from eventhub_checkpoints.conformance.clients import Client
 from eventhub_checkpoints.stores.cassandra.driver import Login
 from eventhub_checkpoints.stores.cassandra.errors import unreached
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 Make = Callable[..., Client]
 REFUSED = OSError(111, "Tried connecting to [('10.0.0.1', 9042)]. Last error: Connection refused")

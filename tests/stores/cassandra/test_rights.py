@@ -14,7 +14,7 @@ from eventhub_checkpoints import StoreAccessError
 from eventhub_checkpoints.conformance.clients import Client
 from page_blocks import blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/cassandra.md"
 PASSWORD = "not to be seen"

@@ -11,11 +11,12 @@ from redis import Redis
 from backends import ServerMissingError
 from backends.redis import LocalRedis, executable
 from eventhub_checkpoints import StoreNotReadyError
-from eventhub_checkpoints.cli.children import Child, free_port
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.redis.protocol import CLAIM
+from ports import free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 SLOTS = 16384
 

@@ -17,7 +17,7 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints.conformance.clients import Client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 SHORT = {"operation_timeout": 1.0, "write_timeout": 1.0}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.cli.children import Child
+from eventhub_checkpoints.cli.demo.children import Child
 
 PROGRAMS = {
     "sync": (

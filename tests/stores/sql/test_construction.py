@@ -222,7 +222,7 @@ def test_a_role_that_is_unknown_is_refused_at_once(variant: Any, own_server: Any
         variant.open(own_server.url.replace("//test@", "//nobody_here@")).list_ownership()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_importing_one_variant_needs_no_driver_of_a_database() -> None:
     code = (
         "import sys, eventhub_checkpoints.sql\n"

@@ -14,7 +14,7 @@ from eventhub_checkpoints import StoreAccessError, StoreUnavailableError
 from eventhub_checkpoints.errors import StoreError
 from small_disk import small_disk
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 def end_connections(place: Any) -> int:

@@ -14,7 +14,7 @@ from backends.mysql import Mysql
 from eventhub_checkpoints import StoreAccessError, StoreNotReadyError, StoreUnavailableError
 from eventhub_checkpoints.errors import StoreError
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 GRANTS = "SELECT, INSERT, UPDATE"
 TABLES = ("ownership", "checkpoint")

@@ -11,7 +11,7 @@ import pytest
 from eventhub_checkpoints import StoreAccessError, StoreNotReadyError
 from eventhub_checkpoints.errors import ConfigurationError
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 GRANTS = ("SELECT", "INSERT", "UPDATE")
 CALLS: dict[str, Callable[[Any], Any]] = {

@@ -36,8 +36,8 @@ from eventhub_checkpoints.aio import (
     PartitionProcessor,
     open_store,
 )
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 CLAIM_HERE: ContextVar[Claim] = ContextVar("claim")
 """A handler may still be running when its partition was lost and claimed again."""

@@ -41,8 +41,8 @@ from eventhub_checkpoints import (
     PartitionProcessor,
     open_store,
 )
-from eventhub_checkpoints.cli.azurite import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 
 class Worker:

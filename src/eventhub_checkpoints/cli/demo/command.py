@@ -17,7 +17,6 @@ import typer
 
 from eventhub_checkpoints._shared.drivers import is_installed
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS
-from eventhub_checkpoints.cli.demo.storage import AZURITE
 from eventhub_checkpoints.errors import CheckpointStoreError
 
 
@@ -26,7 +25,7 @@ class Plan:
     """Options of the user, and the number of events in each part of the demo.
 
     Attributes:
-        store: `azurite` or the URL of a store; None for a SQLite file in the demo's folder.
+        store: the URL of a store; None for a SQLite file in the demo's folder.
         consumer: the client that both consumers use, `aio` or `sync`.
         events: total number of events to publish.
         partitions: number of partitions of the hub.
@@ -101,8 +100,6 @@ def missing_packages(store: str | None, consumer: str) -> dict[str, list[str]]:
     modules = {"spark": ["pyspark", "pyarrow"]}
     if store is None:
         modules["sql"] = ["sqlalchemy", *(["aiosqlite"] if is_aio else [])]
-    elif store == AZURITE:
-        modules["blob"] = ["azure.storage.blob", *(["aiohttp"] if is_aio else [])]
     missing = {
         extra: [name.replace(".", "-") for name in names if not is_installed(name)]
         for extra, names in modules.items()
@@ -198,8 +195,8 @@ def demo(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where to store the checkpoints: a URL for `open_store`, or `azurite`, which "
-            "needs Node or Docker. By default a temporary SQLite file.",
+            help="Where to store the checkpoints: a URL for `open_store`. "
+            "By default a temporary SQLite file.",
         ),
     ] = None,
     consumer: Annotated[

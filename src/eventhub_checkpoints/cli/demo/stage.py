@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from eventhub_checkpoints.cli.children import Child, ChildError
+from eventhub_checkpoints.cli.demo.children import Child, ChildError
 from eventhub_checkpoints.cli.demo.command import Signals
 from eventhub_checkpoints.cli.demo.programs import Addresses, JournalReader
 from eventhub_checkpoints.cli.demo.publisher import Publisher
@@ -56,7 +56,6 @@ def start_servers(
     """Start hub and storage; the stack stops them.
 
     Raises:
-        AzuriteError: Azurite did not start.
         ChildError: the hub did not start.
     """
     hub = start_hub(stack, signals, folder, partitions)

@@ -1,20 +1,15 @@
-"""Storage of the demo's checkpoints: a file, Azurite, or a store of the user."""
+"""Storage of the demo's checkpoints: a file, or a store of the user."""
 
 import asyncio
 import sqlite3
 import sys
 import uuid
-from abc import ABC, abstractmethod
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
-
-from azure.core.exceptions import AzureError
 
 from eventhub_checkpoints import aio, open_store
 from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.base import BaseCheckpointStore
-from eventhub_checkpoints.cli.azurite import Azurite
 from eventhub_checkpoints.errors import ConfigurationError, StoreError, StoreNotReadyError
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Scope
@@ -26,15 +21,11 @@ ANSWER_SECONDS = 15.0
 ROWS = "SELECT partition_id, sequence_number FROM eventhub_checkpoints_checkpoint"
 OF_SCOPE = "fully_qualified_namespace = ? AND eventhub_name = ? AND consumer_group = ?"
 
-API_VERSION = "2019-07-07"
-"""API version of Blob storage: a running emulator may not support a newer one."""
 
-AZURITE = "azurite"
-"""Value of `--store` that is not a URL."""
+class Storage:
+    """Store of the user, from which the demo removes only its own rows at the end.
 
-
-class Storage(ABC):
-    """Storage of the checkpoints.
+    Created containers and tables are kept: they may be in use by then.
 
     Attributes:
         source: human-readable description, without secrets.
@@ -42,32 +33,7 @@ class Storage(ABC):
         is_own: whether only the demo uses it, so that the user may experiment with it.
     """
 
-    source: str
     look: str | None = None
-    is_own = True
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Check that it can be used, before anything is started; raises `CheckpointStoreError`."""
-
-    @abstractmethod
-    def start(self, stack: ExitStack, scope: Scope) -> str:
-        """Prepare it for the rows of a scope, and return its URL.
-
-        The stack stops what is started here, and removes what the demo stores.
-        """
-
-    @abstractmethod
-    def checkpoints(self, scope: Scope) -> dict[str, int]:
-        """Return the stored sequence number of each partition's checkpoint."""
-
-
-class UserStorage(Storage):
-    """Store of the user, from which the demo removes only its own rows at the end.
-
-    Created containers and tables are kept: they may be in use by then.
-    """
-
     is_own = False
     _reader: BaseCheckpointStore
 
@@ -141,7 +107,7 @@ class UserStorage(Storage):
         return {row["partition_id"]: row["sequence_number"] for row in rows}
 
 
-class SqliteFile(UserStorage):
+class SqliteFile(Storage):
     """SQLite file in the demo's folder: needs no installation and no server."""
 
     is_own = True
@@ -163,69 +129,12 @@ class SqliteFile(UserStorage):
             return dict(connection.execute(f"{ROWS} WHERE {OF_SCOPE}", tuple(scope.folded)))
 
 
-class AzuriteStorage(Storage):
-    """Azurite, started here or by the user, with a container for this demo.
-
-    Raises:
-        AzuriteMissingError: Azurite cannot be run on this machine.
-    """
-
-    _container: Any
-
-    def __init__(self) -> None:
-        self._azurite = Azurite()
-        self.source = f"Azurite, {self._azurite.source}"
-
-    def prepare(self) -> None:
-        """Download Azurite, unless it is installed."""
-        self._azurite.install()
-
-    def start(self, stack: ExitStack, scope: Scope) -> str:
-        """Start Azurite and create a container in it."""
-        # Imported here: it needs the extra `blob`, which no other storage of the demo does.
-        from azure.storage.blob import ContainerClient
-
-        # Before the start, so that no exception can come between.
-        stack.callback(self._azurite.stop)
-        self._azurite.start()
-        self._container = stack.enter_context(
-            ContainerClient.from_connection_string(
-                self._azurite.connection_string,
-                f"demo-{uuid.uuid4().hex[:8]}",
-                api_version=API_VERSION,
-                retry_total=1,
-            )
-        )
-        self._container.create_container()
-        stack.callback(self._delete)
-        return f"{self._azurite.endpoint}/{self._container.container_name}"
-
-    def _delete(self) -> None:
-        # The user's emulator keeps running. One that has died has nothing to delete.
-        with suppress(AzureError):
-            self._container.delete_container()
-
-    def checkpoints(self, scope: Scope) -> dict[str, int]:
-        """Read from the blobs.
-
-        Not through this package's store, because the demo is to verify that store.
-        """
-        stored = {}
-        for blob in self._container.list_blobs(include=["metadata"]):
-            *_, kind, partition = blob.name.split("/")
-            if kind == "checkpoint":
-                stored[partition] = int(blob.metadata["sequencenumber"])
-        return stored
-
-
 def storage_of(store: str | None, consumer: str, folder: Path) -> Storage:
     """Return the storage that `--store` names.
 
     Args:
-        store: `azurite` or a URL; None for a SQLite file in `folder`.
+        store: a URL; None for a SQLite file in `folder`.
         consumer: the client that the consumers use.
         folder: the demo's folder.
     """
-    if store == AZURITE:
-        return AzuriteStorage()
-    return SqliteFile(folder, consumer) if store is None else UserStorage(store, consumer)
+    return SqliteFile(folder, consumer) if store is None else Storage(store, consumer)

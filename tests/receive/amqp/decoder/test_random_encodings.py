@@ -54,7 +54,9 @@ def test_one_byte_at_a_time_gives_the_same(seed):
     assert plain(link.take()) == plain(reference(made))
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.waits) for n in (1, 2, 3))]
+)
 def test_a_cut_at_every_position_gives_the_same(seed):
     made = mixed_payloads(seed, 4, producers=1)
     raw = b"".join(disturbed(made, Random(seed), 300))

@@ -7,17 +7,9 @@ from pathlib import Path
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from eventhub_checkpoints.cli import azurite as module
-from eventhub_checkpoints.cli.azurite import (
-    EMULATOR_ACCOUNT,
-    Azurite,
-    AzuriteError,
-    AzuriteMissingError,
-    AzuritePackage,
-    Node,
-    find_node,
-)
-from eventhub_checkpoints.cli.children import ChildError
+from azurite import Azurite, AzuriteError, AzuriteMissingError, AzuritePackage, Node, find_node
+from eventhub_checkpoints.cli.demo.children import ChildError
+from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 
 
 def fake_npm(folder: Path, script: str) -> Node:
@@ -77,16 +69,9 @@ def test_the_error_on_a_bare_machine_names_the_three_ways() -> None:
         Azurite()
 
 
-@pytest.mark.usefixtures("bare_machine")
-def test_the_prepare_command_ends_with_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="Azurite needs one of three"):
-        module.main()
-    assert capsys.readouterr().out == ""
-
-
 def test_starting_before_installing_names_the_command(cache: Path) -> None:
     node = Node(Path(sys.executable), ())
-    with pytest.raises(AzuriteMissingError, match=r"python -m eventhub_checkpoints.cli.azurite"):
+    with pytest.raises(AzuriteMissingError, match=r"python tools/prepare.py --only blob"):
         AzuritePackage(node).start()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 PROBE = """
 import time
-from eventhub_checkpoints.cli.container import containers_run
+from container import containers_run
 start = time.monotonic()
 answer = containers_run()
 print(answer, time.monotonic() - start)

@@ -1,7 +1,7 @@
 """Child processes that do not outlive the program that started them.
 
-Used by the demo and by the tests. POSIX only. If `setpriv` supports it, the kernel kills a child
-when its parent dies, however the parent dies; otherwise only `stop` and `kill` end it.
+POSIX only. If `setpriv` supports it, the kernel kills a child when its parent dies, however the
+parent dies; otherwise only `stop` and `kill` end it.
 """
 
 import functools
@@ -9,7 +9,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -141,14 +140,6 @@ class Child:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that is free now; another process may take it first."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _unless_orphaned() -> tuple[str, ...]:

@@ -16,19 +16,10 @@ from typing import Self
 from filelock import FileLock
 from platformdirs import user_cache_path
 
-from eventhub_checkpoints.cli.children import Child
-from eventhub_checkpoints.cli.container import Container, containers_run
+from container import Container, containers_run
+from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
-
-__all__ = [
-    "EMULATOR_ACCOUNT",
-    "EMULATOR_KEY",
-    "Azurite",
-    "AzuriteError",
-    "AzuriteMissingError",
-    "connection_string",
-]
 
 AZURITE_VERSION = "3.35.0"
 START_SECONDS = 60
@@ -161,7 +152,7 @@ class AzuritePackage:
         if not self._main.exists():
             raise AzuriteMissingError(
                 f"Azurite is not installed in {self._home}; "
-                "install it once with `python -m eventhub_checkpoints.cli.azurite`"
+                "install it once with `python tools/prepare.py --only blob`"
             )
         self._folder = tempfile.TemporaryDirectory(prefix="azurite-")
         log = Path(self._folder.name, "log")
@@ -312,17 +303,3 @@ class Azurite:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def main() -> None:
-    """Install what `start` needs, and print its location."""
-    try:
-        azurite = Azurite()
-        azurite.install()
-    except AzuriteError as error:
-        raise SystemExit(str(error)) from None
-    print(f"Azurite: {azurite.source}")
-
-
-if __name__ == "__main__":
-    main()

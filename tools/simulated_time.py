@@ -1,4 +1,15 @@
-"""Event loop on a simulated clock: every wait ends at once, and the clock moves on by it."""
+"""Event loop on a simulated clock: every wait ends at once, and the clock moves on by it.
+
+A test of a rule about time runs its aio variant here, and compares seconds with `==`:
+
+    async def hung_list() -> float:
+        began = now()
+        with pytest.raises(StoreUnavailableError):
+            await store.list_ownership(*scope)
+        return now() - began
+
+    assert simulate(hung_list) == 30.0
+"""
 
 import asyncio
 import logging
@@ -12,6 +23,9 @@ from unittest.mock import patch
 
 EPOCH = 1_800_000_000.0
 """The simulated time of day at the start, in seconds since the epoch."""
+DIGITS = 9
+"""Decimals of the simulated seconds: sums of decimals such as 0.1 + 0.2 compare exactly, and what
+is cut off is below the resolution with which asyncio compares times."""
 QUIET = ("azure.eventhub", "eventhub_checkpoints")
 """Loggers that report every stolen partition and every throttled request."""
 
@@ -32,7 +46,7 @@ class Clock(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
             raise RuntimeError("the simulation waits for something that cannot happen")
-        self.now += max(timeout, 0.0)
+        self.now = round(self.now + max(timeout, 0.0), DIGITS)
         return []
 
     def monotonic(self) -> float:
@@ -44,23 +58,41 @@ class Clock(selectors.SelectSelector):
         return EPOCH + self.now
 
 
-def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int) -> T:
+_running: list[Clock] = []
+
+
+def now() -> float:
+    """Return the seconds since the start of the simulation that is running.
+
+    Raises:
+        RuntimeError: none is running, so the seconds would be real ones.
+    """
+    if not _running:
+        raise RuntimeError("no simulation is running")
+    return _running[-1].now
+
+
+def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int = 0) -> T:
     """Run a coroutine function on a simulated clock that starts at 0.
 
     The result depends on the seed only, within processes of the same `PYTHONHASHSEED`: the SDK
     iterates over sets of partition ids.
+
+    Raises:
+        RuntimeError: every task waits, and no timer is left that could end a wait.
     """
     clock, state = Clock(), random.getstate()
     random.seed(seed)
+    _running.append(clock)
     try:
         with (
             patch.object(time, "monotonic", clock.monotonic),
             patch.object(time, "time", clock.time),
-            quiet(),
             asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(clock)) as runner,
         ):
             return runner.run(main())
     finally:
+        _running.pop()
         random.setstate(state)
 
 
