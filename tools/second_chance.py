@@ -43,9 +43,9 @@ def main() -> int:
         status = pytest(cache, sys.argv[1:])
         if status != 1:
             return status
-        flaky, failed = [], []
-        for name in failed_in(cache):
-            (failed if pytest(cache, [name]) else flaky).append(name)
+        names = failed_in(cache)
+        failed = [name for name in names if pytest(cache, [name]) != 0]
+        flaky = [name for name in names if name not in failed]
     for name in flaky:
         print(f"FLAKY {name}")
     for name in failed:
