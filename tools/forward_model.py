@@ -6,6 +6,7 @@ are stolen and taken back, an official client writes unconditionally. A judge ch
 """
 
 import random
+from collections import Counter
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -237,3 +238,15 @@ def run_round(seed: int, events: int = 80) -> Judge:
             f"{error}\nround {seed} of {events} events, the last:\n{last}"
         ) from None
     return model.judge
+
+
+def run_rounds(seed: int, rounds: int, events: int) -> Counter[str]:
+    """Run rounds; return what occurred, by kind.
+
+    Raises:
+        AssertionError: a round failed; the message has its seed.
+    """
+    seen: Counter[str] = Counter()
+    for number in range(seed, seed + rounds):
+        seen.update(run_round(number, events).seen)
+    return seen

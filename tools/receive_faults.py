@@ -1,26 +1,19 @@
 """Break a reader's connection in every known way, and check that each event is read exactly once.
 
-    python tools/receive_faults.py --rounds 200
-    python tools/receive_faults.py --seed 7 --rounds 1        repeat a round that has failed
-    python tools/receive_faults.py --path public              the same on the other path
-
 A round reads a random range of a partition, while a thread cuts connections off in the middle of a
 frame, drops, closes and refuses them, and detaches links, all at random times. The result has to be
 exactly the range, in order, with every body as it was sent. Round n of seed s is the round of seed
 s + n. The seed decides what happens; the timing depends on the machine.
 """
 
-import argparse
-import logging
 import random
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.localhub.conditions import idle
@@ -171,31 +164,3 @@ def run_rounds(seed: int, rounds: int, path: ReceivePath) -> Counter[str]:
             seen["rounds"] += 1
         seen["connections cut within their bytes"] = place.proxy.cuts
     return seen
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the rounds; return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--path", choices=get_args(ReceivePath), default="fast")
-    chosen = parser.parse_args(arguments)
-    print(f"seed {chosen.seed}, {chosen.rounds} rounds, path {chosen.path}", flush=True)
-    began = time.monotonic()
-    try:
-        seen = run_rounds(chosen.seed, chosen.rounds, chosen.path)
-    except AssertionError as error:
-        print(error)
-        return 1
-    met = ", ".join(f"{count} {kind}" for kind, count in seen.most_common())
-    print(f"no failure in {time.monotonic() - began:.1f} s: {met}")
-    return 0
-
-
-if __name__ == "__main__":
-    # The client logs each broken connection, which is expected here.
-    logging.getLogger("azure").setLevel(logging.CRITICAL)
-    with suppress(KeyboardInterrupt):
-        sys.exit(main())
