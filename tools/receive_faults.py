@@ -6,10 +6,11 @@ exactly the range, in order, with every body as it was sent. Round n of seed s i
 s + n. The seed decides what happens; the timing depends on the machine.
 """
 
+import asyncio
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from eventhub_checkpoints.localhub.server import Server
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import ReceivePath
-from tcp_proxy import TcpProxy
+from tcp_servers import HOST, Passage
 
 EVENTS = 20_000
 HUB, PARTITION = "orders", "0"
@@ -34,12 +35,46 @@ PATIENT: dict[str, Any] = {
 """Generous limits: the rounds test that reading continues, not that it gives up."""
 
 
+class CuttingProxy(Passage):
+    """Forwards bytes to one port of this machine, and cuts its connections after some of them.
+
+    Attributes:
+        cuts: number of connections that were cut off so far.
+    """
+
+    def __init__(self, backend_port: int) -> None:
+        self._limits: deque[int] = deque()
+        self.cuts = 0
+        super().__init__((HOST, backend_port))
+
+    def cut_after(self, *sizes: int) -> None:
+        """Cut the next connections off, each after its number of bytes from the server."""
+        self._limits.extend(sizes)
+
+    def heal(self) -> None:
+        """Cut off no more connections than those already chosen."""
+        self._limits.clear()
+
+    async def _outwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        if not self._limits:
+            await super()._outwards(source, sink)
+            return
+        left = self._limits.popleft()
+        while data := await source.read(min(self._piece, left)):
+            sink.write(data)
+            await sink.drain()
+            left -= len(data)
+            if not left:
+                self.cuts += 1
+                return
+
+
 @dataclass(frozen=True)
 class Place:
     """Hub, the proxy in front of it, and the events published to it."""
 
     hub: LocalHub
-    proxy: TcpProxy
+    proxy: CuttingProxy
     bodies: list[bytes]
 
     def address(self) -> HubAddress:
@@ -57,7 +92,7 @@ def place_of(seed: int) -> Iterator[Place]:
     for number in chance.sample(range(EVENTS), 12):
         sizes[number] = chance.choice((60_000, 300_000, 1_000_000))
     bodies = [number.to_bytes(4, "big") + bytes(size) for number, size in enumerate(sizes)]
-    with LocalHub({HUB: 1}) as hub, TcpProxy(hub.port) as proxy:
+    with LocalHub({HUB: 1}) as hub, CuttingProxy(hub.port) as proxy:
         hub.publish(HUB, PARTITION, bodies)
         yield Place(hub, proxy, bodies)
 

@@ -3,6 +3,7 @@
 `PYTHONPATH=src:tools python -m fuzzing` runs more of it.
 """
 
+import itertools
 import re
 from pathlib import Path
 
@@ -59,6 +60,8 @@ def test_a_fault_is_printed_with_an_input_that_shows_it_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(command.tempfile, "tempdir", str(tmp_path))
+    # Each input takes a thousandth of a second, so 200 are tried on any machine.
+    monkeypatch.setattr(command, "monotonic", itertools.count(step=0.001).__next__)
     monkeypatch.setitem(TARGETS, "divide", Target("divide", divide, [b"1234", b"refused"]))
     arguments = ["--target", "divide", "--engine", "random", "--seconds", "0.2", "--seed", "7"]
     assert command.main(arguments) == 1
