@@ -42,28 +42,20 @@ class Result:
 
 
 class Scenario(Protocol):
-    """Module of a scenario. Its docstring is the command's help.
+    """Module of a scenario; its docstring is the command's help.
 
-    Attributes:
-        ROUNDS: number of rounds by default.
+    `ROUNDS` is the number of rounds by default. `results` runs the rounds that the options choose;
+    its `command` repeats one, with `--seed` and `--rounds` added.
     """
 
     ROUNDS: int
     __doc__: str | None
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options that only this scenario has."""
+    def add_options(self, parser: argparse.ArgumentParser) -> None: ...
 
-    def results(self, chosen: argparse.Namespace, command: str) -> Iterator[Result]:
-        """Run the chosen rounds, and yield their results.
+    def results(self, chosen: argparse.Namespace, command: str) -> Iterator[Result]: ...
 
-        Args:
-            chosen: the options; `seed`, `rounds` and `parallel` are among them.
-            command: repeats a round, with `--seed` and `--rounds` added.
-        """
-
-    def report(self, results: Sequence[Result]) -> str:
-        """Return the tables of a run."""
+    def report(self, results: Sequence[Result]) -> str: ...
 
 
 def told(

@@ -13,17 +13,17 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from crashes.drivers import driver
-from crashes.harness import Result, RoundError, table, told
+from crashes.harness import Result, table, told
 from crashes.sink.judge import COUNTS, Outcome, judged, sent_events
 from crashes.sink.pipeline import QUERY, READ, TOKEN, read_bodies
 from crashes.sink.rows import PARTITIONS, WAYS, Way, name_of, numbers_of, read_batches, rows_of
-from eventhub_checkpoints.cli.demo.children import Child
+from eventhub_checkpoints.cli.demo.children import Child, ChildError
 from eventhub_checkpoints.localhub import LocalHub
 
 ROUNDS = 3
@@ -57,13 +57,13 @@ class Pipeline:
         if self._child is None:
             self._child = self._start("run", "source", "target")
         before, enough = self._sent(), self._events + EVENTS_PER_KILL
-        deadline = time.monotonic() + PATIENCE
-        while self._sent() <= before:
+
+        def has_sent() -> bool:
             if self._events < enough:
                 self._publish()
-            if time.monotonic() > deadline or self._child.poll() is not None:
-                raise RoundError(f"the pipeline sends nothing: {self._child.tail(60)}")
-            time.sleep(0.05)
+            return self._sent() > before
+
+        self._child.wait_ready(has_sent, PATIENCE)
         self._pause()
         workers = worker_processes(self._child.pid) if kind == "worker" else []
         if workers:
@@ -98,14 +98,8 @@ class Pipeline:
 
     def _kill_reader(self) -> None:
         """Kill a reader that has read something, unless it has read everything."""
-        read = self._folder / READ
-        before = len([*read.glob("*")])
-        child = self._start("deduplicate", "target")
-        deadline = time.monotonic() + PATIENCE
-        while len([*read.glob("*")]) == before and child.poll() is None:
-            if time.monotonic() > deadline:
-                raise RoundError(f"nothing is read: {child.tail(60)}")
-            time.sleep(0.05)
+        child, before = self._start("deduplicate", "target"), self._read()
+        child.wait_ready(lambda: self._read() > before or child.poll() is not None, PATIENCE)
         self._pause()
         self.seen["kills of the reader"] += child.poll() is None
         child.kill()
@@ -113,6 +107,9 @@ class Pipeline:
     def _pause(self) -> None:
         """Wait for a random part of a micro-batch."""
         time.sleep(self._chosen.random() * 0.5)
+
+    def _read(self) -> int:
+        return len([*(self._folder / READ).glob("*")])
 
     def _sent(self) -> int:
         ids = self._hub.partition_ids("target")
@@ -134,39 +131,19 @@ class Pipeline:
 
     def _run(self, task: str, *hubs: str) -> None:
         child = self._start(task, *hubs)
-        status = child.wait(PATIENCE)
-        if status:
-            raise RoundError(f"{task} failed: {child.tail(60)}")
+        if child.wait(PATIENCE):
+            raise ChildError(f"{task} failed: {child.tail(60)}")
 
 
 def worker_processes(driver: int) -> list[int]:
-    """Return the Python workers below a driver: what Spark's daemon has forked."""
+    """Return the Python workers of a driver: what Spark's daemon has forked in its session."""
     parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            rest = path.read_text().rpartition(")")[2]
-        except OSError:
-            continue
-        parents[int(path.parent.name)] = int(rest.split()[1])
-
-    def depth(process: int) -> int:
-        at, steps = process, 0
-        while at in parents and at != driver:
-            at, steps = parents[at], steps + 1
-        return steps if at == driver else 0
-
-    daemons = {
-        process for process in parents if depth(process) and "pyspark.daemon" in command_of(process)
-    }
-    return [process for process in daemons if parents[process] in daemons]
-
-
-def command_of(process: int) -> str:
-    """Return the command line of a process; "" if it has ended."""
-    try:
-        return Path(f"/proc/{process}/cmdline").read_text()
-    except OSError:
-        return ""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+            if "pyspark.daemon" in (folder / "cmdline").read_text() and int(stat[3]) == driver:
+                parents[int(folder.name)] = int(stat[1])
+    return [process for process, parent in parents.items() if parent in parents]
 
 
 def run_round(way: Way, seed: int, kills: int) -> Result:

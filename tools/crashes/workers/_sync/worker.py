@@ -26,6 +26,7 @@ from crashes.workers.diary import Diary, Fate, UnluckyError
 from crashes.workers.orders import (
     CLIENT,
     DRAIN_SECONDS,
+    EXPIRY_SECONDS,
     OFFICIAL_STORE,
     STORE,
     THREADS,
@@ -38,6 +39,7 @@ from eventhub_checkpoints import (
     CheckpointManager,
     CoalescingCheckpointStore,
     EventProcessor,
+    HandoverStore,
     PartitionProcessor,
     open_store,
 )
@@ -73,6 +75,12 @@ class Worker:
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
         return BlobCheckpointStore(url, container, credential=key, **OFFICIAL_STORE)
 
+    def outermost(self, store: CheckpointStore) -> CheckpointStore:
+        """Return the store for the client: one that hands partitions over, or takes them."""
+        if not self.orders.hands_over:
+            return store
+        return HandoverStore(store, expires_after=EXPIRY_SECONDS)
+
     def process(self, event: EventData) -> None:
         """Take as long as the event takes.
 
@@ -85,9 +93,9 @@ class Worker:
 
     def tracked(self, store: WatchedStore, pool: Executor) -> None:
         """Process with a `Checkpointer`."""
-        orders, diary = self.orders, self.diary
+        orders, diary, outermost = self.orders, self.diary, self.outermost(store)
         checkpointer = Checkpointer(
-            store,
+            outermost,
             orders.policy,
             max_pending=orders.max_pending,
             max_unsaved=orders.max_unsaved,
@@ -128,7 +136,7 @@ class Worker:
             diary.forget(claim)
 
         with checkpointer:
-            receive_until_told(self.orders, store, on_event, on_initialize, on_close)
+            receive_until_told(orders, outermost, on_event, on_initialize, on_close)
 
     def coalesced(self, store: WatchedStore, pool: Executor) -> None:
         """Process with a checkpoint for every event, some of which are written."""
@@ -157,7 +165,7 @@ class Worker:
             claim.closing(reason)
             diary.forget(claim)
 
-        receive_until_told(self.orders, store, on_event, on_initialize, on_close)
+        receive_until_told(self.orders, self.outermost(store), on_event, on_initialize, on_close)
 
     def processor(self, store: WatchedStore, pool: Executor) -> None:
         """Process with an event processor, which handles SIGTERM itself."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp._decode import decode_frame, decode_payload
 
-from amqp_producers import PRODUCERS, messages
+from benchmarks.receive_producers import PRODUCERS, messages
 from eventhub_checkpoints.localhub.events import read_events
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.amqp.events import columns_of
