@@ -22,6 +22,7 @@ from crashes.spark.sinks import Recorder, SlowStore
 from eventhub_checkpoints import Scope
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark import CheckpointPublisher, ExactlyOnce
+from waiting import LIMIT
 
 POLL_SECONDS = 0.1
 SIDE_BY_SIDE = 2
@@ -45,7 +46,7 @@ def with_publisher(spark: SparkSession, job: Job, scope: Scope, opened: ExitStac
     def sink(batch: DataFrame, batch_id: int) -> None:
         recorder.at("begin", batch_id)
         if job.route == "flushed publisher":
-            publisher.flush()
+            publisher.flush(LIMIT)
         recorder.append(batch.select("partition", "sequenceNumber").collect(), batch_id)
         recorder.at("end", batch_id)
 

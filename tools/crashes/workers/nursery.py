@@ -6,6 +6,7 @@ exit status, or null while it runs. When its input ends, because its parent has 
 way, it kills the workers that are left.
 """
 
+import asyncio
 import faulthandler
 import gc
 import json
@@ -21,8 +22,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from crashes.drivers import SOURCES, TOOLS
-from crashes.workers._async import worker as aio_worker
-from crashes.workers._sync import worker as sync_worker
+from crashes.workers._async.client import show_tasks
+from crashes.workers._async.worker import Worker as AioWorker
+from crashes.workers._sync.worker import Worker
 from crashes.workers.diary import Diary
 from crashes.workers.journal import Journal
 from crashes.workers.orders import orders_of
@@ -119,15 +121,15 @@ def work(text: str) -> None:
     orders = orders_of(text)
     is_aio = orders.variant == "aio"
     if is_aio:
-        signal.signal(SHOW_STACKS, aio_worker.show_tasks)
+        signal.signal(SHOW_STACKS, show_tasks)
     faulthandler.register(SHOW_STACKS, all_threads=True, chain=is_aio)
     shift_clock(orders.clock)
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
     diary = Diary(Journal(Path(orders.journal), orders.name))
     if is_aio:
-        aio_worker.Worker(orders, diary).run()
+        asyncio.run(AioWorker(orders, diary).run())
     else:
-        sync_worker.Worker(orders, diary).run()
+        Worker(orders, diary).run()
 
 
 def main() -> None:

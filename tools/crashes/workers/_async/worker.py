@@ -1,32 +1,34 @@
-"""Worker with the asynchronous client."""
+"""Worker: a client, a store, and one of the ways of saving."""
 
-import asyncio
-import signal
-import sys
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import AzureError
 from azure.eventhub import CloseReason, EventData
-from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, PartitionContext
-from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
+from azure.eventhub.aio import CheckpointStore, PartitionContext
 
+from crashes.workers._async.client import (
+    OF_PROCESSORS,
+    OfficialStore,
+    Tasks,
+    begin,
+    client_of,
+    receive_until_told,
+    session_here,
+)
 from crashes.workers._async.store import WatchedStore
 from crashes.workers.diary import Claim, Diary, Fate, UnluckyError
 from crashes.workers.orders import (
-    CLIENT,
     DRAIN_SECONDS,
     EXPIRY_SECONDS,
     OFFICIAL_STORE,
     STORE,
-    TURN_SECONDS,
     WRITE_SECONDS,
     Orders,
 )
+from eventhub_checkpoints._shared._async.compat import sleep
 from eventhub_checkpoints.aio import (
     Checkpointer,
     CheckpointManager,
@@ -39,9 +41,6 @@ from eventhub_checkpoints.aio import (
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
-CLAIM_HERE: ContextVar[Claim] = ContextVar("claim")
-"""A handler may still be running when its partition was lost and claimed again."""
-
 
 class Worker:
     """Worker that processes until it is stopped."""
@@ -49,12 +48,9 @@ class Worker:
     def __init__(self, orders: Orders, diary: Diary) -> None:
         self.orders, self.diary, self.fate = orders, diary, Fate(orders)
 
-    def run(self) -> None:
+    async def run(self) -> None:
         """Process until SIGTERM."""
-        asyncio.run(self._run())
-
-    async def _run(self) -> None:
-        ways: dict[str, Callable[[WatchedStore], Any]] = {
+        ways = {
             "pool": self.tracked,
             "handler": self.tracked,
             "processor": self.processor,
@@ -62,8 +58,8 @@ class Worker:
             "each": self.each,
             "official": self.each,
         }
-        async with self.opened() as store:
-            await ways[self.orders.way](WatchedStore(store, self.diary, self.fate))
+        async with self.opened() as store, Tasks() as tasks:
+            await ways[self.orders.way](WatchedStore(store, self.diary, self.fate), tasks)
 
     def opened(self) -> Any:
         """Return the store, to be entered."""
@@ -71,7 +67,7 @@ class Worker:
             return open_store(self.orders.url, **STORE)
         url, _, container = self.orders.url.rpartition("/")
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
-        return BlobCheckpointStore(url, container, credential=key, **OFFICIAL_STORE)
+        return OfficialStore(url, container, credential=key, **OFFICIAL_STORE)
 
     def outermost(self, store: CheckpointStore) -> CheckpointStore:
         """Return the store for the client: one that hands partitions over, or takes them."""
@@ -85,11 +81,11 @@ class Worker:
         Raises:
             UnluckyError: it failed this time.
         """
-        await asyncio.sleep(self.fate.seconds())
+        await sleep(self.fate.seconds())
         if self.fate.is_failure():
             raise UnluckyError(event.sequence_number)
 
-    async def tracked(self, store: WatchedStore) -> None:
+    async def tracked(self, store: WatchedStore, tasks: Tasks) -> None:
         """Process with a `Checkpointer`."""
         orders, diary, outermost = self.orders, self.diary, self.outermost(store)
         checkpointer = Checkpointer(
@@ -118,15 +114,15 @@ class Worker:
 
         async def on_event(context: PartitionContext, event: EventData) -> None:
             ticket = await checkpointer.track(context, event)
-            claim = CLAIM_HERE.get()
+            claim = session_here(diary, context.partition_id)
             claim.begun(event)
             if orders.way == "pool":
-                tasks.create_task(finish_apart(ticket, claim, event))
+                await tasks.start(finish_apart, ticket, claim, event)
             else:
                 await finish(ticket, claim, event)
 
         async def on_initialize(context: PartitionContext) -> None:
-            CLAIM_HERE.set(diary.open(context.partition_id, announces=True))
+            begin(diary, context.partition_id)
             await checkpointer.on_initialize(context)
 
         async def on_close(context: PartitionContext, reason: CloseReason) -> None:
@@ -136,22 +132,22 @@ class Worker:
             claim.closed()
             diary.forget(claim)
 
-        async with checkpointer, asyncio.TaskGroup() as tasks:
+        async with checkpointer:
             await receive_until_told(orders, outermost, on_event, on_initialize, on_close)
 
-    async def coalesced(self, store: WatchedStore) -> None:
+    async def coalesced(self, store: WatchedStore, tasks: Tasks) -> None:
         """Process with a checkpoint for every event, some of which are written."""
         policy = self.orders.policy
         coalescing = CoalescingCheckpointStore(store, policy, write_timeout=WRITE_SECONDS)
         async with coalescing:
-            await self.each(coalescing)
+            await self.each(coalescing, tasks)
 
-    async def each(self, store: CheckpointStore) -> None:
+    async def each(self, store: CheckpointStore, tasks: Tasks) -> None:
         """Process with a checkpoint for every event."""
         diary = self.diary
 
         async def on_event(context: PartitionContext, event: EventData) -> None:
-            claim = CLAIM_HERE.get()
+            claim = session_here(diary, context.partition_id)
             claim.begun(event)
             await self.process(event)
             claim.done(event)
@@ -160,7 +156,7 @@ class Worker:
                 await context.update_checkpoint(event)
 
         async def on_initialize(context: PartitionContext) -> None:
-            CLAIM_HERE.set(diary.open(context.partition_id, announces=True))
+            begin(diary, context.partition_id)
 
         async def on_close(context: PartitionContext, reason: CloseReason) -> None:
             claim = diary.open(context.partition_id, announces=False)
@@ -170,19 +166,19 @@ class Worker:
         outermost = self.outermost(store)
         await receive_until_told(self.orders, outermost, on_event, on_initialize, on_close)
 
-    async def processor(self, store: WatchedStore) -> None:
+    async def processor(self, store: WatchedStore, tasks: Tasks) -> None:
         """Process with an event processor, which handles SIGTERM itself."""
-        async with asyncio.TaskGroup() as tasks:
-            await EventProcessor(
-                partial(client_of, self.orders),
-                partial(Processing, self, tasks),
-                store=store,
-                policy=self.orders.policy,
-                max_batch_size=self.orders.batch,
-                max_pending=self.orders.max_pending,
-                drain_timeout=DRAIN_SECONDS,
-                write_timeout=WRITE_SECONDS,
-            ).run()
+        await EventProcessor(
+            partial(client_of, self.orders),
+            partial(Processing, self, tasks),
+            store=store,
+            policy=self.orders.policy,
+            max_batch_size=self.orders.batch,
+            max_pending=self.orders.max_pending,
+            drain_timeout=DRAIN_SECONDS,
+            write_timeout=WRITE_SECONDS,
+            **OF_PROCESSORS,
+        ).run()
 
 
 class Processing(PartitionProcessor):
@@ -191,7 +187,7 @@ class Processing(PartitionProcessor):
     def __init__(
         self,
         worker: Worker,
-        tasks: asyncio.TaskGroup,
+        tasks: Tasks,
         context: PartitionContext,
         checkpoints: CheckpointManager,
     ) -> None:
@@ -204,7 +200,7 @@ class Processing(PartitionProcessor):
         for event in events:
             claim.begun(event)
             if worker.orders.is_apart and worker.fate.toss():
-                self._tasks.create_task(self._finish_apart(self.checkpoints.track(event), event))
+                await self._tasks.start(self._finish_apart, self.checkpoints.track(event), event)
                 continue
             try:
                 await worker.process(event)
@@ -226,50 +222,3 @@ class Processing(PartitionProcessor):
     async def close(self, reason: CloseReason) -> None:
         self._claim.closing(reason)
         self._worker.diary.forget(self._claim)
-
-
-def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubConsumerClient:
-    """Return a client that balances its load often."""
-    return EventHubConsumerClient.from_connection_string(
-        orders.connection, "$Default", checkpoint_store=checkpoint_store, **CLIENT
-    )
-
-
-def show_tasks(*_: object) -> None:
-    """Handle a signal: write to stderr where each task waits.
-
-    `Task.print_stack` shows only the outermost coroutine of a task.
-    """
-    for task in asyncio.all_tasks():
-        print(task, file=sys.stderr)
-        waiting: Any = task.get_coro()
-        while frame := getattr(waiting, "cr_frame", None):
-            print(f"  {frame.f_code.co_filename}:{frame.f_lineno} {waiting!r}", file=sys.stderr)
-            waiting = waiting.cr_await
-
-
-async def receive_until_told(
-    orders: Orders,
-    store: CheckpointStore,
-    on_event: Callable[[PartitionContext, Any], Awaitable[None]],
-    on_initialize: Callable[[PartitionContext], Awaitable[None]],
-    on_close: Callable[[PartitionContext, CloseReason], Awaitable[None]],
-) -> None:
-    """Receive until SIGTERM."""
-    is_told = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, is_told.set)
-    client = client_of(orders, store)
-    receiving = asyncio.create_task(
-        client.receive(
-            on_event,
-            on_partition_initialize=on_initialize,
-            on_partition_close=on_close,
-            starting_position="-1",
-        )
-    )
-    await is_told.wait()
-    while not receiving.done():
-        # Repeated: a close before the client begins to receive has no effect. It is not cancelled,
-        # as before Python 3.12 `asyncio.wait_for` may lose that, and the client uses it.
-        await client.close()
-        await asyncio.wait([receiving], timeout=TURN_SECONDS)

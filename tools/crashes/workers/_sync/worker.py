@@ -1,36 +1,30 @@
-# Not derived: threads and a pool do here what tasks do there.
-"""Worker with the synchronous client."""
+# Derived from _async/worker.py by tools/unasync.py; edit that file.
+"""Worker: a client, a store, and one of the ways of saving."""
 
-import signal
-import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import AzureError
-from azure.eventhub import (
-    CheckpointStore,
-    CloseReason,
-    EventData,
-    EventHubConsumerClient,
-    PartitionContext,
-)
-from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore
+from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
 
+from crashes.workers._sync.client import (
+    OF_PROCESSORS,
+    OfficialStore,
+    Tasks,
+    begin,
+    client_of,
+    receive_until_told,
+    session_here,
+)
 from crashes.workers._sync.store import WatchedStore
-from crashes.workers.diary import Diary, Fate, UnluckyError
+from crashes.workers.diary import Claim, Diary, Fate, UnluckyError
 from crashes.workers.orders import (
-    CLIENT,
     DRAIN_SECONDS,
     EXPIRY_SECONDS,
     OFFICIAL_STORE,
     STORE,
-    THREADS,
-    TURN_SECONDS,
     WRITE_SECONDS,
     Orders,
 )
@@ -43,6 +37,7 @@ from eventhub_checkpoints import (
     PartitionProcessor,
     open_store,
 )
+from eventhub_checkpoints._shared._sync.compat import sleep
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
@@ -55,17 +50,16 @@ class Worker:
 
     def run(self) -> None:
         """Process until SIGTERM."""
-        with self.opened() as store, ThreadPoolExecutor(THREADS) as pool:
-            watched = WatchedStore(store, self.diary, self.fate)
-            ways: dict[str, Callable[[WatchedStore, Executor], None]] = {
-                "pool": self.tracked,
-                "handler": self.tracked,
-                "processor": self.processor,
-                "coalesced": self.coalesced,
-                "each": self.each,
-                "official": self.each,
-            }
-            ways[self.orders.way](watched, pool)
+        ways = {
+            "pool": self.tracked,
+            "handler": self.tracked,
+            "processor": self.processor,
+            "coalesced": self.coalesced,
+            "each": self.each,
+            "official": self.each,
+        }
+        with self.opened() as store, Tasks() as tasks:
+            ways[self.orders.way](WatchedStore(store, self.diary, self.fate), tasks)
 
     def opened(self) -> Any:
         """Return the store, to be entered."""
@@ -73,7 +67,7 @@ class Worker:
             return open_store(self.orders.url, **STORE)
         url, _, container = self.orders.url.rpartition("/")
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
-        return BlobCheckpointStore(url, container, credential=key, **OFFICIAL_STORE)
+        return OfficialStore(url, container, credential=key, **OFFICIAL_STORE)
 
     def outermost(self, store: CheckpointStore) -> CheckpointStore:
         """Return the store for the client: one that hands partitions over, or takes them."""
@@ -87,11 +81,11 @@ class Worker:
         Raises:
             UnluckyError: it failed this time.
         """
-        time.sleep(self.fate.seconds())
+        sleep(self.fate.seconds())
         if self.fate.is_failure():
             raise UnluckyError(event.sequence_number)
 
-    def tracked(self, store: WatchedStore, pool: Executor) -> None:
+    def tracked(self, store: WatchedStore, tasks: Tasks) -> None:
         """Process with a `Checkpointer`."""
         orders, diary, outermost = self.orders, self.diary, self.outermost(store)
         checkpointer = Checkpointer(
@@ -103,29 +97,32 @@ class Worker:
             write_timeout=WRITE_SECONDS,
         )
 
+        def finish(ticket: Any, claim: Claim, event: EventData) -> None:
+            with ticket:
+                try:
+                    self.process(event)
+                except UnluckyError:
+                    claim.failed(event)
+                    raise
+                claim.done(event)
+                if self.fate.toss():
+                    checkpointer.done(event)
+
+        def finish_apart(ticket: Any, claim: Claim, event: EventData) -> None:
+            with suppress(UnluckyError):
+                finish(ticket, claim, event)
+
         def on_event(context: PartitionContext, event: EventData) -> None:
             ticket = checkpointer.track(context, event)
-            claim = diary.open(context.partition_id, announces=False)
+            claim = session_here(diary, context.partition_id)
             claim.begun(event)
-
-            def finish() -> None:
-                with ticket:
-                    try:
-                        self.process(event)
-                    except UnluckyError:
-                        claim.failed(event)
-                        raise
-                    claim.done(event)
-                    if self.fate.toss():
-                        checkpointer.done(event)
-
             if orders.way == "pool":
-                pool.submit(finish)
+                tasks.start(finish_apart, ticket, claim, event)
             else:
-                finish()
+                finish(ticket, claim, event)
 
         def on_initialize(context: PartitionContext) -> None:
-            diary.open(context.partition_id, announces=True)
+            begin(diary, context.partition_id)
             checkpointer.on_initialize(context)
 
         def on_close(context: PartitionContext, reason: CloseReason) -> None:
@@ -138,18 +135,19 @@ class Worker:
         with checkpointer:
             receive_until_told(orders, outermost, on_event, on_initialize, on_close)
 
-    def coalesced(self, store: WatchedStore, pool: Executor) -> None:
+    def coalesced(self, store: WatchedStore, tasks: Tasks) -> None:
         """Process with a checkpoint for every event, some of which are written."""
         policy = self.orders.policy
-        with CoalescingCheckpointStore(store, policy, write_timeout=WRITE_SECONDS) as coalescing:
-            self.each(coalescing, pool)
+        coalescing = CoalescingCheckpointStore(store, policy, write_timeout=WRITE_SECONDS)
+        with coalescing:
+            self.each(coalescing, tasks)
 
-    def each(self, store: CheckpointStore, pool: Executor) -> None:
+    def each(self, store: CheckpointStore, tasks: Tasks) -> None:
         """Process with a checkpoint for every event."""
         diary = self.diary
 
         def on_event(context: PartitionContext, event: EventData) -> None:
-            claim = diary.open(context.partition_id, announces=False)
+            claim = session_here(diary, context.partition_id)
             claim.begun(event)
             self.process(event)
             claim.done(event)
@@ -158,27 +156,28 @@ class Worker:
                 context.update_checkpoint(event)
 
         def on_initialize(context: PartitionContext) -> None:
-            diary.open(context.partition_id, announces=True)
+            begin(diary, context.partition_id)
 
         def on_close(context: PartitionContext, reason: CloseReason) -> None:
             claim = diary.open(context.partition_id, announces=False)
             claim.closing(reason)
             diary.forget(claim)
 
-        receive_until_told(self.orders, self.outermost(store), on_event, on_initialize, on_close)
+        outermost = self.outermost(store)
+        receive_until_told(self.orders, outermost, on_event, on_initialize, on_close)
 
-    def processor(self, store: WatchedStore, pool: Executor) -> None:
+    def processor(self, store: WatchedStore, tasks: Tasks) -> None:
         """Process with an event processor, which handles SIGTERM itself."""
         EventProcessor(
             partial(client_of, self.orders),
-            partial(Processing, self, pool),
+            partial(Processing, self, tasks),
             store=store,
             policy=self.orders.policy,
             max_batch_size=self.orders.batch,
-            max_wait_time=0.05,
             max_pending=self.orders.max_pending,
             drain_timeout=DRAIN_SECONDS,
             write_timeout=WRITE_SECONDS,
+            **OF_PROCESSORS,
         ).run()
 
 
@@ -188,12 +187,12 @@ class Processing(PartitionProcessor):
     def __init__(
         self,
         worker: Worker,
-        pool: Executor,
+        tasks: Tasks,
         context: PartitionContext,
         checkpoints: CheckpointManager,
     ) -> None:
         super().__init__(context, checkpoints)
-        self._worker, self._pool = worker, pool
+        self._worker, self._tasks = worker, tasks
         self._claim = worker.diary.open(context.partition_id, announces=True)
 
     def process_events(self, events: list[EventData]) -> None:
@@ -201,7 +200,7 @@ class Processing(PartitionProcessor):
         for event in events:
             claim.begun(event)
             if worker.orders.is_apart and worker.fate.toss():
-                self._pool.submit(self._finish_apart, self.checkpoints.track(event), event)
+                self._tasks.start(self._finish_apart, self.checkpoints.track(event), event)
                 continue
             try:
                 worker.process(event)
@@ -211,51 +210,15 @@ class Processing(PartitionProcessor):
             claim.done(event)
 
     def _finish_apart(self, apart: Any, event: EventData) -> None:
-        with suppress(UnluckyError):
-            try:
-                self._worker.process(event)
-            except UnluckyError:
-                self._claim.failed(event)
-                apart.failed()
-                raise
+        try:
+            self._worker.process(event)
+        except UnluckyError:
+            self._claim.failed(event)
+            apart.failed()
+        else:
             self._claim.done(event)
             apart.done()
 
     def close(self, reason: CloseReason) -> None:
         self._claim.closing(reason)
         self._worker.diary.forget(self._claim)
-
-
-def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubConsumerClient:
-    """Return a client that balances its load often."""
-    return EventHubConsumerClient.from_connection_string(
-        orders.connection, "$Default", checkpoint_store=checkpoint_store, **CLIENT
-    )
-
-
-def receive_until_told(
-    orders: Orders,
-    store: CheckpointStore,
-    on_event: Callable[[PartitionContext, EventData], None],
-    on_initialize: Callable[[PartitionContext], None],
-    on_close: Callable[[PartitionContext, CloseReason], None],
-) -> None:
-    """Receive until SIGTERM."""
-    is_told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: is_told.set())
-    client = client_of(orders, store)
-    given: dict[str, Any] = {
-        "on_event": on_event,
-        "on_partition_initialize": on_initialize,
-        "on_partition_close": on_close,
-        "starting_position": "-1",
-    }
-    receiving = threading.Thread(target=client.receive, kwargs=given)
-    receiving.start()
-    # The kernel may give the signal to another thread, which does not wake this one.
-    while not is_told.wait(TURN_SECONDS):
-        pass
-    while receiving.is_alive():
-        # Repeated: a close before the client begins to receive has no effect.
-        client.close()
-        receiving.join(TURN_SECONDS)
