@@ -166,7 +166,7 @@ def main(scenarios: Mapping[str, Scenario], about: str, arguments: Sequence[str]
 def changed(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> Iterator[str]:
     """Yield the options that a round depends on and that are not as by default."""
     for name, value in vars(chosen).items():
-        is_own = name not in ("scenario", "seed", "rounds", "parallel", "without")
+        is_own = name not in ("scenario", "seed", "rounds", "parallel", "without", "no_shrink")
         if is_own and value != parser.get_default(name):
             yield f"--{name.replace('_', '-')}" + (
                 "" if value is True else f" {shlex.quote(str(value))}"

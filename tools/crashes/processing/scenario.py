@@ -20,7 +20,7 @@ A failing round is run again with ever fewer faults and workers, as long as it s
 import argparse
 import multiprocessing
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -29,22 +29,13 @@ from crashes.harness import PROGRAM, Result, Rows, shrunk, table, told
 from crashes.processing.plan import Plan, drawn
 from crashes.processing.rounds import Stage, run_round
 from crashes.processing.storage import SINGLE, STORES, running
-from crashes.workers.claimed import Replay, largest, nearest
+from crashes.workers.claimed import Replay, nearest
 from crashes.workers.nursery import Nursery
 from eventhub_checkpoints.localhub import LocalHub
 
 ROUNDS = 10
 JUDGED = ("lost", "back", "two owners", "replay")
-COLUMNS = (
-    *("events", "sessions", "kills", "stops", "pauses", "outages", "hub faults", "re-creations"),
-    *("clocks off", "steals", *JUDGED),
-)
-OF_WAYS = ("rounds", "events", "sessions", "kills", "steals", *JUDGED)
-RULES = (
-    *("streams", "streams killed", "passed", "left out", "graceful", "back by official"),
-    *("fail-overs", "claims forgotten", "checkpoints forgotten"),
-)
-"""Kinds that have a column only if they occurred."""
+"""Kinds of broken rules that have a column even if they did not occur."""
 BOUNDED = ("nearest to its bound", "most read again")
 
 
@@ -123,9 +114,9 @@ def needless(stage: Stage, plan: Plan) -> list[str]:
 
 
 def report(results: Sequence[Result]) -> str:
-    """Return tables by store, by way of saving, and of the sessions near their bounds."""
+    """Return tables by store, and by way of saving on each store and on all of several."""
     judged = [result for result in results if result.details]
-    return "\n\n".join(map(table, (by_store(judged), by_way(judged), by_kind(judged))))
+    return "\n\n".join(map(table, (by_store(judged), by_way(judged))))
 
 
 def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -143,14 +134,16 @@ def replays_of(results: Sequence[Result]) -> list[Replay]:
 
 def by_store(results: Sequence[Result]) -> Rows:
     """Return a row for each store."""
-    more = [kind for kind in RULES if any(result.seen[kind] for result in results)]
-    columns = (*COLUMNS, *more)
-    yield ("store", "rounds", "failed", *columns, *BOUNDED)
+    kinds = columns(result.seen for result in results)
+    yield ("store", "rounds", "failed", *kinds, *BOUNDED)
     for store, of_store in grouped(results).items():
         seen = sum((result.seen for result in of_store), Counter[str]())
-        failed = sum(bool(result.problems) for result in of_store)
-        counts = (len(of_store), failed, *(seen[kind] for kind in columns))
-        yield (store, *map(str, counts), *bounds(replays_of(of_store)))
+        counts = len(of_store), sum(bool(result.problems) for result in of_store)
+        yield (
+            store,
+            *map(str, (*counts, *(seen[kind] for kind in kinds))),
+            *bounds(replays_of(of_store)),
+        )
 
 
 def by_way(results: Sequence[Result]) -> Rows:
@@ -158,13 +151,18 @@ def by_way(results: Sequence[Result]) -> Rows:
     parts = grouped(results)
     if len(parts) > 1:
         parts["all"] = [*results]
-    more = [kind for kind in RULES if any(kind in seen for seen in ways_of(results).values())]
-    columns = (*OF_WAYS, *more)
-    yield ("store", "way", *columns, *BOUNDED)
+    kinds = columns(ways_of(results).values())
+    yield ("store", "way", *kinds, *BOUNDED)
     for store, of_store in parts.items():
         for way, seen in sorted(ways_of(of_store).items()):
             replays = [replay for replay in replays_of(of_store) if replay.way == way]
-            yield (store, way, *(str(seen[kind]) for kind in columns), *bounds(replays))
+            yield (store, way, *(str(seen[kind]) for kind in kinds), *bounds(replays))
+
+
+def columns(counts: Iterable[Counter[str]]) -> list[str]:
+    """Return the kinds of a table: what occurred, and then the broken rules."""
+    occurred = {kind for seen in counts for kind, count in seen.items() if count}
+    return [*sorted(occurred - {*JUDGED}), *JUDGED]
 
 
 def ways_of(results: Sequence[Result]) -> dict[str, Counter[str]]:
@@ -174,16 +172,6 @@ def ways_of(results: Sequence[Result]) -> dict[str, Counter[str]]:
         for way, seen in result.details.ways.items():
             ways[way].update(seen)
     return ways
-
-
-def by_kind(results: Sequence[Result]) -> Rows:
-    """Return a row for each store and kind of its workers."""
-    yield ("store", "kind", "followed sessions", *BOUNDED)
-    for store, of_store in grouped(results).items():
-        replays = replays_of(of_store)
-        for kind in largest(replays):
-            own = [replay for replay in replays if replay.kind == kind]
-            yield (store, kind, str(len(own)), *bounds(own))
 
 
 def bounds(replays: Sequence[Replay]) -> tuple[str, str]:
