@@ -11,17 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
+from traceback import format_exc
 from typing import Any, Protocol
 
 from backends import ServerMissingError
-from eventhub_checkpoints.cli.demo.children import ChildError
 
 Rows = Iterable[Sequence[str]]
 PROGRAM = "python -m crashes"
-
-
-class RoundError(Exception):
-    """What a round is about could not even begin, or has ended by itself."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +71,11 @@ def told(
     began = monotonic()
     try:
         result = replace(run_round(), seed=seed)
-    except (ChildError, RoundError) as error:
-        result = Result(problems=[str(error)], seed=seed)
+    except ServerMissingError:
+        raise
+    except Exception:
+        # What it is about could not even begin, or has ended by itself; the next round may tell.
+        result = Result(problems=[format_exc().rstrip()], seed=seed)
     verdict = "failed" if result.problems else "ok"
     counts = [f"{count} {kind}" for kind, count in result.seen.items() if count]
     seconds = f"{monotonic() - began:.0f} s"

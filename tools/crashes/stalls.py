@@ -25,7 +25,7 @@ from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClie
 
 import eventhub_checkpoints as sync_names
 from backends.blob import Blob
-from crashes.harness import PROGRAM, Result, RoundError, table, told
+from crashes.harness import PROGRAM, Result, table, told
 from eventhub_checkpoints import Stall, every
 from eventhub_checkpoints import aio as aio_names
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
@@ -56,6 +56,10 @@ FOUND = (
 ROUNDS = 48
 HUB = "orders"
 PATIENCE = 60.0
+
+
+class RoundError(Exception):
+    """The consumer itself did not do what the round expects."""
 
 
 @dataclass
