@@ -35,6 +35,7 @@ from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.processing.stall import SHORTEST_SILENCE
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
 from fault_proxy import FaultProxy
+from waiting import eventually
 
 CAUSES = {
     "mute link": "link",
@@ -56,10 +57,6 @@ FOUND = (
 ROUNDS = 48
 HUB = "orders"
 PATIENCE = 60.0
-
-
-class RoundError(Exception):
-    """The consumer itself did not do what the round expects."""
 
 
 @dataclass
@@ -92,15 +89,6 @@ class Outcome:
         if self.is_healed is False:
             told.append(f"{who}: it has not gone on")
         return told
-
-
-def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise RoundError(f"not in {seconds:g} s: {what}")
-        time.sleep(0.01)
 
 
 class Consumer:
@@ -292,7 +280,7 @@ def run_round(seed: int, limit: float, server: Blob) -> Result:
     """Run one round.
 
     Raises:
-        RoundError: the consumer did not do what it should, apart from its watchdog.
+        AssertionError: the consumer did not do what it should, apart from its watchdog.
     """
     rng = random.Random(seed)
     causes = [*CAUSES, *CALM]
@@ -314,7 +302,7 @@ def run_round(seed: int, limit: float, server: Blob) -> Result:
         hub.publish(HUB, "0", ["event"] * before)
         consumer.start()
         opened.callback(consumer.stop)
-        until(lambda: consumer.has(before), "the first events")
+        eventually(lambda: consumer.has(before))
         time.sleep(rng.random() * limit)
         if outcome.cause in CALM:
             be_calm(outcome.cause, consumer, hub, before, limit, rng)
@@ -347,8 +335,8 @@ def stall(
         hub.refuse_connections()
         hub.drop_connections()
     hub.publish(HUB, "0", ["event"] * 3)
-    with suppress(RoundError):
-        until(lambda: found or consumer.stalled(), "a report", 6 * limit + SHORTEST_SILENCE)
+    with suppress(AssertionError):
+        eventually(lambda: found or consumer.stalled(), 6 * limit + SHORTEST_SILENCE)
     where = found[0].where if found else consumer.stalled()
     outcome.seconds = (time.monotonic() - began) / limit if where else None
     outcome.found = [where] if where else []
@@ -361,8 +349,8 @@ def stall(
     if proxy is not None:
         proxy.heal()
     hub.refuse_connections(False)
-    with suppress(RoundError):
-        until(lambda: consumer.has(count) and not consumer.stalled(), "the rest")
+    with suppress(AssertionError):
+        eventually(lambda: consumer.has(count) and not consumer.stalled(), PATIENCE)
     outcome.is_healed = consumer.has(count) and not consumer.stalled()
 
 
@@ -377,7 +365,7 @@ def be_calm(
         consumer.pause = 0.6 * limit
         for number in range(5):
             hub.publish(HUB, "0", ["event"])
-            until(partial(consumer.has, before + number + 1), "an event")
+            eventually(partial(consumer.has, before + number + 1))
     elif cause == "drain":
         consumer.is_free.clear()
         hub.publish(HUB, "0", ["event"])
@@ -400,7 +388,7 @@ def be_calm(
             hub.publish(HUB, "0", ["event"])
             count += 1
             time.sleep(rng.random() * limit / 2)
-        until(lambda: consumer.has(count), "the events")
+        eventually(lambda: consumer.has(count))
 
 
 def free_after(consumer: Consumer, seconds: float) -> None:
