@@ -28,11 +28,18 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("CRITICAL")
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
-def test_the_corpus_of_a_target_is_accepted(target: Target) -> None:
-    assert {target.run(data) for data in target.corpus} == {"accepted"}
+def test_the_corpus_of_each_target_is_accepted() -> None:
+    refused = [
+        (target.name, data)
+        for target in TARGETS.values()
+        for data in target.corpus
+        if target.run(data) != "accepted"
+    ]
+    assert refused == []
+    assert all(target.corpus for target in TARGETS.values())
 
 
+# An item is a parser of foreign bytes or text.
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 def test_whatever_is_parsed_is_accepted_or_refused(target: Target) -> None:
     @examples(80, suppress_health_check=list(HealthCheck))

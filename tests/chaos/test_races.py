@@ -62,13 +62,7 @@ def test_the_campaign_prints_its_seed_and_who_won(capsys: pytest.CaptureFixture[
     assert "won by" in printed
 
 
-@pytest.mark.parametrize(
-    ("line", "number"),
-    [
-        ("races --backend memory", 1000),
-        ("cancel --backend memory", 1),
-        ("failover --store postgres", 20),
-    ],
-)
-def test_each_campaign_has_a_number_of_rounds_by_default(line: str, number: int) -> None:
-    assert campaign.parsed(line.split()).rounds == number
+def test_each_campaign_has_a_number_of_rounds_by_default() -> None:
+    lines = {"races --backend memory": 1000, "cancel --backend memory": 1, "decoder": 20}
+    found = {line: campaign.parsed(line.split()).rounds for line in lines}
+    assert found == lines
