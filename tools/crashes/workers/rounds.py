@@ -87,7 +87,7 @@ class WorkersRound:
     def wait_until(
         self,
         is_reached: Callable[[Sequence[Line]], bool],
-        seconds: float = REST_SECONDS,
+        seconds: float | None = None,
         *,
         goes_on: bool = False,
     ) -> bool:
@@ -95,9 +95,10 @@ class WorkersRound:
 
         Args:
             is_reached: is given the lines since the last call.
-            seconds: how long to wait.
+            seconds: how long to wait; None: `REST_SECONDS`.
             goes_on: whether each event that is processed gives as much time again.
         """
+        seconds = REST_SECONDS if seconds is None else seconds
         end = time.monotonic() + seconds
         while not is_reached(lines := self.more()):
             if goes_on and any(line.what in PROGRESS for line in lines):
