@@ -14,7 +14,8 @@ this file tells how to read the figures.
 - `relays`: one counts round trips, the other makes them long.
 - `processing`, `processing_*`: what tells how far events are processed, and whole consumers;
   `_async`, `_sync`: the consumers.
-- `receive`, `receive_hub`, `receive_once`: a hub into Arrow, in several ways.
+- `receive`, `receive_hub`, `receive_once`: a hub into Arrow, in several ways; `receive_producers`:
+  how others spell events. `decoder_speed`: the decoder alone.
 - `send`, `send_hub`, `send_once`: Arrow batches into a hub, in several ways.
 - `spark`, `spark_*`: a hub into Spark, and which core does what.
 - `scale`: consumer groups of up to 1,000 consumers on a simulated clock.

@@ -5,7 +5,7 @@ import json
 import signal
 from contextlib import ExitStack
 
-from amqp_producers import PRODUCERS, messages
+from benchmarks.receive_producers import PRODUCERS, messages
 from benchmarks.relays import FarAway
 from eventhub_checkpoints.localhub import LocalHub
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from backends import VARIANTS, Place, Variant
 from eventhub_checkpoints.conformance.clients import Client, Loop, Row
 from eventhub_checkpoints.records import Scope
+from waiting import LIMIT
 
 RACERS = 16
-PARTITIONS = [str(number) for number in range(64)]
-BARRIER_SECONDS = 60.0
+PARTITIONS = 64
 HANDICAPS = (0.0, 0.01, 0.1, 1.0)
 """Seconds that sync stores wait: otherwise aio stores, which start more slowly, seldom win."""
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
@@ -55,15 +55,17 @@ def racers(place: Place) -> Iterator[list[Racer]]:
         yield made
 
 
-def race(started: Sequence[Racer], scope: Scope, order: random.Random) -> list[dict[str, Row]]:
+def race(
+    started: Sequence[Racer], scope: Scope, partitions: Sequence[str], order: random.Random
+) -> list[dict[str, Row]]:
     """Claim all partitions with all stores at once; return what each has won, in their order."""
     barrier = threading.Barrier(len(started))
     handicap = order.choice(HANDICAPS)
     # With the same order for all, the first to get one partition would get them all.
-    batches = [order.sample(PARTITIONS, len(PARTITIONS)) for _ in started]
+    batches = [order.sample(partitions, len(partitions)) for _ in started]
 
     def claim(racer: Racer, batch: Sequence[str]) -> dict[str, Row]:
-        barrier.wait(BARRIER_SECONDS)
+        barrier.wait(LIMIT)
         time.sleep(0.0 if racer.variant == "aio" else handicap)
         return racer.claim_all(scope, batch)
 
@@ -71,7 +73,7 @@ def race(started: Sequence[Racer], scope: Scope, order: random.Random) -> list[d
         return list(pool.map(claim, started, batches))
 
 
-def run_races(place: Place, seed: int, rounds: int) -> Counter[str]:
+def run_races(place: Place, seed: int, rounds: int, partitions: int = PARTITIONS) -> Counter[str]:
     """Run `rounds` races, each in its own group; return how many claims won, sync and aio.
 
     Raises:
@@ -79,20 +81,26 @@ def run_races(place: Place, seed: int, rounds: int) -> Counter[str]:
     """
     order = random.Random(seed)
     seen: Counter[str] = Counter()
+    ids = [*map(str, range(partitions))]
     with racers(place) as all_racers:
         for number in range(rounds):
             scope = SCOPE._replace(consumer_group=f"round-{number}")
             started = order.sample(all_racers, len(all_racers))
-            won = race(started, scope, order)
-            seen.update(judged(started, scope, won))
+            won = race(started, scope, ids, order)
+            seen.update(judged(started, scope, ids, won))
     return seen
 
 
-def judged(started: Sequence[Racer], scope: Scope, won: Sequence[dict[str, Row]]) -> Iterator[str]:
+def judged(
+    started: Sequence[Racer],
+    scope: Scope,
+    partitions: Sequence[str],
+    won: Sequence[dict[str, Row]],
+) -> Iterator[str]:
     """Yield sync or aio for the only winner of each partition."""
     listed = started[0].client.within(scope).list_ownership()
     stored = {row["partition_id"]: (row["owner_id"], row["etag"]) for row in listed}
-    for partition_id in PARTITIONS:
+    for partition_id in partitions:
         where = f"{scope}, partition {partition_id}"
         given = zip(started, won, strict=True)
         pairs = [(one, rows[partition_id]) for one, rows in given if partition_id in rows]

@@ -13,6 +13,7 @@ import ast
 import asyncio
 import dis
 import gc
+import itertools
 import random
 import signal
 import sys
@@ -442,10 +443,12 @@ def with_lines(code: CodeType) -> dict[int, int]:
     return found
 
 
-def raised_at(error: type[BaseException]) -> Interrupt:
-    """Return a function that raises an error at a line of a call, in the calling thread."""
+def raised_at(*errors: type[BaseException]) -> Interrupt:
+    """Return a function that raises errors in turn at lines of calls, in the calling thread."""
+    turn = itertools.cycle(errors)
 
     def interrupt(bench: Bench, call: Callable[[], Any], step: int) -> tuple[bool, Any]:
+        error = next(turn)
         lines, before, result = Lines(step, error), sys.gettrace(), None
         sys.settrace(lines.trace)
         try:

@@ -1,26 +1,20 @@
 """Break a reader's connection in every known way, and check that each event is read exactly once.
 
-    python tools/receive_faults.py --rounds 200
-    python tools/receive_faults.py --seed 7 --rounds 1        repeat a round that has failed
-    python tools/receive_faults.py --path public              the same on the other path
-
 A round reads a random range of a partition, while a thread cuts connections off in the middle of a
 frame, drops, closes and refuses them, and detaches links, all at random times. The result has to be
 exactly the range, in order, with every body as it was sent. Round n of seed s is the round of seed
 s + n. The seed decides what happens; the timing depends on the machine.
 """
 
-import argparse
-import logging
+import asyncio
 import random
-import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.localhub.conditions import idle
@@ -28,7 +22,7 @@ from eventhub_checkpoints.localhub.server import Server
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import ReceivePath
-from tcp_proxy import TcpProxy
+from tcp_servers import HOST, Passage
 
 EVENTS = 20_000
 HUB, PARTITION = "orders", "0"
@@ -41,12 +35,46 @@ PATIENT: dict[str, Any] = {
 """Generous limits: the rounds test that reading continues, not that it gives up."""
 
 
+class CuttingProxy(Passage):
+    """Forwards bytes to one port of this machine, and cuts its connections after some of them.
+
+    Attributes:
+        cuts: number of connections that were cut off so far.
+    """
+
+    def __init__(self, backend_port: int) -> None:
+        self._limits: deque[int] = deque()
+        self.cuts = 0
+        super().__init__((HOST, backend_port))
+
+    def cut_after(self, *sizes: int) -> None:
+        """Cut the next connections off, each after its number of bytes from the server."""
+        self._limits.extend(sizes)
+
+    def heal(self) -> None:
+        """Cut off no more connections than those already chosen."""
+        self._limits.clear()
+
+    async def _outwards(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        if not self._limits:
+            await super()._outwards(source, sink)
+            return
+        left = self._limits.popleft()
+        while data := await source.read(min(self._piece, left)):
+            sink.write(data)
+            await sink.drain()
+            left -= len(data)
+            if not left:
+                self.cuts += 1
+                return
+
+
 @dataclass(frozen=True)
 class Place:
     """Hub, the proxy in front of it, and the events published to it."""
 
     hub: LocalHub
-    proxy: TcpProxy
+    proxy: CuttingProxy
     bodies: list[bytes]
 
     def address(self) -> HubAddress:
@@ -64,7 +92,7 @@ def place_of(seed: int) -> Iterator[Place]:
     for number in chance.sample(range(EVENTS), 12):
         sizes[number] = chance.choice((60_000, 300_000, 1_000_000))
     bodies = [number.to_bytes(4, "big") + bytes(size) for number, size in enumerate(sizes)]
-    with LocalHub({HUB: 1}) as hub, TcpProxy(hub.port) as proxy:
+    with LocalHub({HUB: 1}) as hub, CuttingProxy(hub.port) as proxy:
         hub.publish(HUB, PARTITION, bodies)
         yield Place(hub, proxy, bodies)
 
@@ -171,31 +199,3 @@ def run_rounds(seed: int, rounds: int, path: ReceivePath) -> Counter[str]:
             seen["rounds"] += 1
         seen["connections cut within their bytes"] = place.proxy.cuts
     return seen
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the rounds; return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--path", choices=get_args(ReceivePath), default="fast")
-    chosen = parser.parse_args(arguments)
-    print(f"seed {chosen.seed}, {chosen.rounds} rounds, path {chosen.path}", flush=True)
-    began = time.monotonic()
-    try:
-        seen = run_rounds(chosen.seed, chosen.rounds, chosen.path)
-    except AssertionError as error:
-        print(error)
-        return 1
-    met = ", ".join(f"{count} {kind}" for kind, count in seen.most_common())
-    print(f"no failure in {time.monotonic() - began:.1f} s: {met}")
-    return 0
-
-
-if __name__ == "__main__":
-    # The client logs each broken connection, which is expected here.
-    logging.getLogger("azure").setLevel(logging.CRITICAL)
-    with suppress(KeyboardInterrupt):
-        sys.exit(main())

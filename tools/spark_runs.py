@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -25,6 +26,31 @@ QUICK = {
     "spark.ui.showConsoleProgress": "false",
 }
 """Settings of a session that lives for seconds, and would spend most of them compiling."""
+
+
+def killable(folder: Path) -> dict[str, str]:
+    """Return settings of a quick session that leaves its files in a folder even if it is killed."""
+    java = f"-Djava.io.tmpdir={folder} {QUICK['spark.driver.extraJavaOptions']}"
+    return QUICK | {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": java}
+
+
+def until_started(run: Callable[[], object], times: int = 20) -> None:
+    """Run a query to its end, again if Spark could not start its Python processes.
+
+    Spark gives them 10 s, which a busy machine may exceed. No row of the micro-batch has reached
+    the sink then, so it may begin again.
+
+    Raises:
+        StreamingQueryException: the query failed otherwise, or its processes never started.
+    """
+    for left in reversed(range(times)):
+        try:
+            run()
+        except StreamingQueryException as error:
+            if "failed to connect back" not in str(error) or not left:
+                raise
+        else:
+            return
 
 
 @contextmanager

@@ -9,13 +9,12 @@ from backends import Backend, ServerMissingError
 from campaigns import IS_CAMPAIGN, rounds, seed
 from clock_skew import EXPIRES_AFTER, HAVE_CLOCKS, SkewError, judged, run_skews
 
-pytestmark = pytest.mark.waits
-
 ROUNDS = rounds(1, 20)
 SEED = seed(0)
 STORES = HAVE_CLOCKS if IS_CAMPAIGN else ["redis"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", STORES)
 def test_a_clock_that_is_off_steals_nothing_and_keeps_nothing(
     name: str, servers: Callable[[str], Backend], tell: Callable[[str, str], None]

@@ -9,7 +9,7 @@ from backends import ServerMissingError
 from campaigns import IS_CAMPAIGN, rounds, seed
 from failover import CLUSTERS, run_failovers
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.long
 
 ROUNDS = rounds(1, 20)
 SEED = seed(0)

@@ -19,7 +19,7 @@ from eventhub_checkpoints.stores.partition_state import (
     PartitionState,
     highest,
 )
-from forward_model import run_round
+from forward_model import run_round, run_rounds
 
 ROUNDS_TO_CATCH = 200
 
@@ -79,7 +79,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def test_no_checkpoint_goes_back_and_none_is_refused_without_a_reason() -> None:
-    seen = campaign.forward(seed(0), rounds(60, 20_000), events=40)
+    seen = run_rounds(seed(0), rounds(60, 20_000), events=40)
     for kind in ("written", "refused", "adopted", "met", "recognised", "cut off"):
         assert seen[kind] > 20, f"the model has hardly met {kind!r}: {seen}"
 
@@ -94,7 +94,7 @@ def test_a_broken_rule_is_caught(
 ) -> None:
     monkeypatch.setattr(owner, name, broken)
     with pytest.raises(AssertionError, match=r"round \d+ of 40 events"):
-        campaign.forward(seed=0, rounds=ROUNDS_TO_CATCH, events=40)
+        run_rounds(seed=0, rounds=ROUNDS_TO_CATCH, events=40)
 
 
 def test_the_same_seed_gives_the_same_events() -> None:

@@ -22,7 +22,7 @@ from eventhub_checkpoints.records import Scope
 from small_disk import small_disk
 from tmpfs import fill
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.long
 
 SECONDS = 2.0
 LOGGED = ("--appendonly", "yes", "--appendfsync", "everysec")

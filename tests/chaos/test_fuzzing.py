@@ -3,6 +3,7 @@
 `PYTHONPATH=src:tools python -m fuzzing` runs more of it.
 """
 
+import itertools
 import re
 from pathlib import Path
 
@@ -27,11 +28,18 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("CRITICAL")
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
-def test_the_corpus_of_a_target_is_accepted(target: Target) -> None:
-    assert {target.run(data) for data in target.corpus} == {"accepted"}
+def test_the_corpus_of_each_target_is_accepted() -> None:
+    refused = [
+        (target.name, data)
+        for target in TARGETS.values()
+        for data in target.corpus
+        if target.run(data) != "accepted"
+    ]
+    assert refused == []
+    assert all(target.corpus for target in TARGETS.values())
 
 
+# An item is a parser of foreign bytes or text.
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 def test_whatever_is_parsed_is_accepted_or_refused(target: Target) -> None:
     @examples(80, suppress_health_check=list(HealthCheck))
@@ -59,6 +67,8 @@ def test_a_fault_is_printed_with_an_input_that_shows_it_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(command.tempfile, "tempdir", str(tmp_path))
+    # Each input takes a thousandth of a second, so 200 are tried on any machine.
+    monkeypatch.setattr(command, "monotonic", itertools.count(step=0.001).__next__)
     monkeypatch.setitem(TARGETS, "divide", Target("divide", divide, [b"1234", b"refused"]))
     arguments = ["--target", "divide", "--engine", "random", "--seconds", "0.2", "--seed", "7"]
     assert command.main(arguments) == 1

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import campaign
-from backends import Backend, Place, Variant
-from campaigns import rounds, seed
+from backends import BACKENDS, Backend, Place, Variant
+from campaigns import IS_CAMPAIGN, rounds, seed
 from eventhub_checkpoints.aio.sql import SqlCheckpointStore
 from eventhub_checkpoints.stores.sql import sqlite as _sqlite
 from interruptions import (
@@ -21,6 +21,7 @@ from interruptions import (
     run_signals,
     run_steps,
 )
+from waiting import LIMIT
 
 pytestmark = [
     pytest.mark.waits,
@@ -33,34 +34,43 @@ SEED = seed(7)
 LINES, STEPS = rounds(50, 1), rounds(4, 1)
 """Calls are interrupted at one line, or at one step, of about so many."""
 INTERRUPTED = rounds(200, 20_000)
-PATIENCE = 15.0
-"""Seconds: other tests run beside these. A lock that is left is never free."""
+ERRORS = [InterruptedCallError, KeyboardInterrupt]
+"""In turn, at one line after another."""
+QUICK = "memory", "sqlite", "redis"
+each_backend = pytest.mark.parametrize(
+    "backend",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in BACKENDS],
+    indirect=True,
+)
+"""What a call leaves depends on the driver, so on every backend; a call to most takes its time."""
 
 Tell = Callable[[str, str], None]
 
 
+@each_backend
 def test_a_call_cancelled_at_any_step_leaves_nothing(
     backend: Backend, place: Place, tell: Tell
 ) -> None:
-    seen = run_steps(place, "aio", cancelled, SEED, stride=STEPS, patience=PATIENCE)
+    seen = run_steps(place, "aio", cancelled, SEED, stride=STEPS, patience=LIMIT)
     assert seen.total() > 0
     tell("interruptions", f"{backend.name}: cancelled at {seen.total()} steps of {len(seen)} calls")
 
 
-@pytest.mark.parametrize("error", [InterruptedCallError, KeyboardInterrupt])
+@each_backend
+@pytest.mark.parametrize("errors", [ERRORS, ERRORS[::-1]] if IS_CAMPAIGN else [ERRORS])
 def test_a_call_interrupted_at_a_line_leaves_nothing(
-    backend: Backend, place: Place, error: type[BaseException], tell: Tell
+    backend: Backend, place: Place, errors: list[type[BaseException]], tell: Tell
 ) -> None:
-    seen = run_steps(place, "sync", raised_at(error), SEED, stride=LINES, patience=PATIENCE)
+    seen = run_steps(place, "sync", raised_at(*errors), SEED, stride=LINES, patience=LIMIT)
     assert seen.total() > len(seen)
-    name = error.__name__
-    tell("interruptions", f"{backend.name}: {name} at {seen.total()} lines of {len(seen)} calls")
+    tell("interruptions", f"{backend.name}: raised at {seen.total()} lines of {len(seen)} calls")
 
 
+@pytest.mark.long
 def test_calls_interrupted_by_a_signal_leave_nothing(
     backend: Backend, place: Place, tell: Tell
 ) -> None:
-    seen = run_signals(place, SEED, INTERRUPTED, PATIENCE)
+    seen = run_signals(place, SEED, INTERRUPTED, LIMIT)
     assert seen.total() == INTERRUPTED
     tell("interruptions", f"{backend.name}: {INTERRUPTED} calls interrupted by a signal handler")
 
@@ -78,11 +88,12 @@ def test_a_ready_engine_of_sqlite_keeps_no_lock_either(
             return own(variant, **settings)
 
         monkeypatch.setattr(place, "open", opened)
-        seen = run_steps(place, "aio", cancelled, SEED, stride=STEPS, patience=PATIENCE)
+        seen = run_steps(place, "aio", cancelled, SEED, stride=rounds(12, 1), patience=LIMIT)
         assert seen.total() > 0
         asyncio.run(engine.dispose())
 
 
+@pytest.mark.long
 def test_a_connection_that_keeps_its_lock_is_caught(
     servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch
 ) -> None:

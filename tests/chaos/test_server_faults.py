@@ -21,7 +21,7 @@ from backends.redis import LocalRedis
 from fault_judge import JudgeError
 from fault_trial import BOUND, Trial
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.long
 
 COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
 DURABLE: dict[str, Callable[[], OwnServer]] = {

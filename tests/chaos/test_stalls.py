@@ -1,22 +1,22 @@
-"""Consumers that are stalled in every known way: the watchdogs find that, and imagine nothing.
-
-`python tools/stalls.py` runs more rounds, and prints what was found by cause.
-"""
+"""Consumers that are stalled in every known way: a short run of `python -m crashes stalls`."""
 
 from collections.abc import Callable
 from typing import Any
 
-import stalls
+import pytest
+
 from campaigns import rounds, seed
+from crashes import stalls
+
+pytestmark = pytest.mark.long
 
 LIMIT = 4.0
 """Seconds that make a stall; in real time, so more than a busy machine pauses a process."""
 
 
 def test_stalls_are_found_at_their_place_and_nothing_else(servers: Callable[[str], Any]) -> None:
-    first, count = seed(0), rounds(4, 240)
-    outcomes = stalls.run_rounds(first, count, LIMIT, 12, servers("blob"))
-    assert [each for each in outcomes if not each.is_right] == []
-    assert len(outcomes) == count
-    table = stalls.table(outcomes)
-    assert all(f"| {name} |" in table for name in (*stalls.CAUSES, *stalls.CALM))
+    every = len(stalls.CAUSES) + len(stalls.CALM)
+    seeds = range(seed(0), seed(0) + rounds(every, 240))
+    results = list(stalls.run_rounds(seeds, LIMIT, every, servers("blob")))
+    assert [problem for result in results for problem in result.problems] == []
+    assert {result.details.cause for result in results} == {*stalls.CAUSES, *stalls.CALM}

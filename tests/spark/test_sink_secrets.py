@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
 
-from sink_crashes.pipeline import FAILS_AT, TOKEN, failing
+from crashes.sink.pipeline import FAILS_AT, TOKEN, failing
 
 SECRET = base64.b64encode(b"the key that nobody may see").decode()
 

@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 from fuzzing.mutations import mutated
 from fuzzing.target import LONGEST, Target, place_of
@@ -53,7 +54,7 @@ class Outcome:
 def guided(target: Target, seed: int, seconds: float) -> Outcome:
     """Fuzz a target under atheris, in another process."""
     outcome = Outcome()
-    began = time.monotonic()
+    began = monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for number, data in enumerate(target.corpus):
             Path(folder, str(number)).write_bytes(data)
@@ -84,14 +85,14 @@ def guided(target: Target, seed: int, seconds: float) -> Outcome:
         raise SystemExit(f"{target.name} could not be fuzzed: {said[-2000:]}")
     count = re.search(r"stat::number_of_executed_units:\s*(\d+)", said)
     outcome.inputs = int(count[1]) if count else 0
-    outcome.seconds = time.monotonic() - began
+    outcome.seconds = monotonic() - began
     return outcome
 
 
 def unguided(target: Target, seed: int, seconds: float) -> Outcome:
     """Run random changes of the corpus."""
     outcome, chance = Outcome(), random.Random(seed)
-    began = time.monotonic()
+    began = monotonic()
     while outcome.seconds < seconds:
         data = mutated(chance.choice(target.corpus), chance, LONGEST)
         outcome.inputs += 1
@@ -102,7 +103,7 @@ def unguided(target: Target, seed: int, seconds: float) -> Outcome:
             outcome.faults.setdefault(place_of(error), (f"{error!r:.300}", data))
         if time.process_time() - started > SLOWEST:
             outcome.faults.setdefault("timeout", (f"longer than {SLOWEST} s", data))
-        outcome.seconds = time.monotonic() - began
+        outcome.seconds = monotonic() - began
     return outcome
 
 

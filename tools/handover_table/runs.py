@@ -14,11 +14,9 @@ from eventhub_checkpoints.localhub import LocalHub
 from handover_table import GROUP
 from handover_table._async.member import Member as AioMember
 from handover_table._sync.member import Member as SyncMember
+from waiting import LIMIT, eventually
 
 HUB = "orders"
-POLL = 0.02
-PATIENCE = 120.0
-"""Seconds until a run is given up that does not get on."""
 BATCHES = 20
 """Published each second."""
 
@@ -123,7 +121,7 @@ class Group:
         for member, running in self._running:
             if isinstance(running, threading.Thread):
                 member.stop()
-                running.join(PATIENCE)
+                running.join(LIMIT)
             else:
                 self._loop.finished(stopped(member, running))
         self._running.clear()
@@ -175,19 +173,6 @@ class Publisher:
         self._thread.join()
 
 
-def until(predicate: Callable[[], bool], what: str) -> None:
-    """Wait until a predicate is true.
-
-    Raises:
-        TimeoutError: it is not, within `PATIENCE`.
-    """
-    end = time.monotonic() + PATIENCE
-    while not predicate():
-        if time.monotonic() > end:
-            raise TimeoutError(f"not in {PATIENCE:g} s: {what}")
-        time.sleep(POLL)
-
-
 @contextmanager
 def group_of(setting: Setting) -> Iterator[tuple[Group, Publisher]]:
     """Run a hub, and a group without consumers."""
@@ -217,13 +202,13 @@ def joined(
         ledger, half = group.ledger, setting.partitions // 2
         first, second = ledger.partitions["first"], ledger.partitions["second"]
         group.join("first", make_store("first"), hands_over=hands_over[0])
-        until(lambda: len(first) == setting.partitions, "the first consumer has all partitions")
+        eventually(lambda: len(first) == setting.partitions)
         began = time.monotonic()
         group.join("second", make_store("second"), hands_over=hands_over[1])
-        until(lambda: len(second) >= half, "the second consumer has half of the partitions")
+        eventually(lambda: len(second) >= half)
         seconds = time.monotonic() - began
         time.sleep(setting.seconds)
         publisher.stop()
-        until(lambda: len(ledger.times) == publisher.published, "all events are processed")
+        eventually(lambda: len(ledger.times) == publisher.published)
         lost = publisher.published - len(ledger.times)
         return Result(publisher.published, ledger.twice, lost, seconds)

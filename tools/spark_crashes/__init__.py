@@ -1,1 +1,0 @@
-"""Streaming queries whose driver is killed at every stage, and what became of the events."""
