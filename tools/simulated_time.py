@@ -72,14 +72,11 @@ def now() -> float:
     return _running[-1].now
 
 
-def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int = 0) -> T:
-    """Run a coroutine function on a simulated clock that starts at 0.
+@contextmanager
+def simulation(seed: int = 0) -> Iterator[asyncio.Runner]:
+    """Give what runs coroutines on a simulated clock that starts at 0; between them it stands.
 
-    The result depends on the seed only, within processes of the same `PYTHONHASHSEED`: the SDK
-    iterates over sets of partition ids.
-
-    Raises:
-        RuntimeError: every task waits, and no timer is left that could end a wait.
+    `simulate` is simpler where one coroutine is all there is to run.
     """
     clock, state = Clock(), random.getstate()
     random.seed(seed)
@@ -90,10 +87,23 @@ def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int = 0) -> T:
             patch.object(time, "time", clock.time),
             asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(clock)) as runner,
         ):
-            return runner.run(main())
+            yield runner
     finally:
         _running.pop()
         random.setstate(state)
+
+
+def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int = 0) -> T:
+    """Run a coroutine function on a simulated clock that starts at 0.
+
+    The result depends on the seed only, within processes of the same `PYTHONHASHSEED`: the SDK
+    iterates over sets of partition ids.
+
+    Raises:
+        RuntimeError: every task waits, and no timer is left that could end a wait.
+    """
+    with simulation(seed) as runner:
+        return runner.run(main())
 
 
 @contextmanager
