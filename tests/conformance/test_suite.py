@@ -53,7 +53,7 @@ class TestWithALambda(OnFile):
     def make_store(self, url):
         return lambda: SqlCheckpointStore(url)
 
-class TestLacksProcesses(TestWithALambda):
+class TestLacksRaces(TestWithALambda):
     lacks = ("processes", "put_raw")
 
 class TestRacedByItsFactory(OnFile):
@@ -61,10 +61,10 @@ class TestRacedByItsFactory(OnFile):
     def make_store(self, url):
         return partial(SqlCheckpointStore, url)
 
-class TestLacksProcessesThatCanRace(TestRacedByItsFactory):
+class TestLacksRacesThatItHas(TestRacedByItsFactory):
     lacks = ("processes",)
 """
-RACED = "TestRacedByItsFactory or TestLacksProcessesThatCanRace"
+RACED = "TestRacedByItsFactory or TestLacksRacesThatItHas"
 Ran = Callable[[str, str], list[tuple[str, str]]]
 
 
@@ -137,8 +137,8 @@ def test_a_factory_that_no_process_can_import_fails(ran: Ran) -> None:
 
 
 def test_that_processes_cannot_race_may_be_declared(ran: Ran) -> None:
-    assert ran("TestLacksProcesses", "processes") == []
-    assert ran("TestLacksProcesses", "lacking") == [("passed", "")]
+    assert ran("TestLacksRaces", "processes") == []
+    assert ran("TestLacksRaces", "lacking") == [("passed", "")]
 
 
 @pytest.mark.long
@@ -148,6 +148,6 @@ def test_processes_race_a_store_by_its_factory(ran_in_processes: Ran) -> None:
 
 @pytest.mark.long
 def test_processes_that_can_race_must_not_be_left_out(ran_in_processes: Ran) -> None:
-    [(outcome, reason)] = ran_in_processes("TestLacksProcessesThatCanRace", "lacking")
+    [(outcome, reason)] = ran_in_processes("TestLacksRacesThatItHas", "lacking")
     assert outcome == "failure"
     assert "`lacks` leaves out what could be shown" in reason
