@@ -72,13 +72,20 @@ def now() -> float:
     return _running[-1].now
 
 
+def stall(seconds: float) -> None:
+    """Let time pass in which the event loop runs nothing: its process is busy, or suspended."""
+    _running[-1].now = round(now() + seconds, DIGITS)
+
+
 @contextmanager
 def simulation(seed: int = 0) -> Iterator[asyncio.Runner]:
-    """Give what runs coroutines on a simulated clock that starts at 0; between them it stands.
+    """Give a runner whose event loop, and `time`, are on a simulated clock.
 
-    `simulate` is simpler where one coroutine is all there is to run.
+    The clock starts at 0, or where that of the simulation around this one stands. It moves only
+    while the runner runs something: a test may look, and plan, between two runs.
     """
     clock, state = Clock(), random.getstate()
+    clock.now = _running[-1].now if _running else 0.0
     random.seed(seed)
     _running.append(clock)
     try:

@@ -1,7 +1,6 @@
 """Sync stores that take longer than their limits, or give up too early; `aio_mutants`: aio ones."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -52,12 +51,15 @@ class DawdlesAfterASlowCall(Sound):
     """Quick as long as its backend is."""
 
     def dawdled(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        began = time.monotonic()
+        slow = threading.Event()
+        timer = threading.Timer(SLOW, slow.set)
+        timer.start()
         try:
             return method(*args, **kwargs)
         finally:
-            # Waits for nothing, and no test waits for less than this.
-            threading.Event().wait(DAWDLING if time.monotonic() - began > SLOW else 0.0)
+            timer.cancel()
+            # Nobody ends this wait: it dawdles.
+            threading.Event().wait(DAWDLING if slow.is_set() else 0.0)
 
     def list_ownership(self, *args: Any, **kwargs: Any) -> Any:
         return self.dawdled(super().list_ownership, *args, **kwargs)
