@@ -53,7 +53,7 @@ from eventhub_checkpoints.conformance import (
 from eventhub_checkpoints.conformance.contract import BASE
 
 ACCESSORS = {"put_raw", "stall", "shift_clock"}
-SINGLY, IN_ONE_TRIP = {"memory", "blob"}, {"postgres"}
+SINGLY, IN_ONE_TRIP = ("memory", "blob"), ("postgres",)
 """Backends whose hooks are made to fail, by how they claim a batch."""
 EXPIRY = 60.0
 AT_ONCE = 1e-9
