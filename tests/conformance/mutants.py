@@ -14,6 +14,7 @@ from functools import partial
 
 import mutants_of_checkpoints
 import mutants_of_claims
+import mutants_of_limits
 import mutants_of_processes
 import mutants_of_progress
 import mutants_of_reading
@@ -33,6 +34,7 @@ GALLERY = (
     mutants_of_records,
     mutants_of_reading,
     mutants_of_the_base,
+    mutants_of_limits,
 )
 BY_NAME = {check.name: check for check in CHECKS}
 

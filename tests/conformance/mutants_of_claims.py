@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from sound import Sound, StallingRows, mutant
+from sound import Raced, Sound, StallingRows, mutant
 
 from eventhub_checkpoints.errors import StoreError
 from eventhub_checkpoints.stores.hook_results import Lost, Won
@@ -117,21 +117,21 @@ class ListsOnePage(Sound):
     "one_of_many_claims_with_the_same_etag_wins",
     "one_of_many_claims_through_one_store_wins",
 )
-class ChecksThenSets(Sound):
+class ChecksThenSets(Raced):
     def try_claim(self, proposal: Any) -> Any:
         stored = self.stored(proposal)
-        time.sleep(0.02)
         if stored and stored.etag != proposal.etag:
             return Lost(stored)
+        self.rows.meet((proposal.partition_id, proposal.etag), 2)
         newest = self.stored(proposal)
         return super().try_claim(replace(proposal, etag=newest.etag if newest else None))
 
 
 @mutant("one_of_many_claims_of_a_vanished_row_wins")
-class OverwritesWhereARowHasVanished(Sound):
+class OverwritesWhereARowHasVanished(Raced):
     def try_claim(self, proposal: Any) -> Any:
         if proposal.etag and not self.stored(proposal):
-            time.sleep(0.02)
+            self.rows.meet((proposal.partition_id, proposal.etag), 2)
             newest = self.stored(proposal)
             proposal = replace(proposal, etag=newest.etag if newest else None)
         return super().try_claim(proposal)

@@ -5,7 +5,6 @@ import pickle
 import shutil
 import tempfile
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -61,11 +60,32 @@ class RowsLockedInMemory(FileRows):
 
     def _table(self, kind: Any, scope: Any) -> Any:
         found = super()._table(kind, scope)
-        time.sleep(0.0005)
+        # Nobody ends this wait: another process may read meanwhile.
+        threading.Event().wait(0.0005)
         return found
 
 
-@mutant("one_of_several_processes_wins", "racing_processes_keep_the_highest_checkpoint")
+RACES = (
+    "one_of_several_processes_wins",
+    "racing_processes_keep_the_highest_checkpoint",
+)
+
+
+class RowsOfOneProcess(FileRows):
+    """Rows in a file of their own in each process."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:  # type: ignore[override]
+        return type(self), ()
+
+
+@mutant(*RACES)
+class KeepsToItsProcess(SoundOnFile):
+    """Says that processes share it, and each has all to itself."""
+
+    rows_class = RowsOfOneProcess
+
+
+@mutant(*RACES)
 class LocksInMemoryOnly(SoundOnFile):
     """One winner among threads; among processes, each is the only one that it knows of."""
 

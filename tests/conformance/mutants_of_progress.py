@@ -1,11 +1,10 @@
 """Stores that let checkpoints go back, or keep from going on."""
 
-import time
 from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from sound import Sound, mutant
+from sound import Raced, Sound, mutant
 
 from eventhub_checkpoints.errors import StoreAccessError
 from eventhub_checkpoints.stores.hook_results import (
@@ -18,6 +17,9 @@ from eventhub_checkpoints.stores.hook_results import (
     Written,
 )
 from eventhub_checkpoints.stores.partition_state import PartitionStates
+
+HIGHEST = 13
+"""The highest of the four checkpoints that race."""
 
 
 @mutant("a_zombies_checkpoint_is_refused")
@@ -33,15 +35,23 @@ class CreatesOverAnyRow(Sound):
 
 
 @mutant("racing_checkpoints_keep_the_highest")
-class ReadsThenWrites(Sound):
+class ReadsThenWrites(Raced):
+    """All four have read before the first of them writes, and the lowest writes last."""
+
     def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
         stored = self.stored_checkpoint(checkpoint)
-        time.sleep(0.02 * (1 + 13 - checkpoint.sequence_number))
-        if seen is not FORCE and (stored.version if stored else ABSENT) != (
-            seen if isinstance(seen, str) else ABSENT
-        ):
-            return Conflict(stored)
-        return super().write_checkpoint(checkpoint, FORCE)
+        partition_id, number = checkpoint.partition_id, checkpoint.sequence_number
+        self.rows.meet((partition_id, "read"), 4)
+        if number < HIGHEST:
+            self.rows.await_event((partition_id, number + 1))
+        try:
+            if seen is not FORCE and (stored.version if stored else ABSENT) != (
+                seen if isinstance(seen, str) else ABSENT
+            ):
+                return Conflict(stored)
+            return super().write_checkpoint(checkpoint, FORCE)
+        finally:
+            self.rows.set_event((partition_id, number))
 
 
 class Remembers(Sound):

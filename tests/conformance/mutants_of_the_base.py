@@ -7,7 +7,6 @@ from typing import Any
 
 from sound import Sound, mutant
 
-from eventhub_checkpoints._shared import deadline as _deadline
 from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.errors import StoreError, StoreNotReadyError, StoreUnavailableError
@@ -189,34 +188,6 @@ class TakesALateReleaseForALoss(Sound):
         return row
 
 
-@mutant(
-    "a_hung_list_ends",
-    "a_hung_batch_ends",
-    "a_hung_checkpoint_ends",
-    "a_hung_release_ends",
-    "a_stalled_list_ends",
-    "a_stalled_claim_ends",
-    "a_stalled_checkpoint_ends",
-)
-class WaitsForEver(Sound):
-    """Its driver never learns how much time is left."""
-
-    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
-        token = _deadline._deadline.set(float("inf"))
-        try:
-            return super()._call(hook, *args, seconds=10**6)
-        finally:
-            _deadline._deadline.reset(token)
-
-
-@mutant("a_hung_claim_spares_the_others")
-class GivesUpABatchForOneClaim(Sound):
-    def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
-        before = self.counters["unconfirmed_claims"]
-        won = super().claim_ownership(ownership_list)
-        return won if self.counters["unconfirmed_claims"] == before else []
-
-
 @mutant("no_more_claims_at_once_than_allowed")
 class ClaimsAllAtOnce(Sound):
     @property
@@ -241,12 +212,6 @@ class GivesTimesInTheFuture(Sound):
         listing = self._call(self.read_ownerships, scope)
         ahead = time.time() - listing.server_now
         return [(row, row.last_modified_time + ahead) for row in listing.rows]
-
-
-@mutant("a_short_stall_costs_nothing")
-class IsImpatient(Sound):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs, operation_timeout=0.1, write_timeout=0.1)
 
 
 @mutant("a_closed_store_stays_closed")

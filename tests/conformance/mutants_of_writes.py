@@ -4,7 +4,7 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from sound import Sound, mutant
+from sound import Raced, Sound, mutant
 
 from eventhub_checkpoints.errors import (
     StaleCheckpointError,
@@ -76,9 +76,14 @@ class CallsTheOvertakenStale(Sound):
 
 
 @mutant("checkpoints_of_a_partition_are_written_in_turn")
-class WritesAtOnce(Sound):
+class WritesAtOnce(Raced):
     def _write_lock(self, known: Any) -> Any:
         return threading.Lock()
+
+    def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
+        if checkpoint.partition_id == "0":  # the one that is written twice
+            self.rows.meet("0", 2)
+        return super().write_checkpoint(checkpoint, seen)
 
 
 @mutant("checkpoints_of_a_partition_are_written_in_turn")

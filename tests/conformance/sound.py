@@ -1,10 +1,14 @@
 """The store that the mutants are made of: sound, and with all that the checks can ask for."""
 
-import time
+import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Event, Timer
 from typing import Any, TypeVar
 
-from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.deadline import LONGEST_SECONDS, seconds_left
 from eventhub_checkpoints.conformance import Accessors
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Checkpoint, Scope
@@ -18,16 +22,22 @@ class StallingRows(MemoryRows):
 
     def __init__(self) -> None:
         super().__init__()
-        self._silent_until = 0.0
+        self._answers = Event()
+        self._answers.set()
+        self._ending: Timer | None = None
 
     def stall(self, seconds: float) -> None:
-        self._silent_until = time.monotonic() + seconds
+        if self._ending is not None:
+            self._ending.cancel()
+        self._answers.set()
+        if seconds:
+            self._answers.clear()
+            self._ending = Timer(seconds, self._answers.set)
+            self._ending.start()
 
     def answer(self) -> None:
         """Wait like a driver: for the answer, or until the time that is left is over."""
-        wait = self._silent_until - time.monotonic()
-        time.sleep(max(0.0, min(wait, seconds_left())))
-        if wait > seconds_left():
+        if not self._answers.wait(min(seconds_left(), LONGEST_SECONDS)):
             raise TimeoutError("the rows are silent")
 
     def shift(self, seconds: float) -> None:
@@ -84,6 +94,65 @@ class Sound(MemoryCheckpointStore):
             ),
             None,
         )
+
+
+IS_RACER: ContextVar[bool] = ContextVar("is_racer", default=False)
+"""Whether the call is one of several at the same moment: a thread made it that made no rows."""
+
+
+class RacedRows(StallingRows):
+    """Rows at which racers meet, so that each race shows a fault, however they are scheduled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thread = threading.get_ident()
+        self._guard = threading.Lock()
+        self._arrived: Counter[object] = Counter()
+        self._events: defaultdict[object, Event] = defaultdict(Event)
+
+    def meet(self, key: object, count: int) -> None:
+        """Wait until `count` racers have come to this point."""
+        if not IS_RACER.get():
+            return
+        with self._guard:
+            self._arrived[key] += 1
+            if self._arrived[key] >= count:
+                self._events[key].set()
+        self.await_event(key)
+
+    def await_event(self, key: object) -> None:
+        with self._guard:
+            event = self._events[key]
+        if not event.wait(LONGEST_SECONDS):
+            raise TimeoutError(f"nobody else came to {key}")
+
+    def set_event(self, key: object) -> None:
+        with self._guard:
+            self._events[key].set()
+
+
+class Raced(Sound):
+    """Knows whether it is called in a race, in which its racers meet."""
+
+    rows: RacedRows
+    rows_class = RacedRows
+
+    def claim_ownership(self, *args: Any, **kwargs: Any) -> Any:
+        with self.as_racer():
+            return super().claim_ownership(*args, **kwargs)
+
+    def update_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
+        with self.as_racer():
+            return super().update_checkpoint(*args, **kwargs)
+
+    @contextmanager
+    def as_racer(self) -> Iterator[None]:
+        # The call itself may run in another thread, with a copy of this context.
+        token = IS_RACER.set(threading.get_ident() != self.rows.thread)
+        try:
+            yield
+        finally:
+            IS_RACER.reset(token)
 
 
 MUTANTS: dict[type[Sound], tuple[str, ...]] = {}

@@ -1,7 +1,7 @@
 """Stores that do well in the process that certifies them, and not in the processes that race."""
 
 import os
-import time
+import threading
 from multiprocessing import parent_process
 from typing import Any
 
@@ -11,7 +11,7 @@ from mutants_of_processes import SoundOnFile
 def hangs_elsewhere(rows: Any) -> Any:
     """Open a store; in another process never."""
     if parent_process() is not None:
-        time.sleep(600)
+        threading.Event().wait()
     return SoundOnFile(rows)
 
 
@@ -33,7 +33,7 @@ class HangsInTheRace(SoundOnFile):
     """Answers until it is to race."""
 
     def claim_ownership(self, *args: Any, **kwargs: Any) -> Any:
-        time.sleep(600)
+        threading.Event().wait()
 
 
 class DiesInTheRace(SoundOnFile):

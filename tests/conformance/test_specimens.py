@@ -70,6 +70,7 @@ def test_the_clients_own_store_behaves_as_the_page_says(column: str, kind: Any) 
     is_as_the_page_says(column, failed(store_for_a_check))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("column", "kind"),
     [("Blob, sync", BlobCheckpointStore), ("Blob, aio", AioBlobCheckpointStore)],

@@ -7,8 +7,9 @@
 Each check is a function whose docstring is a sentence of the contract. There are three levels:
 behaviour that every store shows from outside; faults between this package's base class and the
 hooks of a store; and situations that only the store's author can create, with `Accessors`. The
-report names the checks that could not be run. A store is certified if no check failed and processes
-could race it, or within one process if it declares `for_one_process`.
+report names the checks that could not be run, and never counts them as passed. A store is certified
+if no check failed and processes could race it, or within one process if it declares
+`for_one_process`.
 
 - `contract`: a check, and the accessors with which a store's author enables more checks. `checks`:
   all of them. `certify`: runs them. `report`: the result.

@@ -33,13 +33,21 @@ class Certifier:
             module, a class, or a `functools.partial` of one.
         accessors: the accessors, or a function that takes a store and returns them; by default
             those of the store's method `conformance_accessors`.
+        loop: runs the calls of aio stores; by default an event loop in a thread. Another one lets
+            the checks run on a simulated clock.
 
     Raises:
         ConfigurationError: assertions are disabled, so that every store would pass; or the main
             module starts the checks when it is imported.
     """
 
-    def __init__(self, make_store: MakeStore, accessors: AccessorsArgument = None) -> None:
+    def __init__(
+        self,
+        make_store: MakeStore,
+        accessors: AccessorsArgument = None,
+        *,
+        loop: Loop | None = None,
+    ) -> None:
         if not __debug__:
             raise ConfigurationError(
                 "the checks are assertions, which are disabled here; "
@@ -47,7 +55,7 @@ class Certifier:
             )
         self._make_store = make_store
         self._accessors = accessors
-        self._loop = Loop()
+        self._loop = Loop() if loop is None else loop
         self._racers = Racers(make_store)
 
     def __enter__(self) -> Self:

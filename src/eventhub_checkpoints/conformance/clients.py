@@ -22,7 +22,10 @@ Row = dict[str, Any]
 
 
 class Loop:
-    """Event loop in a background thread, in which the calls of aio stores run."""
+    """Event loop in a background thread, in which the calls of aio stores run.
+
+    Another one may take its place: it runs the calls in a loop of its own, in any thread.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

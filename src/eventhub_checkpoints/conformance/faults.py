@@ -25,8 +25,11 @@ injected already."""
 
 HOOKS = ("read_ownerships", "try_claim", "read_checkpoints", "write_checkpoint")
 ALWAYS = 10**9
-LONGEST_HANG = 2.8
+LONGEST_HANG = 10.0
 """Duration of a hang in seconds; longer than a check allows a call to take."""
+LONGEST_WAIT = 10.0
+"""Seconds after which a delay that waits for a condition ends without it."""
+POLL = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class Fault:
     """Fault of one call of a hook.
 
     Attributes:
-        seconds: delay before the hook is called.
-        until: ends the delay as soon as it returns true.
+        until: the hook is not called before it returns true.
+        seconds: delay after that.
         hangs: whether the hook is not called, and no response comes.
         refused_by: returns the error that is raised instead of calling the hook.
         meanwhile: called after the hook has returned, before its caller gets the result.
@@ -43,8 +46,8 @@ class Fault:
         changed: converts the result.
     """
 
-    seconds: float = 0.0
     until: Callable[[], bool] | None = None
+    seconds: float = 0.0
     hangs: bool = False
     refused_by: Callable[[], Exception] | None = None
     meanwhile: Callable[[], object] | None = None
@@ -98,6 +101,7 @@ class Faults:
         self._calls: list[tuple[str, str | None]] = []
         self._running: Counter[tuple[str, str | None]] = Counter()
         self._peaks: Counter[tuple[str, str | None]] = Counter()
+        self._is_overdue = False
         self._is_aio = isinstance(store, AioBaseCheckpointStore)
         self._sleep: Hook = asyncio.sleep if self._is_aio else as_coroutine(time.sleep)
         for hook in HOOKS:
@@ -164,12 +168,12 @@ class Faults:
         return call
 
     async def _delay(self, fault: Fault) -> None:
-        if fault.until is None:
-            await self._sleep(fault.seconds)
-            return
-        end = time.monotonic() + fault.seconds
-        while not fault.until() and time.monotonic() < end:
-            await self._sleep(0.01)
+        end = time.monotonic() + LONGEST_WAIT
+        while not (fault.until is None or self._is_overdue or fault.until()):
+            await self._sleep(POLL)
+            # The check fails then; other calls need not wait as long.
+            self._is_overdue = time.monotonic() >= end
+        await self._sleep(fault.seconds)
 
     def _singly(self, hook: Hook) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Wrap a batch hook so that each claim is made singly, with its own fault."""

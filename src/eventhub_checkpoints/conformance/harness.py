@@ -1,10 +1,13 @@
 """Context of a check: an unused scope, store objects over one backend, and races and faults."""
 
+import asyncio
+import inspect
 import threading
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from eventhub_checkpoints.conformance.clients import Client, Loop
@@ -15,7 +18,7 @@ from eventhub_checkpoints.records import Scope
 
 Result = TypeVar("Result")
 Failure = TypeVar("Failure", bound=Exception)
-BARRIER_TIMEOUT = 60.0
+BARRIER_TIMEOUT = 120.0
 
 
 def race(functions: Sequence[Callable[[], Result]]) -> list[Result]:
@@ -49,13 +52,26 @@ def raised_by(function: Callable[[], object]) -> Exception | None:
     return None
 
 
+async def gathered(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Await all calls together; an error takes the place of its call's result."""
+    return await asyncio.gather(*(call() for call in calls), return_exceptions=True)
+
+
+def outcome_of(function: Callable[[], Any]) -> Any:
+    """Call the function and return its result or its error."""
+    try:
+        return function()
+    except Exception as error:
+        return error
+
+
 class Subject:
     """Store under test for one check.
 
     Args:
         make_store: returns a new sync or async store object over the same backend at each call.
         accessors: provided by the store's author; default: the store's `conformance_accessors`.
-        loop: the event loop of aio stores.
+        loop: runs the calls of aio stores.
         racers: processes that race for the backend.
     """
 
@@ -95,6 +111,19 @@ class Subject:
         """Run each function in a separate process, with a store object; return the results."""
         self.racers.start()
         return self.racers.race(racing, self.scope)
+
+    def at_once(self, method: str, *arguments: tuple[Any, ...]) -> list[Any]:
+        """Call a method of the store once for each tuple of arguments, all at the same moment.
+
+        An aio store is called by tasks of its event loop, and by no other thread. An error takes
+        the place of its call's result.
+        """
+        function = getattr(self.client.store, method)
+        calls = [partial(function, *each) for each in arguments]
+        if inspect.iscoroutinefunction(function):
+            results: list[Any] = self._loop.finished(gathered(calls))
+            return results
+        return race([partial(outcome_of, call) for call in calls])
 
     def _opened_store(self) -> Any:
         return self._loop.finished(self._make_store())

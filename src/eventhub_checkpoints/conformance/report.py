@@ -60,6 +60,11 @@ class Report:
         return [outcome for outcome in self.outcomes if outcome.verdict is Verdict.FAILED]
 
     @property
+    def not_shown(self) -> list[Outcome]:
+        """Return the checks that could not be run: they say nothing about the store."""
+        return [outcome for outcome in self.outcomes if outcome.verdict is Verdict.NOT_SHOWN]
+
+    @property
     def why_not_raced(self) -> str:
         """Return why processes could not race a store that does not declare `for_one_process`.
 
@@ -67,8 +72,8 @@ class Report:
         """
         reasons = {
             outcome.reason
-            for outcome in self.outcomes
-            if contract.PROCESSES in outcome.check.needs and outcome.verdict is Verdict.NOT_SHOWN
+            for outcome in self.not_shown
+            if contract.PROCESSES in outcome.check.needs
         }
         return next(iter(reasons - {contract.ONE_PROCESS}), "")
 
@@ -95,7 +100,7 @@ class Report:
         return Certificate.CERTIFIED
 
     def text(self, every_check: bool = False) -> str:
-        """Return the report as text; the last line is the certificate.
+        """Return the report as text; the last line has the certificate and the totals.
 
         Args:
             every_check: also name the checks that passed.
@@ -108,8 +113,8 @@ class Report:
                 lines += self._by_guarantee(here, every_check)
         seconds = sum(outcome.seconds for outcome in self.outcomes)
         why = f": {self.why_not_certified}" if self.why_not_certified else ""
-        ending = [f"{totals(self.outcomes)} in {seconds:.1f} s", f"{self.certificate.value}{why}"]
-        return "\n".join([*lines, "", *ending])
+        ending = f"{self.certificate.value}{why}; {totals(self.outcomes)}, in {seconds:.1f} s"
+        return "\n".join([*lines, "", ending])
 
     @staticmethod
     def _by_guarantee(outcomes: Sequence[Outcome], every_check: bool) -> Iterator[str]:

@@ -1,8 +1,24 @@
-"""Every store keeps the contract, on its real server, sync and async."""
+"""Every store keeps the contract, on its real server, sync and async.
+
+An item is a store, not a check: it runs the checks that were chosen for the store, all of which
+must pass, and its message has a line for each that did not, also for one that could not be run.
+Which checks those are:
+
+- Those that look at a store from outside: every backend, both variants.
+- Those of the author's accessors, such as rows of other writers: likewise, where the backend has
+  the accessor; `lacks` of a backend says which it has not, and a test compares.
+- Those of faults between our base class and the hooks: in memory; on Blob, which claims singly; and
+  on PostgreSQL, which claims a batch in one trip. For them no other backend differs.
+- Wrappers (coalescing, hand-over): in memory and on one server.
+
+Those that let a limit pass (also of a server that is suspended) and those that race processes are
+`long`. `conformance/test_limits.py` has the former on a simulated clock. A campaign certifies every
+store with all checks.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -11,6 +27,15 @@ import pytest
 
 from backends import BACKENDS, VARIANTS, Backend, Place, Variant
 from campaigns import IS_CAMPAIGN
+from conformance_checks import (
+    BETWEEN_PROCESSES,
+    CONCURRENT_CLAIMS,
+    LIMITS,
+    PROMPT,
+    black_box,
+    not_kept,
+    without,
+)
 from eventhub_checkpoints import (
     CoalescingCheckpointStore,
     HandoverStore,
@@ -23,17 +48,13 @@ from eventhub_checkpoints.conformance import (
     Certificate,
     Certifier,
     Check,
-    Outcome,
-    Report,
-    Verdict,
     certify,
 )
-from eventhub_checkpoints.conformance.contract import ONE_PROCESS, PROCESSES
+from eventhub_checkpoints.conformance.contract import BASE
 
-ONE_TRIP = "the store claims a batch in one trip"
-"""Not a gap: checks of concurrent claims do not apply to such a store."""
-NOT_OURS = "the store is not on our base class"
-"""A coalescing store has no hooks that could fail."""
+ACCESSORS = {"put_raw", "stall", "shift_clock"}
+SINGLY, IN_ONE_TRIP = ("memory", "blob"), ("postgres",)
+"""Backends whose hooks are made to fail, by how they claim a batch."""
 EXPIRY = 60.0
 AT_ONCE = 1e-9
 """Every ownership has expired when another asks for it, so nobody is asked."""
@@ -48,95 +69,105 @@ TAKES_FROM_A_LIVE_OWNER = {
     "a_strangers_row_is_taken_by_its_etag_only",
 }
 """Checks that begin with what a `HandoverStore` is there to prevent."""
-RACES = [check for check in CHECKS if check.function.__module__.endswith(".races")]
-IN_ONE_PROCESS = [check for check in CHECKS if PROCESSES not in check.needs]
-
-every_check = partial(pytest.mark.parametrize, "check", ids=lambda check: check.name)
 
 
-@dataclass
-class Suite:
-    """The checks on one store, each of which runs once; and what may not be shown of it."""
-
-    name: str
-    opening: Callable[[], tuple[Callable[[], Any], Accessors]]
-    checks: Sequence[Check]
-    not_shown: Callable[[Outcome], bool]
-    certifier: Certifier | None = None
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-
-    def outcome(self, check: Check) -> Outcome:
-        if check.name not in self.outcomes:
-            if self.certifier is None:
-                self.certifier = Certifier(*self.opening()).__enter__()
-            self.outcomes[check.name] = self.certifier.outcome(check)
-        return self.outcomes[check.name]
-
-    def report(self) -> Report:
-        return Report(self.name, [self.outcome(check) for check in self.checks])
-
-    def passes(self, check: Check) -> None:
-        outcome = self.outcome(check)
-        assert outcome.verdict is not Verdict.FAILED, f"{check.sentence} But: {outcome.reason}"
-        assert outcome.verdict is Verdict.PASSED or self.not_shown(outcome), outcome.reason
-
-    def close(self) -> None:
-        if self.certifier is not None:
-            self.certifier.__exit__(None, None, None)
-            self.certifier = None
+def chosen(backend: Backend, checks: Sequence[Check]) -> list[Check]:
+    """The checks that apply to a store of a backend: each of them has all that it needs."""
+    has = without(backend.lacks, checks)
+    if backend.name in SINGLY:
+        return has
+    if backend.name in IN_ONE_TRIP:
+        return [check for check in has if check.name not in CONCURRENT_CLAIMS]
+    return [check for check in has if check.needs != (BASE,)]
 
 
-@pytest.fixture(scope="module")
-def suites() -> Iterator[Callable[[str, Callable[[], Suite]], Suite]]:
-    """Gives the suite of a name; the processes that race are those of the latest one only."""
-    known: dict[str, Suite] = {}
-
-    def suite(name: str, make: Callable[[], Suite]) -> Suite:
-        if name not in known:
-            for earlier in known.values():
-                earlier.close()
-            known[name] = make()
-        return known[name]
-
-    yield suite
-    for each in known.values():
-        each.close()
+Opening = tuple[Callable[[], Any], Accessors]
 
 
 @pytest.fixture
-def suite(backend: Backend, shared_place: Place, variant: Variant, suites: Any) -> Suite:
-    name = f"{backend.name} {variant}"
-    known = {ONE_TRIP} if backend.reaches_processes else {ONE_TRIP, ONE_PROCESS}
-
-    def not_shown(outcome: Outcome) -> bool:
-        return outcome.reason in known or bool(backend.lacks_here & {*outcome.check.needs})
-
-    # The processes that race cannot be passed the place, which holds connections.
+def opening(backend: Backend, shared_place: Place, variant: Variant) -> Opening:
+    """A factory of stores that other processes can be passed, and the backend's accessors."""
+    # They cannot be passed the place, which holds connections.
     make_store = partial(aio.open_store if variant == "aio" else open_store, shared_place.url)
-
-    def opening() -> tuple[Callable[[], Any], Accessors]:
-        return make_store, backend.accessors(shared_place)
-
-    return suites(name, lambda: Suite(name, opening, CHECKS, not_shown))
+    return make_store, backend.accessors(shared_place)
 
 
-@every_check(CHECKS)
-def test_the_store_keeps_the_contract(suite: Suite, check: Check) -> None:
-    suite.passes(check)
+def keeps(opening: Opening, checks: Sequence[Check]) -> None:
+    """Assert that the stores pass all the checks, of which there are some."""
+    assert checks
+    with Certifier(*opening) as certifier:
+        broken = not_kept(certifier, checks)
+    assert not broken, "\n".join([f"{len(broken)} of {len(checks)}:", *broken])
 
 
-def test_the_store_is_certified(
-    backend: Backend, suite: Suite, tell: Callable[[str, str], None]
+def test_the_store_keeps_the_contract(backend: Backend, opening: Opening) -> None:
+    keeps(opening, chosen(backend, PROMPT))
+
+
+def test_a_backend_has_every_accessor_but_those_that_it_is_said_to_lack(
+    backend: Backend, shared_place: Place
 ) -> None:
-    report = suite.report()
-    tell("conformance", f"{suite.name}: {in_one_line(report)}")
+    given = backend.accessors(shared_place).given & ACCESSORS
+    assert given == ACCESSORS - backend.lacks_here
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("backend", [*SINGLY, *IN_ONE_TRIP], indirect=True)
+def test_a_hung_call_ends_on_the_real_clock(backend: Backend, opening: Opening) -> None:
+    """All at once: they wait for their limits, and for nothing else."""
+    hung = [check for check in chosen(backend, LIMITS) if "stall" not in check.needs]
+    if backend.name in IN_ONE_TRIP:
+        hung = [check for check in hung if check.name != "a_hung_claim_spares_the_others"]
+    with Certifier(*opening) as certifier, ThreadPoolExecutor(len(hung)) as pool:
+        broken = [*pool.map(lambda check: not_kept(certifier, [check]), hung)]
+    assert broken == [[]] * len(hung)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "backend",
+    [name for name, kind in BACKENDS.items() if "stall" not in kind.lacks],
+    indirect=True,
+)
+def test_a_suspended_server_costs_no_more_than_the_limit(
+    backend: Backend, opening: Opening
+) -> None:
+    if "stall" in backend.lacks_here:
+        pytest.skip(f"{backend.name} is no child process, so it cannot be suspended")
+    keeps(opening, [check for check in LIMITS if "stall" in check.needs])
+
+
+between_processes = pytest.mark.parametrize(
+    "backend",
+    [name for name, kind in BACKENDS.items() if kind.reaches_processes],
+    indirect=True,
+)
+
+
+@pytest.mark.long
+@between_processes
+def test_processes_that_race_for_the_store_find_one_winner(opening: Opening) -> None:
+    keeps(opening, BETWEEN_PROCESSES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("backend", "variant"),
+    [(name, variant) for name in BACKENDS for variant in VARIANTS]
+    if IS_CAMPAIGN
+    else [("memory", "sync"), ("memory", "aio"), ("postgres", "aio")],
+    indirect=["backend"],
+)
+def test_the_store_is_certified_in_less_than_two_minutes(
+    backend: Backend, variant: Variant, opening: Opening, tell: Callable[[str, str], None]
+) -> None:
+    """All checks, as the command runs them; on every backend in a campaign."""
+    report = certify(*opening, name=f"{backend.name} {variant}")
+    tell("conformance", f"{report.store}: {report.text().splitlines()[-1]}")
     assert report.certificate is (
         Certificate.CERTIFIED if backend.reaches_processes else Certificate.WITHIN_ONE_PROCESS
     ), report.text()
-
-
-def test_what_a_backend_is_said_to_lack_is_lacking(backend: Backend, shared_place: Place) -> None:
-    assert not backend.lacks_here & backend.accessors(shared_place).given
+    assert sum(outcome.seconds for outcome in report.outcomes) < 120
 
 
 def test_sync_and_async_stores_race_each_other(backend: Backend, shared_place: Place) -> None:
@@ -145,39 +176,24 @@ def test_sync_and_async_stores_race_each_other(backend: Backend, shared_place: P
     def make_store() -> Any:
         return shared_place.open(next(variants))
 
-    report = certify(make_store, checks=RACES)
-    assert not report.failed, report.text()
+    races = [check for check in black_box() if check.function.__module__.endswith(".races")]
+    keeps((make_store, backend.accessors(shared_place)), races)
 
 
-class Coalescing(CoalescingCheckpointStore):
-    """Closes the store below, which nobody else holds here."""
-
-    def close(self) -> None:
-        super().close()
-        self.store.close()
-
-
-class AioCoalescing(aio.CoalescingCheckpointStore):
-    """The same, for asyncio."""
-
-    async def close(self) -> None:
-        await super().close()
-        await self.store.close()
-
-
-class Wrapping:
-    """Makes coalescing stores over a place, and flushes them before each list."""
+class Flushing:
+    """Makes coalescing stores over a place, and flushes those that are open before each list."""
 
     def __init__(self, place: Place, variant: Variant) -> None:
         self._place = place
         self._variant = variant
-        self._flushes: list[Callable[[], Any]] = []
+        self._flushes: dict[object, Callable[[], Any]] = {}
 
     def make(self) -> Any:
         if self._variant == "aio":
             return self._make_aio()
         store = Coalescing(self._place.open("sync"))
-        self._flushes.append(store.flush)
+        store.forget = partial(self._flushes.pop, store)
+        self._flushes[store] = store.flush
         return store
 
     async def _make_aio(self) -> Any:
@@ -186,45 +202,35 @@ class Wrapping:
         def flush() -> Any:
             return asyncio.run_coroutine_threadsafe(store.flush(), loop).result()
 
-        self._flushes.append(flush)
+        store.forget = partial(self._flushes.pop, store)
+        self._flushes[store] = flush
         return store
 
     def settle(self) -> None:
-        for flush in self._flushes:
+        for flush in [*self._flushes.values()]:
             flush()
 
 
-@pytest.fixture
-def coalescing(backend: Backend, shared_place: Place, variant: Variant, suites: Any) -> Suite:
-    name = f"{backend.name} {variant}, coalescing"
+class Coalescing(CoalescingCheckpointStore):
+    """Closes the store below, which nobody else holds here."""
 
-    def not_shown(outcome: Outcome) -> bool:
-        return outcome.reason == NOT_OURS or bool(backend.lacks_here & {*outcome.check.needs})
+    forget: Callable[..., Any]
 
-    def opening() -> tuple[Callable[[], Any], Accessors]:
-        wrapping = Wrapping(shared_place, variant)
-        return wrapping.make, replace(backend.accessors(shared_place), settle=wrapping.settle)
-
-    # `settle` flushes no store of another process, so none can race.
-    return suites(name, lambda: Suite(name, opening, IN_ONE_PROCESS, not_shown))
+    def close(self) -> None:
+        super().close()
+        self.store.close()
+        self.forget(None)
 
 
-wrapped = pytest.mark.parametrize("backend", ["memory", "blob", "sqlite"], indirect=True)
+class AioCoalescing(aio.CoalescingCheckpointStore):
+    """The same, for asyncio."""
 
+    forget: Callable[..., Any]
 
-@every_check(IN_ONE_PROCESS)
-@wrapped  # below, so that all checks of one store follow each other
-def test_a_coalescing_store_keeps_the_contract(coalescing: Suite, check: Check) -> None:
-    coalescing.passes(check)
-
-
-@wrapped
-def test_no_check_of_a_coalescing_store_fails(
-    coalescing: Suite, tell: Callable[[str, str], None]
-) -> None:
-    report = coalescing.report()
-    tell("conformance", f"{coalescing.name}: {in_one_line(report)}")
-    assert not report.failed, report.text()
+    async def close(self) -> None:
+        await super().close()
+        await self.store.close()
+        self.forget(None)
 
 
 class HandingOver(HandoverStore):
@@ -241,20 +247,35 @@ class AioHandingOver(aio.HandoverStore):
         await self.store.close()  # type: ignore[attr-defined]
 
 
-TAKING = [check for check in IN_ONE_PROCESS if check.name in TAKES_FROM_A_LIVE_OWNER]
-ASKING = [check for check in IN_ONE_PROCESS if check not in TAKING]
+def wrapped(variant: Variant) -> Any:
+    """Parametrize: in memory, and on Blob in one variant; on every backend in a campaign."""
+    all_stores = [(name, each) for name in BACKENDS for each in VARIANTS]
+    chosen_stores = [("memory", "sync"), ("memory", "aio"), ("blob", variant)]
+    stores = all_stores if IS_CAMPAIGN else chosen_stores
+    return pytest.mark.parametrize(("backend", "variant"), stores, indirect=["backend"])
+
+
+@wrapped("aio")
+def test_a_coalescing_store_keeps_the_contract(
+    backend: Backend, shared_place: Place, variant: Variant
+) -> None:
+    flushing, below = Flushing(shared_place, variant), backend.accessors(shared_place)
+    accessors = Accessors(below.put_raw, shift_clock=below.shift_clock, settle=flushing.settle)
+    # `settle` flushes no store of another process, so none can race.
+    keeps((flushing.make, accessors), without(backend.lacks, black_box()))
+
+
+TAKING = [check for check in black_box() if check.name in TAKES_FROM_A_LIVE_OWNER]
+ASKING = [check for check in black_box() if check not in TAKING]
 
 
 @pytest.fixture
 def handing_over(
-    backend: Backend, shared_place: Place, variant: Variant, suites: Any
-) -> Callable[[Sequence[Check], float], Suite]:
-    """Gives a suite of stores with hand-over, by checks and seconds until an ownership expires."""
+    backend: Backend, shared_place: Place, variant: Variant
+) -> Callable[[float], Opening]:
+    """Gives stores with hand-over, by the seconds until an ownership expires."""
 
-    def not_shown(outcome: Outcome) -> bool:
-        return outcome.reason == NOT_OURS or bool(backend.lacks_here & {*outcome.check.needs})
-
-    def suite(checks: Sequence[Check], expires_after: float) -> Suite:
+    def opening(expires_after: float) -> Opening:
         def make() -> Any:
             if variant == "aio":
                 return make_aio()
@@ -263,65 +284,29 @@ def handing_over(
         async def make_aio() -> Any:
             return AioHandingOver(shared_place.open("aio"), expires_after=expires_after)
 
-        def opening() -> tuple[Callable[[], Any], Accessors]:
-            return make, backend.accessors(shared_place)
+        return make, backend.accessors(shared_place)
 
-        name = f"{backend.name} {variant}, hand-over, {len(checks)} checks, {expires_after:g} s"
-        return suites(name, lambda: Suite(name, opening, checks, not_shown))
-
-    return suite
+    return opening
 
 
-hands_over = pytest.mark.parametrize(
-    ("backend", "variant"),
-    [(name, variant) for name in BACKENDS for variant in VARIANTS]
-    if IS_CAMPAIGN
-    else [*zip(BACKENDS, cycle(VARIANTS), strict=False)],
-    indirect=["backend"],
-)
-
-
-@every_check(IN_ONE_PROCESS)
-@hands_over
-def test_a_store_with_hand_over_keeps_the_contract(handing_over: Any, check: Check) -> None:
-    """Those that take a partition of another do so when it has expired."""
-    suite = handing_over(TAKING, AT_ONCE) if check in TAKING else handing_over(ASKING, EXPIRY)
-    suite.passes(check)
-
-
-@hands_over
-def test_no_check_of_a_store_with_hand_over_fails(
-    handing_over: Any, tell: Callable[[str, str], None]
+@wrapped("sync")
+def test_a_store_with_hand_over_keeps_the_contract(
+    backend: Backend, handing_over: Callable[[float], Opening]
 ) -> None:
-    for suite in handing_over(ASKING, EXPIRY), handing_over(TAKING, AT_ONCE):
-        report = suite.report()
-        tell("conformance", f"{suite.name}: {in_one_line(report)}")
-        assert not report.failed, report.text()
+    """Checks that take a partition of another do so when it has expired."""
+    keeps(handing_over(EXPIRY), without(backend.lacks, ASKING))
+    keeps(handing_over(AT_ONCE), without(backend.lacks, TAKING))
 
 
 @pytest.mark.parametrize("backend", ["memory"], indirect=True)
-def test_no_store_with_hand_over_takes_a_partition_of_a_live_owner(handing_over: Any) -> None:
-    report = handing_over(TAKING, EXPIRY).report()
+def test_no_store_with_hand_over_takes_a_partition_of_a_live_owner(
+    handing_over: Callable[[float], Opening],
+) -> None:
+    report = certify(*handing_over(EXPIRY), checks=TAKING)
     assert {each.check.name for each in report.failed} == TAKES_FROM_A_LIVE_OWNER, report.text()
 
 
-def in_one_line(report: Report) -> str:
-    outcomes = report.outcomes
-    counts = [
-        f"{sum(each.verdict is verdict for each in outcomes)} {verdict.value.lower()}"
-        for verdict in Verdict
-    ]
-    reasons = dict.fromkeys(each.reason for each in outcomes if each.verdict is Verdict.NOT_SHOWN)
-    why = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"{', '.join(counts)}{why}, in {sum(each.seconds for each in outcomes):.1f} s"
-
-
-@pytest.mark.parametrize("failed", [True, False])
-def test_the_line_of_a_report_tells_what_failed_and_why_what_was_not_shown(failed: bool) -> None:
-    verdicts = [Verdict.PASSED, Verdict.FAILED if failed else Verdict.PASSED, Verdict.NOT_SHOWN]
-    outcomes = [
-        Outcome(check, verdict, "needs stall" if verdict is Verdict.NOT_SHOWN else "", 0.5)
-        for check, verdict in zip(CHECKS, verdicts, strict=False)
-    ]
-    counts = "1 passed, 1 failed" if failed else "2 passed, 0 failed"
-    assert in_one_line(Report("it", outcomes)) == f"{counts}, 1 not shown (needs stall), in 1.5 s"
+def test_every_check_is_in_one_of_the_three_kinds() -> None:
+    assert sorted(check.name for check in (*PROMPT, *LIMITS, *BETWEEN_PROCESSES)) == sorted(
+        check.name for check in CHECKS
+    )

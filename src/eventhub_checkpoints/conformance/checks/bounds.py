@@ -9,32 +9,32 @@ from typing import Any
 from eventhub_checkpoints.conformance.clients import Row
 from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.faults import ALWAYS, HANGS, LONGEST_HANG, Fault
-from eventhub_checkpoints.conformance.harness import Subject, race, raising
+from eventhub_checkpoints.conformance.harness import Subject, raising
 from eventhub_checkpoints.errors import StoreUnavailableError
 
-BOUND = 0.6
-"""Maximum duration of a call in these checks, in seconds."""
-SLACK = 2.0
-"""Additional seconds that a call may take on a busy machine."""
-
-
-AMPLE = 3.0
-"""Seconds for a batch in which one claim hangs: on a busy machine, the others may take a while."""
+BOUND = 3.0
+"""Time limit of a call in these checks, in seconds."""
+ALLOWED = 2 * BOUND
+"""Seconds that such a call may take: as much again as its limit, for a busy machine."""
+AMPLE = 2 * BOUND
+"""Time limit of a batch in which one claim hangs, so that the others end on a busy machine, too."""
+NEW = 60.0
+"""Seconds up to which the age of an ownership is that of a new one."""
 STALL = ("stall", BASE)
 
 
 def ends_in_time(function: Callable[..., object], *args: object) -> None:
-    """Call the function, which must return within `BOUND` seconds."""
+    """Call the function, which has a time limit of `BOUND` seconds."""
     start = time.monotonic()
     function(*args)
     took = time.monotonic() - start
-    assert took < BOUND + SLACK, f"it took {took:.1f} s, {BOUND} s were allowed"
+    assert took <= ALLOWED, f"it took {took:.1f} s with a limit of {BOUND:g} s"
 
 
 def is_new(row: Row, ahead: float) -> None:
     """Check that an ownership is new, although the backend's clock is ahead."""
     age = time.time() - row["last_modified_time"]
-    assert abs(age) < 5.0, f"{ahead:+.0f} s of the backend's clock made its age {age:.0f} s"
+    assert abs(age) < NEW, f"{ahead:+.0f} s of the backend's clock made its age {age:.0f} s"
 
 
 @check("G10", needs=(BASE,))
@@ -42,12 +42,10 @@ def a_hung_list_ends(s: Subject) -> None:
     """A list without a response raises `StoreUnavailableError` after `operation_timeout`."""
     s.client.set(operation_timeout=BOUND)
     faults = s.faults()
-    for hook, ask in (
-        ("read_ownerships", s.client.list_ownership),
-        ("read_checkpoints", s.client.list_checkpoints),
-    ):
-        faults.plan(hook, HANGS, times=ALWAYS)
-        ends_in_time(raising, StoreUnavailableError, ask)
+    faults.plan("read_ownerships", HANGS, times=ALWAYS)
+    faults.plan("read_checkpoints", HANGS, times=ALWAYS)
+    ends_in_time(raising, StoreUnavailableError, s.client.list_ownership)
+    ends_in_time(raising, StoreUnavailableError, s.client.list_checkpoints)
 
 
 @check("G10", "G2", needs=(BASE,))
@@ -78,8 +76,11 @@ def a_hung_checkpoint_ends(s: Subject) -> None:
     """A checkpoint without a response ends after `write_timeout`, including waiting in turn."""
     s.client.set(write_timeout=BOUND)
     s.faults().plan("write_checkpoint", HANGS, times=ALWAYS)
-    save = partial(raising, StoreUnavailableError, s.client.save, "0", 7)
-    ends_in_time(race, [save, save])
+    row = s.client.checkpoint("0", 7, "4711")
+    errors: list[object] = []
+    ends_in_time(lambda: errors.extend(s.at_once("update_checkpoint", (row,), (row,))))
+    kinds = [type(error).__name__ for error in errors]
+    assert kinds == [StoreUnavailableError.__name__] * 2, f"they ended with {kinds}"
 
 
 @check("G10", "G8", needs=(BASE,))
@@ -96,7 +97,7 @@ def claims_of_a_batch_run_side_by_side(s: Subject) -> None:
     """The claims of a batch run concurrently."""
     faults = s.faults()
     faults.must_claim_singly()
-    all_run = Fault(seconds=2.0, until=lambda: faults.peak("try_claim") == 8)
+    all_run = Fault(until=lambda: faults.peak("try_claim") == 8)
     faults.plan("try_claim", all_run, times=ALWAYS)
     batch = s.client.proposals(range(8), "a")
     won = s.client.claim_ownership(batch)

@@ -5,7 +5,14 @@ from functools import partial
 from typing import Any
 
 from eventhub_checkpoints.conformance.contract import BASE, check
-from eventhub_checkpoints.conformance.faults import ALWAYS, NOT_READY, REFUSED, UNAVAILABLE, Fault
+from eventhub_checkpoints.conformance.faults import (
+    ALWAYS,
+    LONGEST_WAIT,
+    NOT_READY,
+    REFUSED,
+    UNAVAILABLE,
+    Fault,
+)
 from eventhub_checkpoints.conformance.harness import Subject, race, raised_by
 from eventhub_checkpoints.errors import StoreError
 
@@ -194,7 +201,7 @@ def a_release_waits_for_a_checkpoint_under_way(s: Subject) -> None:
     faults.plan("try_claim", Fault(meanwhile=lambda: order.append("released")))
 
     def release() -> None:
-        end = time.monotonic() + 5.0
+        end = time.monotonic() + LONGEST_WAIT
         while not faults.count("write_checkpoint") and time.monotonic() < end:
             time.sleep(0.01)
         s.client.release(mine)

@@ -7,8 +7,8 @@ from eventhub_checkpoints.conformance.contract import NotShown, check
 from eventhub_checkpoints.conformance.harness import Subject
 from eventhub_checkpoints.records import Scope
 
-CLOSE = 5.0
-"""Tolerance of a time in seconds: a server's resolution, and a slow call."""
+CLOSE = 30.0
+"""Tolerance of a time in seconds: a server's resolution, and a slow call on a busy machine."""
 
 
 @check("G9")
