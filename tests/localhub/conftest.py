@@ -30,7 +30,10 @@ from eventhub_checkpoints.amqp.performatives import (
 )
 from eventhub_checkpoints.amqp.types import Described, Symbol
 from eventhub_checkpoints.localhub import LocalHub
+from prompt_client import prompt_client
 from waiting import LIMIT, eventually
+
+__all__ = ["prompt_client"]
 
 
 class Reading:
@@ -42,7 +45,7 @@ class Reading:
         self._arguments = {
             "consumer_group": "$Default",
             "retry_total": 0,
-            "load_balancing_interval": 1,
+            "load_balancing_interval": 0.1,
             **arguments,
         }
         self._options = options

@@ -9,7 +9,10 @@ from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.columns import Columns
 from ports import kept_port
+from prompt_client import prompt_client
 from waiting import LIMIT
+
+__all__ = ["prompt_client"]
 
 THREADS = ("receive-", "_load_balancing")
 
