@@ -57,12 +57,15 @@ def test_templates_that_alternate_keep_the_order(link):
         assert texts(columns.properties.values[begin:end]) == [str(number)] * (number % 3)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_a_row_of_a_template_is_the_row_of_the_generic_way(link, seed):
-    content, numbers = Random(seed), range(10**6, 10**6 + 40)
-    made = [Spelling(Random(seed), content, exotic=True).event(number) for number in numbers]
-    feed(link, made)
-    assert plain(link.take()) == plain(reference(made))
+def test_a_row_of_a_template_is_the_row_of_the_generic_way():
+    differing = []
+    for seed in range(60):
+        content, numbers = Random(seed), range(10**6, 10**6 + 40)
+        made = [Spelling(Random(seed), content, exotic=True).event(number) for number in numbers]
+        link = new_link()
+        feed(link, made)
+        differing += [seed] if plain(link.take()) != plain(reference(made)) else []
+    assert not differing
 
 
 def test_a_value_that_holds_what_follows_it_is_read_whole(link):
