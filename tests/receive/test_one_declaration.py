@@ -29,6 +29,7 @@ from eventhub_checkpoints.receive.batches import record_batch
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.kafka.records import HeaderReader, Records
 from eventhub_checkpoints.spark.source import EventHubSource
+from waiting import LIMIT
 
 class Message:
     def value(self): return b"body"
@@ -73,7 +74,7 @@ def test_a_column_is_added_in_one_file(copied):
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(copied), str(TOOLS)))},
-        timeout=120,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 0, done.stderr

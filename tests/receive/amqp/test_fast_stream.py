@@ -238,12 +238,15 @@ def test_what_was_sent_unsettled_is_accepted(hub, address, monkeypatch, unsettle
     monkeypatch.setattr(session.Session, "on_frame", on_frame)
     if unsettled:
         monkeypatch.setattr(delivery, "_REST", b"\x43\x42\x42\x40\x40\x40\x40\x40")
+
+    def ids():
+        return [one for first, last, _ in settled for one in range(first, last + 1)]
+
     with address.open_stream("0", 0, 100, FAST) as stream:
         assert numbers(stream, 100) == [*range(100)]
-        stream.next(0.1)
-    ids = [one for first, last, _ in settled for one in range(first, last + 1)]
+        eventually(lambda: stream.next(0.01) is None and len(ids()) >= 100 * unsettled)
     # The answer to the token was delivery 0 of the session.
-    assert ids == ([*range(1, 101)] if unsettled else [])
+    assert ids() == ([*range(1, 101)] if unsettled else [])
     assert all(one for *_, one in settled)
 
 
