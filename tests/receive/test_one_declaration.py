@@ -11,6 +11,7 @@ import pytest
 
 import eventhub_checkpoints
 from eventhub_checkpoints.receive.columns import column_types
+from waiting import LIMIT
 
 PACKAGE = Path(eventhub_checkpoints.__file__).parent
 TOOLS = Path(__file__).parents[2] / "tools"
@@ -29,7 +30,6 @@ from eventhub_checkpoints.receive.batches import record_batch
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.kafka.records import HeaderReader, Records
 from eventhub_checkpoints.spark.source import EventHubSource
-from waiting import LIMIT
 
 class Message:
     def value(self): return b"body"
