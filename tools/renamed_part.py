@@ -30,6 +30,7 @@ from eventhub_checkpoints.receive.amqp import management, private_parts
 from eventhub_checkpoints.receive.amqp.private_parts import FastPathError
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import ReceivePath
+from waiting import LIMIT
 
 FAST = {each.name for each in private_parts.PRIVATE_NAMES}
 QUERIES = {each.name for each in management.PRIVATE_NAMES}
@@ -70,7 +71,7 @@ def read_with_renamed(name: str) -> dict[str, object]:
             env={**os.environ, "PYTHONPATH": path},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
             check=False,
         )
     if done.returncode:
@@ -107,7 +108,7 @@ def read_all_ways() -> dict[str, object]:
 
 def read(address: HubAddress, path: ReceivePath) -> list[object]:
     """Return rows 10 to 90."""
-    settings = ReadSettings(receive_path=path, receiver_timeout=10)
+    settings = ReadSettings(receive_path=path, receiver_timeout=LIMIT)
     with closing(read_range(address, OffsetRange("0", 10, 90), settings)) as batches:
         return [row for batch in batches for row in batch.to_pylist()]
 

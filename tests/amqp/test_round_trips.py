@@ -103,26 +103,26 @@ def check(value):
 
 
 @pytest.mark.parametrize("kind", SCALARS)
-@examples(60)
+@examples(20)
 @given(st.data())
 def test_a_scalar_comes_back_with_its_type(kind, data):
     check(data.draw(SCALARS[kind]))
 
 
 @pytest.mark.parametrize("kind", SCALARS)
-@examples(40)
+@examples(15)
 @given(st.data())
 def test_an_array_of_one_type_comes_back(kind, data):
     check(data.draw(st.lists(SCALARS[kind], max_size=10).map(Array)))
 
 
-@examples(200)
+@examples(100)
 @given(values)
 def test_a_nested_value_comes_back(value):
     check(value)
 
 
-@examples(100)
+@examples(50)
 @given(values)
 def test_a_nested_value_cut_off_anywhere_raises_the_codecs_error(value):
     raw = encode(value)
@@ -141,7 +141,7 @@ def test_any_bytes_give_a_value_or_the_codecs_error(raw):
     assert end <= len(raw)
 
 
-@examples(200)
+@examples(100)
 @given(values, st.data())
 def test_a_damaged_value_gives_a_value_or_the_codecs_error(value, data):
     raw = bytearray(encode(value))

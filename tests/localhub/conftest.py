@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,15 +30,10 @@ from eventhub_checkpoints.amqp.performatives import (
 )
 from eventhub_checkpoints.amqp.types import Described, Symbol
 from eventhub_checkpoints.localhub import LocalHub
+from prompt_client import prompt_client
+from waiting import LIMIT, eventually
 
-PATIENCE = 20.0
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE} seconds for {what}"
-        time.sleep(0.01)
+__all__ = ["prompt_client"]
 
 
 class Reading:
@@ -51,7 +45,7 @@ class Reading:
         self._arguments = {
             "consumer_group": "$Default",
             "retry_total": 0,
-            "load_balancing_interval": 1,
+            "load_balancing_interval": 0.1,
             **arguments,
         }
         self._options = options
@@ -64,15 +58,12 @@ class Reading:
     def numbers(self, partition_id: str = "0") -> list[int]:
         return [event.sequence_number for where, event in self.events if where == partition_id]
 
-    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
-        wait_until(condition, what)
-
     def wait(self, count: int) -> list[Any]:
-        wait_until(lambda: len(self.events) >= count, f"{count} events")
+        eventually(lambda: len(self.events) >= count)
         return [event for _, event in self.events]
 
     def wait_for_error(self) -> Exception:
-        wait_until(lambda: bool(self.errors), "an error")
+        eventually(lambda: self.errors)
         return self.errors[0]
 
 
@@ -162,7 +153,7 @@ class Peer:
     """A client that says exactly what a test wants it to say."""
 
     def __init__(self, hub: LocalHub, container_id: str = "peer") -> None:
-        self._socket = socket.create_connection((hub.host, hub.port), timeout=PATIENCE)
+        self._socket = socket.create_connection((hub.host, hub.port), timeout=LIMIT)
         self._buffer = b""
         self.send_raw(AMQP_HEADER)
         self.send(Open(container_id=container_id))

@@ -16,6 +16,7 @@ from azure.eventhub import (
 )
 
 from eventhub_checkpoints.localhub.__main__ import main
+from waiting import LIMIT
 
 COMMAND = [sys.executable, "-X", "dev", "-m", "eventhub_checkpoints.localhub"]
 
@@ -28,7 +29,7 @@ def start(*arguments):
 
 def stop(process, number):
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=LIMIT)
     return process.returncode, out, err
 
 

@@ -1,7 +1,6 @@
 """What `$management` and `$cbs` answer."""
 
 import asyncio
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -33,11 +32,13 @@ def ask(hub, name, question, *arguments):
         return getattr(client, question)(*arguments)
 
 
-def test_the_properties_of_a_hub(hub):
-    found = ask(hub, "orders", "get_eventhub_properties")
+def test_the_properties_of_a_hub():
+    began = datetime.now(UTC).replace(microsecond=0)
+    with LocalHub({"orders": 2}) as hub:
+        found = ask(hub, "orders", "get_eventhub_properties")
     assert found["eventhub_name"] == "orders"
     assert found["partition_ids"] == ["0", "1"]
-    assert abs((datetime.now(UTC) - found["created_at"]).total_seconds()) < 60
+    assert began <= found["created_at"] <= datetime.now(UTC)
 
 
 def test_the_properties_of_a_partition_follow_its_events(hub):
@@ -217,9 +218,7 @@ def test_a_request_without_a_place_for_the_answer_is_rejected(connect):
 
 def test_a_hub_of_the_most_partitions_is_described():
     with LocalHub({"orders": 2048}) as hub:
-        started = time.monotonic()
         assert len(ask(hub, "orders", "get_partition_ids")) == 2048
-        assert time.monotonic() - started < 10
 
 
 def test_a_hub_that_is_created_again_has_a_later_time_of_creation():

@@ -109,6 +109,7 @@ def test_a_link_needs_a_token(hub: LocalHub, connect) -> None:  # type: ignore[n
     assert "Partitions/0" in refused.error.description
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["SAS", "Entra"])
 def test_a_receiver_whose_token_expires_is_detached(hub: LocalHub, kind: str) -> None:
     hub.accept_keys({"key"})

@@ -10,6 +10,7 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings, list_partitions
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.credentials import credential_of
+from waiting import LIMIT
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
 KEY = f"SharedAccessKeyName=reader;SharedAccessKey={SECRET}"
@@ -59,7 +60,7 @@ def address(hub):
 def test_a_hub_is_read_with_a_credential_that_is_a_text(identity, address, credential):
     sent = pickle.loads(pickle.dumps(address(credential)))
     assert list_partitions(sent) == ["0", "1"]
-    [batch] = read_range(sent, OffsetRange("0", 90, 100), ReadSettings(receiver_timeout=5.0))
+    [batch] = read_range(sent, OffsetRange("0", 90, 100), ReadSettings(receiver_timeout=LIMIT))
     assert batch.column("sequenceNumber").to_pylist() == [*range(90, 100)]
     assert SECRET not in repr(sent) + str(sent)
 

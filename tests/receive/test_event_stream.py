@@ -3,6 +3,7 @@
 import threading
 
 from eventhub_checkpoints.receive.amqp.events import EventStream
+from waiting import LIMIT
 
 
 def receiving() -> set[threading.Thread]:
@@ -18,8 +19,8 @@ def test_receiving_ends_with_the_range_and_not_when_its_reader_does(hub, address
         [thread] = receiving() - before
         numbers: list[int] = []
         while 24 not in numbers:
-            numbers += stream.next(10).numbers
-        thread.join(10)
+            numbers += stream.next(LIMIT).numbers
+        thread.join(LIMIT)
         assert not thread.is_alive()
     assert numbers[:25] == [*range(25)]
     assert len(numbers) < 50
@@ -30,7 +31,7 @@ def test_a_stream_without_an_end_goes_on(hub, address):
     client = address.open_receiving_client("1")
     with EventStream(client, "1", 0, prefetch=10) as stream:
         hub.publish("orders", "1", ["early"])
-        assert stream.next(10).numbers == [0]
+        assert stream.next(LIMIT).numbers == [0]
         hub.publish("orders", "1", ["late"])
-        assert stream.next(10).numbers == [1]
+        assert stream.next(LIMIT).numbers == [1]
         assert receiving() - before

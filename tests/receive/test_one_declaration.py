@@ -11,6 +11,7 @@ import pytest
 
 import eventhub_checkpoints
 from eventhub_checkpoints.receive.columns import column_types
+from waiting import LIMIT
 
 PACKAGE = Path(eventhub_checkpoints.__file__).parent
 TOOLS = Path(__file__).parents[2] / "tools"
@@ -73,7 +74,7 @@ def test_a_column_is_added_in_one_file(copied):
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(copied), str(TOOLS)))},
-        timeout=120,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -7,6 +7,9 @@ import pytest
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, OffsetRange
 from eventhub_checkpoints.receive.batches import read_range
+from prompt_client import prompt_client
+
+__all__ = ["prompt_client"]
 
 MAP = pa.map_(pa.string(), pa.string())
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from eventhub_checkpoints.amqp.messages import split_batch
 from eventhub_checkpoints.send.arrow import read_rows
 from eventhub_checkpoints.send.events import encode_rows
+from examples import examples
 
 MAP = pa.map_(pa.string(), pa.string())
 TEXTS = st.text(max_size=300)
@@ -49,6 +50,7 @@ def as_row(message):
     }
 
 
+@examples(25)
 @given(ROWS, st.integers(0, 3))
 def test_the_official_client_decodes_what_the_rows_say(rows, start):
     batch = pa.RecordBatch.from_pylist(rows, SCHEMA).slice(min(start, len(rows) - 1))
@@ -59,6 +61,7 @@ def test_the_official_client_decodes_what_the_rows_say(rows, start):
     assert decoded == expected[len(rows) - len(batch) :]
 
 
+@examples(25)
 @given(st.lists(st.binary(max_size=700) | st.text(max_size=99).map(str.encode), min_size=1))
 def test_bodies_alone_take_the_same_form(bodies):
     for kind in (pa.binary(), pa.large_binary()):

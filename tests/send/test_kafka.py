@@ -12,16 +12,16 @@ from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.arrow import send_all
 from eventhub_checkpoints.send.kafka.sender import KafkaSender
-from waiting import eventually
+from waiting import LIMIT, eventually
 
-QUICK = SendSettings(operation_timeout=20)
+QUICK = SendSettings(operation_timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """The servers of a mock cluster, which lives as long as this producer."""
     producer = Producer({"test.mock.num.brokers": "1", "log_level": "0"})
-    [broker] = producer.list_topics(timeout=20).brokers.values()
+    [broker] = producer.list_topics(timeout=LIMIT).brokers.values()
     yield f"{broker.host}:{broker.port}"
     producer.flush(1)
 
@@ -104,7 +104,7 @@ def test_what_kafka_cannot_take_is_one_sentence(cluster, rows, columns, sentence
         send_all(sender, [rows(["x"], **columns)])
 
 
-def test_a_cluster_that_is_not_there_is_an_error_in_time(rows):
+def test_a_cluster_that_is_not_there_is_an_error(rows):
     address = address_of("127.0.0.1:1", "nowhere")
     settings = SendSettings(operation_timeout=1)
     with KafkaSender(address, settings) as sender, pytest.raises(HubUnavailableError):

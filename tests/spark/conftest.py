@@ -18,12 +18,22 @@ HUB_THAT_IS_NOT_THERE = (
     "Endpoint=sb://in.the.environment/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=Orders"
 )
 TESTS = str(Path(__file__).parent)
+SMOKE = "test_smoke.py"
+"""The one file whose tests start Spark outside the long suite."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bear that PySpark 4.0 leaves the socket of every `collect` to the garbage collector."""
-    if pyspark.__version__.startswith("4.0."):
-        for item in items:
+    """Mark what starts Spark as long, but for the smoke tests.
+
+    And bear that PySpark 4.0 leaves the socket of every `collect` to the garbage collector.
+    """
+    for item in items:
+        if not item.path.is_relative_to(TESTS):
+            continue
+        if "spark" in getattr(item, "fixturenames", ()) and item.path.name != SMOKE:
+            item.add_marker(pytest.mark.long)
+        if pyspark.__version__.startswith("4.0."):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
 
 

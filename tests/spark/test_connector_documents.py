@@ -15,6 +15,8 @@ from pyspark.errors import AnalysisException
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.localhub import LocalHub
 
+pytestmark = pytest.mark.long
+
 NAME = "Orders"
 WAIT = 240
 

@@ -22,8 +22,9 @@ from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark.publisher import CheckpointPublisher
 from eventhub_checkpoints.spark.query_follower import LastEvent
+from waiting import LIMIT
 
-WAIT = 240
+WAIT = 2 * LIMIT
 """Seconds after which a query counts as stuck."""
 
 
@@ -112,7 +113,7 @@ def consume(address, store, count):
         target=client.receive, args=(on_event,), kwargs={"starting_position": "-1"}
     )
     receiving.start()
-    in_time = enough.wait(30)
+    in_time = enough.wait(LIMIT)
     client.close()
     receiving.join()
     assert in_time, f"of {count} events came {dict(found)}"
@@ -228,7 +229,7 @@ def test_a_running_query_does_not_feel_an_outage_of_the_store(
             hub.publish("Orders", "3", [f"late {number}"])
             query.processAllAvailable()
         with pytest.raises(StoreUnavailableError, match="partition 3, are not in the store"):
-            publisher.flush(timeout=1)
+            publisher.flush(timeout=0.1)
         assert query.isActive
         assert publisher.stats().waiting == {"3": 1}
         store.is_away = False

@@ -14,6 +14,7 @@ from eventhub_checkpoints.spark.query_follower import (
     observed_offsets,
 )
 from telemetry_records import recording
+from waiting import LIMIT
 
 QUERY, OTHER = "0000000a-0000-0000-0000-000000000000", "0000000b-0000-0000-0000-000000000000"
 RUN, OTHER_RUN = "0000000c-0000-0000-0000-000000000000", "0000000d-0000-0000-0000-000000000000"
@@ -256,7 +257,7 @@ def test_a_publisher_of_a_hub_that_no_query_reads_is_refused(follow, end, where,
     follower, put = follow(**({"query_name": "counts"} if is_named else {}))
     follower.attach(Session(query(name="counts", last=progress(end, name="counts"))))
     with pytest.raises(ConfigurationError) as refused:
-        follower.collect(timeout=60)
+        follower.collect(timeout=LIMIT)
     assert f"counts reads {where}. Create the publisher with the scope" in str(refused.value)
     assert put == []
 
@@ -265,7 +266,7 @@ def test_a_query_of_the_hub_is_found_in_its_namespace(follow):
     follower, put = follow()
     end = OURS.replace("}", ', "_namespace": "NS.servicebus.windows.net"}')
     follower.attach(Session(query(last=progress(end))))
-    assert follower.collect(timeout=60)
+    assert follower.collect(timeout=LIMIT)
     assert put == [POSITIONS]
 
 
@@ -282,18 +283,18 @@ def test_queries_on_other_hubs_do_not_stop_a_publisher(follow, mine):
     """A query that has no offset yet may still read the hub."""
     follower, _ = follow()
     follower.attach(Session(query(OTHER, OTHER_RUN, last=mine), RETURNS))
-    assert follower.collect(timeout=60)
+    assert follower.collect(timeout=LIMIT)
 
 
 def test_a_query_that_reads_no_hub_neither_shows_nor_hides_a_wrong_name(follow):
     ticks = query(OTHER, OTHER_RUN, last=progress("5", **BY_OTHER))
     follower, _ = follow()
     follower.attach(Session(ticks))
-    assert follower.collect(timeout=60)
+    assert follower.collect(timeout=LIMIT)
     follower, _ = follow()
     follower.attach(Session(ticks, RETURNS))
     with pytest.raises(ConfigurationError, match="returns reads hub 'Returns'"):
-        follower.collect(timeout=60)
+        follower.collect(timeout=LIMIT)
 
 
 def test_a_query_that_reads_the_hub_after_a_restart_is_followed(follow):
@@ -301,10 +302,10 @@ def test_a_query_that_reads_the_hub_after_a_restart_is_followed(follow):
     session = Session(query(last=progress(ELSEWHERE["another hub"][0])))
     follower.attach(session)
     with pytest.raises(ConfigurationError):
-        follower.collect(timeout=60)
+        follower.collect(timeout=LIMIT)
     session.listener.onQueryTerminated(query())
     session.active[:] = [query(run_id=OTHER_RUN)]
-    assert follower.collect(timeout=60)
+    assert follower.collect(timeout=LIMIT)
     follower.take(progress(OURS, run=OTHER_RUN, batch=0))
     assert put == [POSITIONS]
 
@@ -359,7 +360,7 @@ def test_nothing_is_raised_into_spark(follow):
 def test_what_runs_is_collected_without_waiting_for_its_event(follow):
     follower, put = follow()
     follower.attach(Session(query(last=progress(OURS)), query(OTHER, OTHER_RUN)))
-    assert follower.collect(timeout=60)
+    assert follower.collect(timeout=LIMIT)
     assert put == [POSITIONS]
 
 
@@ -368,9 +369,9 @@ def test_the_end_of_a_query_is_waited_for(follow):
     session = Session(query())
     follower.attach(session)
     session.active.clear()
-    assert not follower.collect(timeout=0.05)
+    assert not follower.collect(timeout=0.01)
     session.listener.onQueryTerminated(query())
-    assert follower.collect(timeout=60)
+    assert follower.collect(timeout=LIMIT)
 
 
 def test_a_session_that_is_gone_is_not_waited_for(follow):
@@ -390,7 +391,7 @@ def test_a_session_that_is_gone_is_not_waited_for(follow):
 
     follower, _ = follow()
     follower.attach(Gone())
-    assert follower.collect(timeout=60)
+    assert follower.collect(timeout=LIMIT)
     follower.detach()
 
 
@@ -400,7 +401,7 @@ def test_a_query_name_that_nobody_has_is_an_error(follow):
     with pytest.raises(
         ConfigurationError, match=f"no query is named 'count'; there was counts, {OTHER}"
     ):
-        follower.collect(timeout=60)
+        follower.collect(timeout=LIMIT)
 
 
 def test_one_publisher_listens_to_one_session(follow):

@@ -23,7 +23,8 @@ from eventhub_checkpoints.spark.sink.writer import (
     StreamWriter,
     Writing,
 )
-from waiting import eventually
+from eventhub_checkpoints.spark.source.data_source import EventHubSource
+from waiting import LIMIT, eventually
 
 KEY = "a2V5LXRoYXQtbm8tcGxhbi1tYXktc2hvdw=="
 STRING = f"Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey={KEY};EntityPath=orders"
@@ -183,20 +184,37 @@ def test_a_job_that_fails_logs_what_its_tasks_have_sent(make, caplog):
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "sentence"),
+    ("column", "kind", "options", "sentence"),
     [
-        ("'x' as text", {}, "column 'text' cannot be sent"),
-        ("1 as body", {}, "the column body has the type int32; expected binary or string"),
-        ("'x' as body", {"startingPosition": "latest"}, "startingPosition is for reading"),
-        ("'x' as body", {"sendPaht": "fast"}, "did you mean sendPath"),
-        ("'x' as body", {"keyColumn": "id"}, "keyColumn is 'id', which is not a column of strings"),
-        ("'x' as body", {"path": "/tmp/x"}, "has no path"),
+        ("text", t.StringType(), {}, "column 'text' cannot be sent"),
+        (
+            "body",
+            t.IntegerType(),
+            {},
+            "the column body has the type int32; expected binary or string",
+        ),
+        ("body", t.StringType(), {"startingPosition": "latest"}, "startingPosition is for reading"),
+        ("body", t.StringType(), {"sendPaht": "fast"}, "did you mean sendPath"),
+        (
+            "body",
+            t.StringType(),
+            {"keyColumn": "id"},
+            "keyColumn is 'id', which is not a column of strings",
+        ),
+        ("body", t.StringType(), {"path": "/tmp/x"}, "has no path"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_before_a_task_runs(spark, out, columns, options, sentence):
-    frame = spark.sql(f"select {columns}")
-    with pytest.raises(AnalysisException, match=sentence):
-        write(frame, out, **options)
+def test_what_cannot_be_sent_is_refused_before_a_job_begins(column, kind, options, sentence):
+    schema = t.StructType([t.StructField(column, kind)])
+    source = EventHubSource({"connectionString": STRING, **options})
+    for make in (source.writer, source.streamWriter):
+        with pytest.raises(ConfigurationError, match=sentence):
+            make(schema, False)
+
+
+def test_a_refusal_before_a_job_begins_is_an_error_of_its_plan(spark, out):
+    with pytest.raises(AnalysisException, match="column 'text' cannot be sent"):
+        write(spark.sql("select 'x' as text"), out)
 
 
 def test_a_row_that_cannot_be_sent_fails_the_job_with_one_sentence(spark, out, sent):
@@ -206,11 +224,10 @@ def test_a_row_that_cannot_be_sent_fails_the_job_with_one_sentence(spark, out, s
     assert sent().count() == 0
 
 
-def test_overwriting_is_refused(spark, out):
-    frame = spark.sql("select 'x' as body")
-    chosen = frame.write.format("eventhubs").option("connectionString", out)
-    with pytest.raises(AnalysisException, match=r"cannot be overwritten; use mode\('append'\)"):
-        chosen.mode("overwrite").save()
+def test_overwriting_is_refused():
+    source = EventHubSource({"connectionString": STRING})
+    with pytest.raises(ConfigurationError, match=r"cannot be overwritten; use mode\('append'\)"):
+        source.writer(body_and_properties(), True)
 
 
 def parse(**options):
@@ -315,7 +332,7 @@ def body_and_properties():
 def test_a_sink_sends_over_kafka_too():
     client = pytest.importorskip("confluent_kafka", reason="confluent-kafka is missing")
     cluster = client.Producer({"test.mock.num.brokers": "1", "log_level": "0"})
-    [broker] = cluster.list_topics(timeout=20).brokers.values()
+    [broker] = cluster.list_topics(timeout=LIMIT).brokers.values()
     options = {
         "transport": "kafka",
         "kafka.bootstrap.servers": f"{broker.host}:{broker.port}",

@@ -11,6 +11,8 @@ from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, list_partitions
 from eventhub_checkpoints.spark import EventPosition, StartingPositions, starting_positions
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def read(spark, hub):
@@ -217,23 +219,21 @@ def test_a_wrong_key_ends_in_a_sentence_of_ours(read, hub):
     assert "AuthenticationError" not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", ["fast", "public"])
-def test_a_start_that_has_expired_fails_unless_loss_is_allowed(read, hub, path):
+def test_a_start_that_has_expired_fails_unless_loss_is_allowed(read, hub):
     hub.trim("Orders", "2", before=25)
     start = positions(p0=9, p1=19, p2=20)
     with pytest.raises(AnalysisException, match=r"partition 2 of .* is 25, so 5 events"):
         read(startingPositions=start).collect()
-    frame = read(startingPositions=start, failOnDataLoss="false", receivePath=path)
+    frame = read(startingPositions=start, failOnDataLoss="false")
     assert numbers(frame) == {"0": [9], "1": [19], "2": [*range(25, 30)]}
 
 
-@pytest.mark.parametrize("path", ["fast", "public"])
-def test_checkpoints_of_a_hub_that_was_created_again_are_told(read, hub, path):
+def test_checkpoints_of_a_hub_that_was_created_again_are_told(read, hub):
     hub.recreate("Orders")
     hub.publish("Orders", "0", ["new"] * 3)
     with pytest.raises(AnalysisException, match=r"partition 0 of .*deleted and created"):
         read(startingPositions=positions(p0=9)).collect()
-    again = {"startingPositions": positions(p0=9), "failOnDataLoss": "false", "receivePath": path}
+    again = {"startingPositions": positions(p0=9), "failOnDataLoss": "false"}
     assert numbers(read(**again)) == {"0": [0, 1, 2]}
 
 

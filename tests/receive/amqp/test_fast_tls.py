@@ -6,6 +6,7 @@ from azure.eventhub import TransportType
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.batches import read_range
+from waiting import LIMIT
 
 SIZES = [0, 150, 16_384, 150, 2**20 - 99, 40_000, 3] * 9
 
@@ -29,7 +30,7 @@ def address(hub):
 
 
 def bodies(address, begin, end):
-    settings = ReadSettings(receive_path="fast", receiver_timeout=10)
+    settings = ReadSettings(receive_path="fast", receiver_timeout=LIMIT)
     batches = read_range(address, OffsetRange("0", begin, end), settings)
     return [body for batch in batches for body in batch.column("body").to_pylist()]
 
@@ -49,7 +50,7 @@ def test_many_small_events_come(hub, address):
 def test_a_connection_that_breaks_is_replaced(hub, address):
     sent = [number.to_bytes(4, "big") * 40 for number in range(5000)]
     hub.publish("orders", "0", sent)
-    settings = ReadSettings(receive_path="fast", receiver_timeout=10, rows_per_batch=500)
+    settings = ReadSettings(receive_path="fast", receiver_timeout=LIMIT, rows_per_batch=500)
     found = []
     for batch in read_range(address, OffsetRange("0", 0, 5000), settings):
         found += batch.column("body").to_pylist()

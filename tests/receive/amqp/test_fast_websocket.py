@@ -5,6 +5,7 @@ from azure.eventhub import TransportType
 
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.batches import read_range
+from waiting import LIMIT
 from websocket_gate import WebSocketGate
 
 
@@ -21,7 +22,7 @@ def test_exactly_the_range_comes_over_a_websocket(hub, message_size):
             transport_type=TransportType.AmqpOverWebsocket,
             use_tls=False,
         )
-        settings = ReadSettings(receive_path="fast", receiver_timeout=10)
+        settings = ReadSettings(receive_path="fast", receiver_timeout=LIMIT)
         batches = [*read_range(address, OffsetRange("1", 1, 31), settings)]
         assert gate.clients == 1
     found = [body for batch in batches for body in batch.column("body").to_pylist()]

@@ -11,6 +11,7 @@ from eventhub_checkpoints import Scope, aio, arrow, open_store
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
+from waiting import LIMIT
 
 NAMES = ("read-batches", "receive-", "_load_balancing")
 """Of every thread that reading makes; the client's own end in the background."""
@@ -116,7 +117,7 @@ def server() -> Iterator[LocalHub]:
         yield running
         for thread in threading.enumerate():
             if any(name in thread.name for name in NAMES):
-                thread.join(10)
+                thread.join(LIMIT)
     # The client leaves the socket of a broken connection to the collector.
     gc.collect()
 

@@ -17,6 +17,7 @@ from eventhub_checkpoints import (
     open_store,
 )
 from eventhub_checkpoints.arrow import HubAddress, ReadSettings
+from waiting import LIMIT
 
 TENS = ReadSettings(rows_per_batch=10)
 GO_ON = ReadSettings(fail_on_data_loss=False)
@@ -197,7 +198,7 @@ def test_what_came_before_an_error_is_handed_out_and_can_be_committed(variant, a
     settings = {"partition_ids": ["0", "1"], "partitions_at_once": 1}
     with variant.read_batches(address, store=store, **settings) as batches:
         assert numbers([next(batches)]) == {"0": ALL["0"]}
-        assert failed.wait(10)
+        assert failed.wait(LIMIT)
         with pytest.raises(HubUnavailableError, match="partition 1 is away"):
             next(batches)
         assert [*batches] == []

@@ -1,11 +1,11 @@
 """Several ranges into one inbox, without a hub: bounds, order, errors, and stopping."""
 
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 
-from eventhub_checkpoints.receive import Address, OffsetRange, ReadSettings
+from eventhub_checkpoints.receive import Address, OffsetRange, ReadSettings, batches
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.batches import (
     STOP_CHECK,
@@ -14,6 +14,7 @@ from eventhub_checkpoints.receive.batches import (
     StoppedError,
 )
 from eventhub_checkpoints.receive.columns import Columns, TextMaps
+from waiting import LIMIT, eventually
 
 TENS = ReadSettings(rows_per_batch=10)
 
@@ -26,7 +27,7 @@ class Numbers(Stream):
         self.at = start
 
     def next(self, timeout: float) -> Columns | None:
-        self.address.asked += 1
+        self.address.note_asked()
         numbers = [*range(self.at, self.at + 10)]
         self.at += 10
         nothing = [None] * 10
@@ -47,12 +48,21 @@ class Numbers(Stream):
 
 
 class Silent(Stream):
-    def __init__(self) -> None:
-        self.timeouts: list[float] = []
+    """Waits on the test's clock, and stops its reader at a time of it."""
+
+    def __init__(self, stopped: threading.Event, stop_at: float) -> None:
+        self.now = 0.0
+        self.asked_at: list[float] = []
+        self._stopped, self._stop_at = stopped, stop_at
+
+    def monotonic(self) -> float:
+        return self.now
 
     def next(self, timeout: float) -> None:
-        self.timeouts.append(timeout)
-        time.sleep(timeout)
+        self.asked_at.append(self.now)
+        self.now = round(self.now + timeout, 9)
+        if self.now >= self._stop_at:
+            self._stopped.set()
 
     def close(self) -> None:
         pass
@@ -64,7 +74,13 @@ class OfNumbers(Address):
     fully_qualified_namespace, eventhub_name, consumer_group = "ns", "orders", "$Default"
 
     def __init__(self) -> None:
-        self.asked = self.open = self.most = 0
+        self.asked = self.taken = self.ahead = self.open = self.most = 0
+        self._lock = threading.Lock()
+
+    def note_asked(self) -> None:
+        with self._lock:
+            self.asked += 1
+            self.ahead = max(self.ahead, self.asked - self.taken)
 
     def open_queries(self):
         raise NotImplementedError
@@ -84,13 +100,6 @@ def ranges(count, rows, first=0):
     return [OffsetRange(str(number), 0, rows) for number in range(first, first + count)]
 
 
-def settled(holds, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return holds()
-
-
 def drained(reading):
     return [*iter(reading.next, None)]
 
@@ -98,9 +107,9 @@ def drained(reading):
 @pytest.mark.parametrize(("count", "at_once"), [(1, 4), (5, 1), (5, 2), (3, 8)])
 def test_all_ranges_are_read_and_no_more_at_once_than_allowed(count, at_once):
     address = OfNumbers()
-    batches = drained(ParallelReader(address, ranges(count, 100), TENS, at_once))
+    read = drained(ParallelReader(address, ranges(count, 100), TENS, at_once))
     found: dict[str, list[int]] = {}
-    for batch in batches:
+    for batch in read:
         found.setdefault(batch["partition"][0].as_py(), []).extend(
             batch["sequenceNumber"].to_pylist()
         )
@@ -118,16 +127,13 @@ def test_nothing_to_read_ends_at_once():
 def test_who_does_not_read_is_waited_for():
     """At most `at_once` batches wait in the inbox, and each thread has one more in its hands."""
     address = OfNumbers()
-    reading = ParallelReader(address, ranges(3, 10_000), TENS, 3)
-    assert settled(lambda: address.asked >= 4)
-    time.sleep(0.2)
-    assert address.asked <= 3 + 3
-    assert reading.next() is not None
-    assert settled(lambda: address.asked >= 5)
-    time.sleep(0.1)
-    assert address.asked <= 3 + 3 + 1
-    reading.stop()
-    reading.join(5)
+    reading = ParallelReader(address, ranges(3, 1000), TENS, 3)
+    for taken in range(1, 301):
+        eventually(lambda: address.ahead == 3 + 3)
+        address.taken = taken
+        assert reading.next() is not None
+    assert reading.next() is None
+    assert address.ahead == 3 + 3
     assert address.open == 0
 
 
@@ -135,7 +141,7 @@ def test_the_callback_is_called_whenever_a_batch_is_ready():
     news = threading.Semaphore(0)
     reading = ParallelReader(OfNumbers(), ranges(2, 50), TENS, 2, on_news=news.release)
     batches = []
-    while news.acquire(timeout=5):
+    while news.acquire(timeout=LIMIT):
         if not reading.is_ready:
             continue
         batch = reading.next()
@@ -159,23 +165,24 @@ def test_an_error_comes_once_after_what_was_read_and_ends_all():
 def test_stopping_throws_away_what_nobody_took_and_ends_a_wait():
     address = OfNumbers()
     reading = ParallelReader(address, ranges(4, 1000), TENS, 2)
-    assert settled(lambda: reading.is_ready)
+    eventually(lambda: reading.is_ready)
     reading.stop()
-    reading.join(5)
+    reading.join(LIMIT)
     assert reading.next() is None
     assert address.open == 0
 
 
-def test_a_silent_stream_looks_often_whether_anybody_reads_and_keeps_its_time():
-    stopped, silent = threading.Event(), Silent()
+def test_a_silent_stream_looks_often_whether_anybody_reads_and_keeps_its_time(monkeypatch):
+    stopped = threading.Event()
+    silent = Silent(stopped, stop_at=10.0)
+    monkeypatch.setattr(batches, "time", SimpleNamespace(monotonic=silent.monotonic))
     stream = StoppableStream(silent, stopped)
-    began = time.monotonic()
-    assert stream.next(0.35) is None
-    assert 0.3 < time.monotonic() - began < 2
-    assert max(silent.timeouts) <= STOP_CHECK
-    threading.Timer(0.1, stopped.set).start()
+    assert stream.next(3.5 * STOP_CHECK) is None
+    assert silent.asked_at == [0.0, 0.1, 0.2, 0.3]
+    assert silent.now == 0.35
     with pytest.raises(StoppedError):
         stream.next(60)
+    assert 10.0 <= silent.now <= 10.0 + STOP_CHECK
 
 
 class Ending(Stream):
@@ -203,10 +210,8 @@ class Ending(Stream):
 def test_a_position_without_events_is_passed_on_at_once():
     ending = Ending()
     stream = StoppableStream(ending, threading.Event())
-    began = time.monotonic()
     assert (len(stream.next(60)), stream.reached, stream.is_over) == (0, 7, False)
     assert (stream.next(60), stream.is_over, ending.asked) == (None, True, 2)
-    assert time.monotonic() - began < 10
 
 
 def test_a_stopped_reader_opens_no_stream():

@@ -35,18 +35,21 @@ def arguments(secret, scope):
     yield {"settings": ReadSettings(receive_path="fast", rows_per_batch=10), "missing": [secret]}
 
 
-@pytest.mark.parametrize("secret", PLANTED)
-def test_no_argument_is_echoed_with_a_secret(variant, address, scope, secret, caplog, searched):
-    for given in arguments(secret, scope):
-        quick = {"settings": ReadSettings(operation_timeout=2, receiver_timeout=1)}
+def test_no_argument_is_echoed_with_a_secret(variant, address, scope, caplog, searched):
+    """Every argument with a secret of each kind."""
+    # An offset that the hub does not know is met with silence, for the operation's time.
+    quick = {"settings": ReadSettings(operation_timeout=0.3, receiver_timeout=1)}
+    shown = []
+    for given in [given for secret in PLANTED for given in arguments(secret, scope)]:
         try:
             with variant.read_batches(**{"hub": address, **quick, **given}) as batches:
                 batches.to_table()
         except Exception as error:
             lines = traceback.TracebackException.from_exception(error).format()
             text = "\n".join(one for one in lines if "File " not in one)
-            assert "hidden" not in text, given
+            shown += [given] if "hidden" in text else []
         searched("calls with a secret as an argument", 1)
+    assert not shown
     assert "hidden" not in caplog.text
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 
@@ -10,6 +9,7 @@ from eventhub_checkpoints import HubUnavailableError, Scope
 from eventhub_checkpoints.aio.arrow import HubAddress, ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive.arrow._async.source import call
+from waiting import LIMIT, eventually
 
 TENS = ReadSettings(rows_per_batch=10)
 SILENT = ReadSettings(receive_path="public")
@@ -32,7 +32,6 @@ def test_a_task_that_is_cancelled_while_it_waits_loses_no_batch(address):
                 try:
                     batch = await waiting
                 except asyncio.CancelledError:
-                    await asyncio.sleep(0.001)
                     continue
                 if batch is None:
                     return found, cancelled
@@ -43,56 +42,52 @@ def test_a_task_that_is_cancelled_while_it_waits_loses_no_batch(address):
     assert cancelled
 
 
-def asked_slowly(address, seconds):
-    """The address, which takes so long to say its partitions; and how often it was asked."""
-    asked = []
+class Gate:
+    """Of an address: the question for its partitions is answered once this is open."""
 
-    def open_queries(self):
-        asked.append(self)
-        time.sleep(seconds)
-        return HubAddress.open_queries(self)
+    def __init__(self, address, *failures):
+        self.opened = threading.Event()
+        self.asked = 0
+        self._failures = [*failures]
+        type(address).open_queries = lambda each: self._open_queries(each)
 
-    type(address).open_queries = open_queries
-    return asked
+    def _open_queries(self, address):
+        self.asked += 1
+        assert self.opened.wait(LIMIT)
+        if self._failures:
+            raise self._failures.pop()
+        return HubAddress.open_queries(address)
+
+    async def is_asked(self):
+        await asyncio.to_thread(eventually, lambda: self.asked)
 
 
 def test_a_wait_that_is_cut_off_does_not_start_the_planning_anew(address):
-    asked = asked_slowly(address, 0.5)
+    gate = Gate(address)
 
     async def read():
-        polls = 0
         async with read_batches(address, partition_ids=["0"], settings=TENS) as batches:
-            while polls < 100:
-                polls += 1
-                try:
-                    batch = await asyncio.wait_for(anext(batches), 0.1)
-                except TimeoutError:
-                    continue
-                return polls, batch.num_rows
-        return polls, 0
+            for _ in range(3):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(batches), 0.01)
+            await gate.is_asked()
+            gate.opened.set()
+            return (await anext(batches)).num_rows
 
-    polls, rows = asyncio.run(read())
-    assert rows == 10
-    assert polls > 1
-    assert len(asked) == 1
+    assert asyncio.run(read()) == 10
+    assert gate.asked == 1
 
 
 def test_planning_that_failed_begins_anew_and_its_error_is_not_lost(address):
-    failures = [HubUnavailableError("not yet")]
-
-    def open_queries(self):
-        time.sleep(0.2)
-        if failures:
-            raise failures.pop()
-        return HubAddress.open_queries(self)
-
-    type(address).open_queries = open_queries
+    gate = Gate(address, HubUnavailableError("not yet"))
 
     async def read():
         async with read_batches(address, partition_ids=["0"], settings=TENS) as batches:
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(anext(batches), 0.05)
-            await asyncio.sleep(0.4)
+                await asyncio.wait_for(anext(batches), 0.01)
+            gate.opened.set()
+            # It fails while nobody waits for it.
+            await asyncio.wait([batches._opening._work])
             with pytest.raises(HubUnavailableError, match="not yet"):
                 await anext(batches)
             return await numbers(batches)
@@ -100,54 +95,53 @@ def test_planning_that_failed_begins_anew_and_its_error_is_not_lost(address):
     assert asyncio.run(read()) == [*range(100)]
 
 
-def test_closing_while_the_hub_is_asked_ends_the_wait_at_once(address):
-    asked_slowly(address, 3)
+def test_closing_while_the_hub_is_asked_ends_the_wait(address):
+    gate = Gate(address)
 
     async def read():
         batches = read_batches(address)
         waiting = asyncio.create_task(anext(batches, "the end"))
-        await asyncio.sleep(0.2)
-        began = time.monotonic()
+        await gate.is_asked()
         await batches.close()
-        return await waiting, time.monotonic() - began
+        return await waiting
 
-    found, seconds = asyncio.run(read())
-    assert found == "the end"
-    assert seconds < 2
+    # The hub has not answered, and never would.
+    assert asyncio.run(read()) == "the end"
+    gate.opened.set()
 
 
-def test_the_loop_goes_on_while_a_hub_is_silent_and_ends_at_once():
+@pytest.fixture
+def hub_of_another_group():
+    with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
+        hub.publish("orders", "0", ["event"])
+        yield hub
+
+
+def test_the_loop_goes_on_while_a_hub_is_silent_and_ends(hub_of_another_group):
     async def wait(hub):
         scope = Scope("any", "orders", "unknown")
         async with read_batches(hub.connection_string("orders"), scope, settings=SILENT) as batches:
             waiting = asyncio.create_task(anext(batches))
-            for _ in range(21):
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(eventually, hub.refused_links)
             assert not waiting.done()
             waiting.cancel()
-            began = time.monotonic()
             await asyncio.gather(waiting, return_exceptions=True)
-        return time.monotonic() - began
+        return waiting.cancelled()
 
-    with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
-        hub.publish("orders", "0", ["event"])
-        seconds = asyncio.run(wait(hub))
-    assert seconds < 5
+    assert asyncio.run(wait(hub_of_another_group))
 
 
-def test_closing_wakes_a_task_that_waits():
+def test_closing_wakes_a_task_that_waits(hub_of_another_group):
     async def close(hub):
         scope = Scope("any", "orders", "unknown")
         batches = read_batches(hub.connection_string("orders"), scope, settings=SILENT)
         waiting = asyncio.create_task(anext(batches, "the end"))
-        await asyncio.sleep(0.4)  # until it receives, and nothing comes
+        await asyncio.to_thread(eventually, hub.refused_links)
         assert not waiting.done()
         await batches.close()
-        return await asyncio.wait_for(waiting, 5)
+        return await waiting
 
-    with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
-        hub.publish("orders", "0", ["event"])
-        assert asyncio.run(close(hub)) == "the end"
+    assert asyncio.run(close(hub_of_another_group)) == "the end"
 
 
 def test_several_tasks_share_the_batches_and_none_comes_twice(address):
@@ -160,15 +154,21 @@ def test_several_tasks_share_the_batches_and_none_comes_twice(address):
 
 
 def test_a_question_that_hangs_keeps_no_loop_from_ending():
-    release = threading.Event()
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def hang():
+        begun.set()
+        release.wait(LIMIT)
+        ended.set()
 
     async def ask():
-        hanging = asyncio.create_task(call(release.wait, 60))
-        await asyncio.sleep(0.05)
+        hanging = asyncio.create_task(call(hang))
+        await asyncio.to_thread(begun.wait, LIMIT)
         hanging.cancel()
         await asyncio.gather(hanging, return_exceptions=True)
 
-    began = time.monotonic()
     asyncio.run(ask())
-    assert time.monotonic() - began < 5
+    assert begun.is_set()
+    assert not ended.is_set()
     release.set()
+    assert ended.wait(LIMIT)

@@ -15,7 +15,7 @@ from eventhub_checkpoints.receive import (
 from eventhub_checkpoints.receive.kafka import address as queries
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.receive.kafka.client import ClientErrors
-from kafka_broker import free_ports
+from waiting import eventually
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
 CONNECTION_STRING = (
@@ -27,10 +27,9 @@ SERVERS = {"bootstrap.servers": "SSL://broker:9092, other:9092"}
 
 
 @pytest.fixture
-def nobody():
+def nobody(closed_port):
     """The address of a topic where nobody listens."""
-    [port] = free_ports(1)
-    return KafkaAddress.of_topic("orders", {"bootstrap.servers": f"127.0.0.1:{port}"})
+    return KafkaAddress.of_topic("orders", {"bootstrap.servers": f"127.0.0.1:{closed_port}"})
 
 
 def test_a_hub_has_the_names_that_it_has_over_amqp():
@@ -131,19 +130,15 @@ def test_an_offset_cannot_be_looked_up():
         KafkaAddress.of_hub(HUB).ask_first("0", "8589934592", True, 1)
 
 
-def test_a_silent_server_is_reported_in_time_with_the_reason(nobody, monkeypatch):
+def test_a_silent_server_is_reported_with_the_reason(nobody, monkeypatch):
     monkeypatch.setattr(queries, "FIRST_WAIT", 0.2)
-    begun = time.monotonic()
     with pytest.raises(HubUnavailableError, match="Connection refused"):
         nobody.ask_first("0", datetime.now(UTC), True, 1)
-    assert time.monotonic() - begun < 10
 
 
-def test_a_stream_from_nobody_is_silent_for_its_time(nobody):
+def test_a_stream_from_nobody_is_silent(nobody):
     with nobody.open_stream("0", 0, 10, ReadSettings()) as stream:
-        begun = time.monotonic()
         assert stream.next(0.3) is None
-    assert time.monotonic() - begun < 5
 
 
 class Tokens:
@@ -164,7 +159,7 @@ def test_tokens_are_requested_for_the_namespace(nobody):
     hub = HubAddress.from_credential("ns.servicebus.windows.net:5671", "Orders", Tokens())
     address = KafkaAddress.of_hub(hub, nobody.settings)
     with address.open_stream("0", 0, 10, ReadSettings()) as stream:
-        assert stream.next(0.1) is None
+        eventually(lambda: stream.next(0.1) is None and address.credential.asked)
     assert set(address.credential.asked) == {("https://ns.servicebus.windows.net/.default",)}
 
 

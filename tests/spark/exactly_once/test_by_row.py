@@ -3,6 +3,8 @@
 import pytest
 from pyspark.errors import PySparkException
 
+pytestmark = pytest.mark.long
+
 
 class Crash(BaseException):
     """Nothing catches it, as nothing catches the end of a process."""

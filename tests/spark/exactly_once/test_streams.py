@@ -16,6 +16,8 @@ from sqlalchemy import text
 import spark_runs
 from eventhub_checkpoints.spark.staging import StagingTable
 
+pytestmark = pytest.mark.long
+
 DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 """Whether AvailableNow reads all that is there: before 4.2 it is one batch."""
 RUNS, FAILS_AT = (1, 2) if DRAINS else (4, 1)
@@ -179,7 +181,7 @@ def killed(hub):
             for arguments in given
         ]
         for process in running:
-            _, said = process.communicate(timeout=200)
+            _, said = process.communicate(timeout=WAIT)
             assert process.returncode == -signal.SIGKILL, said.decode()[-2000:]
 
     return run

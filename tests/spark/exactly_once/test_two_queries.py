@@ -2,6 +2,12 @@
 
 import threading
 
+import pytest
+
+from waiting import LIMIT
+
+pytestmark = pytest.mark.long
+
 
 def in_thread(sink, frame):
     thread = threading.Thread(target=sink, args=(frame, 0))
@@ -20,11 +26,11 @@ def overtaken(results, batch, begin):
 
     def write(connection, rows):
         threads.append(in_thread(results.sink(transform=keep), frame))
-        assert planned.wait(60)
+        assert planned.wait(LIMIT)
         results.write(connection, rows)
 
     results.sink(write)(frame, 0)
-    threads[0].join(60)
+    threads[0].join(LIMIT)
     assert not threads[0].is_alive()
 
 
@@ -51,5 +57,5 @@ def test_two_queries_with_other_batches_meet_without_loss(results, batch):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(LIMIT)
     assert results.are(p0=120, p1=120)

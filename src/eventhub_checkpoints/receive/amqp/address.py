@@ -333,7 +333,8 @@ class HubStream(Stream):
 
     @property
     def trouble(self) -> str:
-        return self._stream.trouble or self._unreadable
+        # The client is unable to read the event as well, and its own error does not say that.
+        return self._unreadable or self._stream.trouble
 
     def next(self, timeout: float) -> Columns | None:
         with explained(self._address, self._partition_id):

@@ -50,7 +50,7 @@ def check(seed, made, good, bad):
     assert len(link._rest) <= MAX_FRAME_SIZE
 
 
-@examples(250)
+@examples(100)
 @given(seeds, st.data())
 def test_a_changed_byte_does_no_harm_to_what_came_before(seed, data):
     made, good, bad = stream(seed)
@@ -59,7 +59,7 @@ def test_a_changed_byte_does_no_harm_to_what_came_before(seed, data):
     check(seed, made, good, bad)
 
 
-@examples(150)
+@examples(75)
 @given(seeds, st.data())
 def test_bytes_that_are_missing_or_too_many_do_none(seed, data):
     made, good, bad = stream(seed)

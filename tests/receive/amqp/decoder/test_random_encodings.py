@@ -21,7 +21,7 @@ from examples import examples
 seeds = st.integers(0, 2**32 - 1)
 
 
-@examples(150)
+@examples(75)
 @given(seeds)
 def test_events_of_few_producers_are_read_as_the_generic_way_reads_them(seed):
     made = mixed_payloads(seed, 30, producers=3)
