@@ -57,6 +57,7 @@ class TestThePagesAsyncStore(CheckpointStoreConformance):
         return partial(page.AsyncJsonCheckpointStore, tmp_path)
 
 
+@pytest.mark.long
 def test_the_command_certifies_the_pages_store(
     page: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
