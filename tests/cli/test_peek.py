@@ -206,7 +206,7 @@ def test_at_shows_each_partition_and_those_without_an_event_since(scene: Scene) 
         (["7"], "has no partition '7'; it has 0 to 3"),
         (["0", "--at", "yesterday"], "'yesterday' is not a time; expected ISO 8601"),
         (["0", "--at", "2026-11-23", "--offset", "1"], "pass one of them"),
-        (["0", "--offset", "nonsense", "--timeout", "1"], "partition 0 of .*nonsense"),
+        (["0", "--offset", "nonsense", "--timeout", "4"], "partition 0 of .*nonsense"),
         (["0", "--offset", ""], "offset is ''; expected a non-empty string"),
         (["0", "--group", "absent"], "partition 0 of .*/absent has no checkpoint; .* number, 0"),
         (["0", "--sequence-number", "1", "--through", "absent"], "has no consumer group 'absent'"),

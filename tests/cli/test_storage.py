@@ -24,6 +24,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sql import SqlCheckpointStore
+from waiting import LIMIT
 
 OTHERS = Scope("ns.servicebus.windows.net", "orders", "$default")
 OURS = Scope("127.0.0.1:5672", "Orders-0123", "$Default")
@@ -40,8 +41,9 @@ def save(url: str, scope: Scope, number: int) -> None:
 
 @pytest.mark.parametrize("name", REACHED_BY_PROCESSES)
 def test_a_users_store_gets_what_is_missing_and_loses_the_rows_of_the_demo_only(
-    name: str, servers: Callable[[str], Backend]
+    name: str, servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(storage_module, "ANSWER_SECONDS", LIMIT)
     place = servers(name).place()
     try:
         storage = Storage(place.url, "aio")
