@@ -124,8 +124,15 @@ def run_pages(pages: list[Path], environment: dict[str, str], folder: Path) -> N
 
 PYTHON = [block for block in BLOCKS if block.language == "python" and block.runs]
 OF_SPARK = sorted({block.page for block in PYTHON if "pyspark" in block.text})
-UNTIL_CTRL_C = sorted({block.page for block in PYTHON if block.runs_until_ctrl_c} - {*OF_SPARK})
-AT_ONCE = sorted({block.page for block in PYTHON} - {*OF_SPARK, *UNTIL_CTRL_C})
+OF_README = {block.text for block in PYTHON if block.page.name == "README.md"}
+REPEATING = {page for page in PAGES if page.name != "README.md"} - {
+    block.page for block in PYTHON if block.text not in OF_README
+}
+"""Pages whose only Python is that of README, such as the quick start."""
+UNTIL_CTRL_C = sorted(
+    {block.page for block in PYTHON if block.runs_until_ctrl_c} - {*OF_SPARK, *REPEATING}
+)
+AT_ONCE = sorted({block.page for block in PYTHON} - {*OF_SPARK, *REPEATING, *UNTIL_CTRL_C})
 
 
 @pytest.mark.parametrize("page", AT_ONCE, ids=name_of)
