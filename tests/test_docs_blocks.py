@@ -1,6 +1,8 @@
 """Every code block of README and docs: the Python runs, the commands work, the data parses.
 
-No block needs Azure: the environment that a page reads names the local hub and Azurite.
+No block needs Azure: the environment that a page reads names the local hub and Azurite. A block is
+judged by what it prints and how it ends; how long it takes says nothing. Pages that start Spark,
+and those that go on until Ctrl-C, have the marker `long`.
 """
 
 import configparser
@@ -11,7 +13,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,19 +22,19 @@ import pytest
 import yaml
 from azure.storage.blob import generate_container_sas
 
+from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from operators import ended, quiet_client
 from page_blocks import Block, blocks
+from waiting import LIMIT, eventually
 
 pytestmark = pytest.mark.waits
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-PAGE_SECONDS = 240
-COMMAND_SECONDS = 60
-GRACE_SECONDS = 2
-"""In which a batch whose last line was printed is checkpointed."""
 
 TESTED_ELSEWHERE = {
     "eventhub-checkpoints demo": "it runs for a minute; it has tests of its own",
@@ -64,7 +65,7 @@ PLAIN = {"text", "dockerfile", "diff", "sql", "lua", "mermaid"}
 
 
 @pytest.fixture
-def environment(blob_container, servers, tmp_path) -> Iterator[dict[str, str]]:
+def environment(blob_container, tmp_path) -> Iterator[dict[str, str]]:
     """What a reader has set: a hub with events, a storage account, a container."""
     with LocalHub({"orders": 8}) as hub:
         for partition_id in hub.partition_ids("orders"):
@@ -89,9 +90,6 @@ def environment(blob_container, servers, tmp_path) -> Iterator[dict[str, str]]:
             "EHCP_HUB": hub.connection_string("orders"),
             "EHCP_STATE_DIR": str(tmp_path / "state"),
             "BLOB_CONTAINER_SAS_URL": f"{blob_container.url}?{sas}",
-            "POSTGRES_URL": servers("postgres").url,
-            "REDIS_URL": servers("redis").url,
-            "CASSANDRA_URL": f"{servers('cassandra').url}/eventhub_checkpoints",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "PYTHONUNBUFFERED": "1",
@@ -99,29 +97,72 @@ def environment(blob_container, servers, tmp_path) -> Iterator[dict[str, str]]:
         }
 
 
-WITH_PYTHON = sorted({b.page for b in BLOCKS if b.language == "python" and b.runs})
+@pytest.fixture
+def with_servers(environment: dict[str, str], servers) -> dict[str, str]:
+    """The same, and the databases that pages name."""
+    return {
+        **environment,
+        "POSTGRES_URL": servers("postgres").url,
+        "REDIS_URL": servers("redis").url,
+        "CASSANDRA_URL": f"{servers('cassandra').url}/eventhub_checkpoints",
+    }
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
-def test_the_python_of_a_page_runs_from_top_to_bottom(
-    page: Path, environment: dict[str, str], tmp_path: Path
-) -> None:
+def run_pages(pages: list[Path], environment: dict[str, str], folder: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, ROOT / "tools/page_blocks.py", page],
-        cwd=tmp_path,
+        [sys.executable, ROOT / "tools/page_blocks.py", *pages],
+        cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=PAGE_SECONDS,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout
 
 
-def until_ctrl_c(code: str, folder: Path, environment: dict[str, str], lines: int) -> str:
-    """What code prints that gets Ctrl-C a moment after so many lines."""
+PYTHON = [block for block in BLOCKS if block.language == "python" and block.runs]
+OF_SPARK = sorted({block.page for block in PYTHON if "pyspark" in block.text})
+OF_README = {block.text for block in PYTHON if block.page.name == "README.md"}
+REPEATING = {page for page in PAGES if page.name != "README.md"} - {
+    block.page for block in PYTHON if block.text not in OF_README
+}
+"""Pages whose only Python is that of README, such as the quick start."""
+UNTIL_CTRL_C = sorted(
+    {block.page for block in PYTHON if block.runs_until_ctrl_c} - {*OF_SPARK, *REPEATING}
+)
+AT_ONCE = sorted({block.page for block in PYTHON} - {*OF_SPARK, *REPEATING, *UNTIL_CTRL_C})
+
+
+@pytest.mark.parametrize("page", AT_ONCE, ids=name_of)
+def test_the_python_of_a_page_runs_from_top_to_bottom(
+    page: Path, with_servers: dict[str, str], tmp_path: Path
+) -> None:
+    run_pages([page], with_servers, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", UNTIL_CTRL_C, ids=name_of)
+def test_the_python_of_a_page_runs_until_ctrl_c(
+    page: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    run_pages([page], environment, tmp_path)
+
+
+@pytest.mark.long
+def test_the_python_of_the_pages_on_spark_runs_from_top_to_bottom(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """In one process, whose pages share a Spark session, as cells of a notebook do."""
+    assert len(OF_SPARK) >= 4
+    run_pages(OF_SPARK, environment, tmp_path)
+
+
+def until_ctrl_c(
+    code: str, folder: Path, environment: dict[str, str], ready: Callable[[], object]
+) -> str:
+    """What code prints that gets Ctrl-C once it has done what is waited for."""
     (folder / "quick_start.py").write_text(code)
     with subprocess.Popen(
         [sys.executable, "-u", "quick_start.py"],
@@ -132,14 +173,12 @@ def until_ctrl_c(code: str, folder: Path, environment: dict[str, str], lines: in
         text=True,
     ) as process:
         try:
-            assert process.stdout is not None
-            printed = [process.stdout.readline() for _ in range(lines)]
-            time.sleep(GRACE_SECONDS)
+            eventually(ready)
             process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=COMMAND_SECONDS)
+            printed, _ = process.communicate(timeout=LIMIT)
         finally:
             process.kill()
-    return "".join(printed) + rest
+    return printed
 
 
 def test_the_quick_start_prints_what_readme_shows_in_both_runs(tmp_path: Path) -> None:
@@ -149,21 +188,29 @@ def test_the_quick_start_prints_what_readme_shows_in_both_runs(tmp_path: Path) -
         next(block.text for block in page if block.note == note)
         for note in ("first run", "second run")
     )
-    with LocalHub({"orders": 2}) as hub:
-        for partition_id in hub.partition_ids("orders"):
-            hub.publish("orders", partition_id, ["order"] * 3)
+    url = f"sqlite:///{tmp_path}/checkpoints.db"
+    with LocalHub({"orders": 2}) as hub, open_store(url) as store:
+        store.create()
+        partition_ids = hub.partition_ids("orders")
+        address = HubAddress.from_connection_string(hub.connection_string("orders"))
         given = {
             **os.environ,
             "EVENTHUB_CONNECTION_STRING": hub.connection_string("orders"),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         }
-        lines = len(first.splitlines()) - 1
-        printed = until_ctrl_c(code, tmp_path, given, lines)
+
+        def saved() -> set[int | None]:
+            rows = store.list_checkpoints(*address.scope())
+            return {row["sequence_number"] for row in rows if len(rows) == len(partition_ids)}
+
+        for partition_id in partition_ids:
+            hub.publish("orders", partition_id, ["order"] * 3)
+        printed = until_ctrl_c(code, tmp_path, given, lambda: saved() == {2})
         assert sorted(printed.splitlines()) == sorted(first.splitlines())
         # One more in each partition: were an old one printed again, it would come before these.
-        for partition_id in hub.partition_ids("orders"):
+        for partition_id in partition_ids:
             hub.publish("orders", partition_id, ["order"])
-        printed = until_ctrl_c(code, tmp_path, given, 2)
+        printed = until_ctrl_c(code, tmp_path, given, lambda: saved() == {3})
         assert sorted(printed.splitlines()) == ["0 3", "1 3", *second.splitlines()]
 
 
@@ -178,41 +225,84 @@ def separate(command: str) -> list[str]:
 
 
 COMMANDS = [
-    pytest.param(block, part, id=f"{name_of(block.page)}:{block.line}:{part}")
+    (block, part)
     for block in BLOCKS
     if block.language == "console" and block.runs
     for command in commands(block)
     for part in separate(command)
 ]
+OURS = re.compile(r"python3? -m eventhub_checkpoints|eventhub-checkpoints |ehcp ")
+OF_MINUTES = ("python -m eventhub_checkpoints.conformance memory:",)
+"""Commands that work for a minute or so on a busy machine."""
+ONCE = {
+    command: block
+    for block, command in reversed(COMMANDS)
+    if OURS.match(command) and not command.startswith(tuple(TESTED_ELSEWHERE))
+}
+"""Commands of this package, each with the first block that has it."""
+ENDING, GOING_ON = (
+    [
+        pytest.param(
+            command,
+            id=f"{name_of(block.page)}:{block.line}:{command}",
+            marks=[pytest.mark.long] if command in OF_MINUTES else [],
+        )
+        for command, block in reversed(ONCE.items())
+        if block.runs_until_ctrl_c == goes_on
+    ]
+    for goes_on in (False, True)
+)
 
 
-def run_command(block: Block, command: str, environment: dict[str, str], folder: Path) -> None:
-    with subprocess.Popen(
-        ["bash", "-c", f"exec {command}" if "|" not in command else command],
+def started(command: str, environment: dict[str, str], folder: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        ["bash", "-c", f"exec {command}"],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    ) as process:
+    )
+
+
+@pytest.mark.parametrize("command", ENDING)
+def test_a_command_ends_well(
+    command: str,
+    environment: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`ehcp` runs in this process, which saves the second that Python and its imports take."""
+    if not command.startswith("ehcp "):
+        with started(command, environment, tmp_path) as process:
+            printed, _ = process.communicate()
+        assert process.returncode == 0, printed
+        assert "Traceback" not in printed
+        return
+    monkeypatch.chdir(tmp_path)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with quiet_client():
+        status, sentence = ended(shlex.split(os.path.expandvars(command))[1:], monkeypatch)
+    assert (status, sentence) == (0, ""), capsys.readouterr()
+
+
+@pytest.mark.parametrize("command", GOING_ON)
+def test_a_command_goes_on_until_ctrl_c(
+    command: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    with started(command, environment, tmp_path) as process:
         try:
-            first = ""
-            if block.runs_until_ctrl_c:
-                assert process.stdout is not None
-                first = process.stdout.readline()
-                time.sleep(0.2)  # a reader is not quicker
-                process.send_signal(signal.SIGINT)
-            try:
-                rest, _ = process.communicate(timeout=COMMAND_SECONDS / 2)
-            except subprocess.TimeoutExpired:
-                # The client may have swallowed the cancellation; see "Stopping" in operations.md.
-                process.send_signal(signal.SIGINT)
-                rest, _ = process.communicate(timeout=COMMAND_SECONDS / 2)
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            assert first, "it has ended"
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=LIMIT)
         finally:
             process.kill()
-    ended_well = {0, 130, -signal.SIGINT} if block.runs_until_ctrl_c else {0}
-    assert process.returncode in ended_well, first + rest
+    assert process.returncode == 0, first + rest
     assert "Traceback" not in first + rest
 
 
@@ -244,7 +334,6 @@ def check_file(words: list[str]) -> None:
     assert (ROOT / words[1]).exists(), f"there is no {words[1]}"
 
 
-OURS = re.compile(r"python3? -m eventhub_checkpoints|eventhub-checkpoints |ehcp ")
 CHECKED = [
     (re.compile(r"(python3? -m )?tox\b"), check_tox),
     (re.compile(r"(python3? -m )?pip install "), check_pip),
@@ -252,41 +341,41 @@ CHECKED = [
 ]
 
 
-@pytest.mark.parametrize(("block", "command"), COMMANDS)
-def test_a_command_works(
-    block: Block, command: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    if any(command.startswith(known) for known in TESTED_ELSEWHERE):
-        return
-    if OURS.match(command):
-        run_command(block, command, request.getfixturevalue("environment"), tmp_path)
-        return
-    if command.split()[0] in FOR_THE_READER:
-        return
-    checks = [check for pattern, check in CHECKED if pattern.match(command)]
-    assert checks, f"{block.place}: nothing here knows how to check `{command}`"
-    checks[0](shlex.split(command))
+def test_the_commands_of_other_programs_name_what_there_is() -> None:
+    wrong = []
+    for block, command in COMMANDS:
+        if OURS.match(command) or command.split()[0] in FOR_THE_READER:
+            continue
+        checks = [check for pattern, check in CHECKED if pattern.match(command)]
+        try:
+            assert checks, "nothing here knows how to check it"
+            checks[0](shlex.split(command))
+        except AssertionError as error:
+            wrong.append(f"{block.place}: `{command}`: {error}")
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_block_names_its_language(page: Path) -> None:
+def test_every_block_names_its_language() -> None:
     known = RUN | PLAIN | set(PARSERS)
-    odd = [f"{b.place}: {b.language!r}" for b in blocks(page) if b.language not in known]
+    odd = [f"{b.place}: {b.language!r}" for b in BLOCKS if b.language not in known]
     assert not odd, f"use one of {sorted(known)}: {odd}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_data_parses(page: Path) -> None:
-    for block in blocks(page):
+def test_all_data_parses() -> None:
+    wrong = []
+    for block in BLOCKS:
         if block.language in PARSERS and block.runs:
             try:
                 PARSERS[block.language](block.text)
             except ValueError as error:
-                raise AssertionError(f"{block.place}: {error}") from error
+                wrong.append(f"{block.place}: {error}")
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_what_is_not_run_says_why(page: Path) -> None:
-    for block in blocks(page):
-        if not block.runs:
-            assert len(block.note.partition(":")[2].split()) >= 3, f"{block.place}: give a reason"
+def test_what_is_not_run_says_why() -> None:
+    silent = [
+        block.place
+        for block in BLOCKS
+        if not block.runs and len(block.note.partition(":")[2].split()) < 3
+    ]
+    assert not silent, f"give a reason: {silent}"

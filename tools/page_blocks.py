@@ -1,7 +1,8 @@
 """Code blocks of a Markdown page; runs the Python blocks as a reader would.
 
-`python tools/page_blocks.py docs/spark.md` runs the Python blocks of one page, in order, in one
-namespace. An HTML comment on the line above a block marks special cases:
+`python tools/page_blocks.py docs/spark.md` runs the Python blocks of a page, in order, in one
+namespace. Several pages share a process, and each has a namespace of its own. An HTML comment on
+the line above a block marks special cases:
 
     <!-- not run: the reason -->      it cannot run here
     <!-- runs until Ctrl-C -->        it does not end by itself; it is sent Ctrl-C after it has
@@ -16,12 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from waiting import LIMIT
+
 FENCE = re.compile(r"^ {0,3}(`{3,})\s*([\w-]*)[^`]*$")
 COMMENT = re.compile(r"^<!--\s*(.*?)\s*-->$")
 NOT_RUN = "not run:"
 UNTIL_CTRL_C = "runs until Ctrl-C"
-OUTPUT_SECONDS = 30
 GRACE_SECONDS = 0.5
+"""After its first output, in which a block that wrongly ends by itself does so."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class CtrlC:
         self._output.flush()
 
     def _press(self) -> None:
-        has_printed = self._printed.wait(OUTPUT_SECONDS)
+        has_printed = self._printed.wait(LIMIT)
         if not self._ended.wait(GRACE_SECONDS):
             if has_printed:
                 self._pressed.set()
@@ -128,7 +131,7 @@ class CtrlC:
             self._ended.set()
             sys.stdout = self._output
         if not self._pressed.is_set():
-            raise AssertionError(f"it ended before Ctrl-C, or was silent for {OUTPUT_SECONDS} s")
+            raise AssertionError(f"it ended before Ctrl-C, or was silent for {LIMIT:g} s")
 
 
 def run(page: Path) -> None:
@@ -145,4 +148,5 @@ def run(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+    for each in sys.argv[1:]:
+        run(Path(each))

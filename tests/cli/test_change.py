@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from eventhub_checkpoints.cli import records
 from eventhub_checkpoints.errors import CheckpointStoreError
 from operators import Site, ehcp, ehcp_json
+from waiting import LIMIT, eventually
 
 # The client leaves the sockets of links that the hub has ended to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -270,7 +270,7 @@ def kill_in_the_middle(site: Site, folder: Path) -> None:
     """Let a reset be killed before its third write."""
     words = ["reset", "--shift-by", "-4", "--partitions", "0,1,2", "--execute"]
     with start(site, folder, *words, store="fragile_store:fragile") as process:
-        printed, _ = process.communicate(timeout=60)
+        printed, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == -signal.SIGKILL, printed
     assert site.rows() == {
         "0": (11, site.offset(11)),
@@ -284,6 +284,7 @@ def kill_in_the_middle(site: Site, folder: Path) -> None:
     record.path.write_text(text)
 
 
+@pytest.mark.long
 def test_what_was_killed_in_the_middle_is_undone_as_a_whole(site: Site, tmp_path: Path) -> None:
     before = site.rows()
     kill_in_the_middle(site, tmp_path)
@@ -291,6 +292,7 @@ def test_what_was_killed_in_the_middle_is_undone_as_a_whole(site: Site, tmp_path
     assert site.rows() == before
 
 
+@pytest.mark.long
 def test_what_was_killed_in_the_middle_is_finished_by_repeating_it(
     site: Site, tmp_path: Path
 ) -> None:
@@ -313,31 +315,26 @@ def test_ctrl_c_while_partitions_are_held_releases_them(site: Site, tmp_path: Pa
     site.own("0")
     words = ["reset", "--to-latest", "--partitions", "0", "--execute", "--force", "--hold", "60"]
     with start(site, tmp_path, *words, store=site.url) as process:
-        deadline = time.monotonic() + 60
-        while site.rows()["0"][0] != 19:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: site.rows()["0"][0] == 19)
         assert site.owners()["0"].startswith("ehcp-")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT)
     assert process.returncode != 0
     assert site.owners() == {"0": ""}
     ehcp_json("undo", "--execute")
     assert site.rows()["0"] == (15, site.offset(15))
 
 
+@pytest.mark.long
 def test_claims_of_a_killed_command_do_not_hinder_its_repetition(
     site: Site, tmp_path: Path
 ) -> None:
     site.own("0")
     words = ["reset", "--to-latest", "--partitions", "0", "--execute"]
     with start(site, tmp_path, *words, "--force", "--hold", "60", store=site.url) as process:
-        deadline = time.monotonic() + 60
-        while site.rows()["0"][0] != 19:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: site.rows()["0"][0] == 19)
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT)
     assert site.owners()["0"].startswith("ehcp-")
     assert ehcp("reset", "--to-earliest", "--execute").exit_code == 4, "another command"
     assert ehcp(*words).exit_code == 0

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,8 +20,10 @@ from eventhub_checkpoints.cli.demo.command import java_version
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.hub import ask_properties
 from forks import is_running
+from waiting import LIMIT, eventually
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
     pytest.mark.skipif(java_version() is None, reason="no Java, which PySpark needs"),
 ]
@@ -101,13 +102,11 @@ class Demo:
 
     def wait_for_process(self, words: str) -> int:
         """Wait for a process whose command line has these words; its id."""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            for pid, command in self.processes().items():
-                if words in command:
-                    return pid
-            time.sleep(0.05)
-        raise AssertionError(f"no process with {words!r} among {self.processes()}")
+
+        def found() -> list[int]:
+            return [pid for pid, command in self.processes().items() if words in command]
+
+        return int(eventually(found)[0])
 
     def __enter__(self) -> "Demo":
         return self
@@ -151,10 +150,7 @@ def container_url(blob_container: Any) -> Iterator[str]:
 
 def assert_gone(pids: dict[int, str]) -> None:
     """Spark's own processes end by themselves when their parent has; a moment later."""
-    deadline = time.monotonic() + 10
-    while left := {pid: text for pid, text in pids.items() if is_running(pid)}:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
+    eventually(lambda: not any(map(is_running, pids)))
 
 
 def table(text: str) -> dict[str, list[str]]:
@@ -208,7 +204,7 @@ def assert_kept(found: dict[str, str], look: str) -> None:
 def assert_more_can_be_sent(found: dict[str, str], text: str) -> None:
     """The events that were sent follow the checkpoints."""
     (offered,) = re.findall(r"(\S+ -m \S+\.publisher) ", text)
-    subprocess.run([*offered.split(), "40"], env=os.environ | found, check=True, timeout=60)
+    subprocess.run([*offered.split(), "40"], env=os.environ | found, check=True, timeout=LIMIT)
     held = ask_properties(found["EVENTHUB_CONNECTION_STRING"])
     assert {one.next_sequence_number for one in held.values()} == {110}
 

@@ -63,10 +63,12 @@ def check(*command: str | Path) -> None:
     assert ended.returncode == 0, ended.stdout
 
 
+@pytest.mark.long
 def test_promtool_accepts_the_alerts(promtool) -> None:
     check(promtool, "check", "rules", ALERTS)
 
 
+@pytest.mark.long
 def test_the_alerts_are_raised_when_they_should_be(promtool) -> None:
     check(promtool, "test", "rules", DEPLOY / "prometheus" / "alerts.test.yaml")
 
@@ -83,6 +85,7 @@ def test_each_alert_is_raised_by_a_test() -> None:
     assert raised == {rule["alert"] for rule in rules}
 
 
+@pytest.mark.long
 def test_promtool_parses_the_queries_of_the_dashboard(promtool, tmp_path) -> None:
     rules = [
         {"record": f"panel:{at}", "expr": expression} for at, expression in enumerate(expressions())

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -522,24 +523,28 @@ def test_without_writing_the_rights_are_not_examined(admitted) -> None:
     )
 
 
-def test_the_rate_of_checkpoints_is_measured(admitted) -> None:
+class Saving:
+    """The time of the measurement: each sleep of it ends at once, after a checkpoint was saved."""
+
+    def __init__(self, patient: Patient) -> None:
+        self._patient, self._now = patient, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+        self._patient.save("0", 16 + int(self._now), "an offset")
+
+
+def test_the_rate_of_checkpoints_is_measured(admitted, monkeypatch) -> None:
     patient = admitted("blob")
-    stop = threading.Event()
-
-    def save() -> None:
-        number = 16
-        while not stop.wait(0.1):
-            patient.save("0", number % 19, "an offset")
-            number += 1
-
-    saving = threading.Thread(target=save)
-    saving.start()
-    try:
-        report = patient.report("--measure", "2", "--price", "1", "--budget", "1e6")
-    finally:
-        stop.set()
-        saving.join()
-    assert report["cost"]["requests"]["checkpoints"] > 0
+    monkeypatch.setattr("eventhub_checkpoints.operations.examination.time", Saving(patient))
+    report = patient.report("--measure", "2", "--price", "1", "--budget", "1e6")
+    assert report["cost"]["requests"]["checkpoints"] == 1.0  # a second
     assert (report["cost"]["price"], report["cost"]["source"]) == (1.0, "--price")
 
 

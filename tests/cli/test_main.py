@@ -13,6 +13,7 @@ from typer.main import get_command
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints.cli import main
 from eventhub_checkpoints.cli.app import app
+from waiting import LIMIT
 
 RUN = "from eventhub_checkpoints.cli import main; main()"
 
@@ -26,7 +27,7 @@ def run(*words: str, without: str = "", **variables: str) -> subprocess.Complete
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=LIMIT,
     )
 
 
@@ -37,15 +38,22 @@ Here = Callable[..., subprocess.CompletedProcess[str]]
 def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
     """Run the command in this process, which takes a fraction of the time."""
 
-    def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run_here(
+        *words: str, without: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         for name, value in {"COLUMNS": "120", "NO_COLOR": "1", **variables}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["eventhub-checkpoints", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
+        with monkeypatch.context() as blocked:
+            for name in without.split():
+                blocked.setitem(sys.modules, name, None)
+            with pytest.raises(SystemExit) as ended:
+                main()
         printed, code = capsys.readouterr(), ended.value.code
+        # The interpreter prints a sentence that a program ends with.
+        sentence = f"{code}\n" if isinstance(code, str) else ""
         status = code if isinstance(code, int) else int(code is not None)
-        return subprocess.CompletedProcess(words, status, printed.out, printed.err)
+        return subprocess.CompletedProcess(words, status, printed.out, printed.err + sentence)
 
     return run_here
 
@@ -62,12 +70,12 @@ def test_both_names_are_installed() -> None:
 
 def test_the_package_of_the_command_can_be_run() -> None:
     command = [sys.executable, "-m", "eventhub_checkpoints.cli", "--version"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT)
     assert __version__ in ran.stdout
 
 
-def test_it_tells_its_version() -> None:
-    ran = run("--version")
+def test_it_tells_its_version(here: Here) -> None:
+    ran = here("--version")
     assert (ran.returncode, ran.stdout) == (0, f"eventhub-checkpoints {__version__}\n")
 
 
@@ -87,15 +95,15 @@ def test_help_lists_the_commands(here: Here) -> None:
 )
 def test_shells_complete_commands_and_options(words: str, completed: set[str]) -> None:
     number = str(len(words.split()) - 1)
-    program = f"import sys; sys.argv = ['ehcp']; {RUN}"
     variables = {"_EHCP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": number}
+    program = f"import sys; sys.argv = ['ehcp']; {RUN}"
     ran = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert set(ran.stdout.split()) == completed
 
@@ -113,8 +121,8 @@ def test_help_comes_without_the_other_extras() -> None:
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich", "filelock", "platformdirs"])
-def test_without_its_extra_it_says_which_to_install(missing: str) -> None:
-    ran = run("--version", without=missing)
+def test_without_its_extra_it_says_which_to_install(here: Here, missing: str) -> None:
+    ran = here("--version", without=missing)
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert ran.stderr == (
@@ -175,9 +183,9 @@ def test_the_demo_refuses(here: Here, words: list[str], message: str) -> None:
     ids=["aio", "sync"],
 )
 def test_the_demo_names_every_package_that_it_needs_and_does_not_find(
-    words: list[str], without: str, packages: str, extras: str
+    here: Here, words: list[str], without: str, packages: str, extras: str
 ) -> None:
-    ran = run("demo", *words, without=without)
+    ran = here("demo", *words, without=without)
     assert ran.returncode == 2
     assert ran.stderr == (
         f"eventhub-checkpoints: the demo needs {packages}: "
@@ -220,10 +228,10 @@ def test_the_demo_says_that_java_is_too_old(here: Here, tmp_path: Path) -> None:
     ids=["no URL", "unknown scheme", "no such folder", "no driver"],
 )
 def test_the_demo_says_in_a_sentence_why_a_store_cannot_be_used(
-    store: str, message: str, tmp_path: Path
+    here: Here, store: str, message: str, tmp_path: Path
 ) -> None:
     java = fake_java(tmp_path, "17.0.2")
-    ran = run("demo", "--store", store, without="psycopg", JAVA_HOME=java)
+    ran = here("demo", "--store", store, without="psycopg", JAVA_HOME=java)
     assert ran.returncode == 2
     assert message in ran.stderr
     assert len(ran.stderr.splitlines()) == 1

@@ -3,9 +3,8 @@
 import json
 import os
 import threading
-import time
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from eventhub_checkpoints.operations import peek
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.sql import SqlCheckpointStore
+from waiting import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 GROUP = "workers"
@@ -268,7 +268,7 @@ def consuming(scene: Scene, group: str) -> Iterator[list[Exception]]:
     )
     thread.start()
     try:
-        until(lambda: len(held(scene, group)) == 4)
+        eventually(lambda: len(held(scene, group)) == 4)
         yield errors
     finally:
         client.close()
@@ -282,13 +282,6 @@ def held(scene: Scene, group: str) -> set[tuple[str, str]]:
         for each in scene.hub.receivers("orders")
         if each.consumer_group == group and each.epoch is not None
     }
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_no_consumer_is_disconnected(scene: Scene) -> None:

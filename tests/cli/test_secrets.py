@@ -37,6 +37,8 @@ RUNNING = {"serve", "ui"}
 """Commands that go on until a signal, unless their address is not available."""
 OTHERS = {"demo", "conform"}
 """Commands that have no store, hub and group."""
+CONNECTING = {"--store", "--hub"}
+"""Common options that take each kind of secret where it belongs; any other one refuses all."""
 
 
 def commands() -> Iterator[tuple[list[str], Any]]:
@@ -52,7 +54,10 @@ def commands() -> Iterator[tuple[list[str], Any]]:
 
 
 def lines() -> Iterator[list[str]]:
-    """Every own option and argument of each command, and the common ones of one command."""
+    """Every own option and argument of each command, and the common ones of one command.
+
+    An item shows that one way in leads to no way out; the kinds of secrets take turns.
+    """
     secrets = cycle(SECRETS)
     common: set[str] = set()
     for words, command in commands():
@@ -64,7 +69,8 @@ def lines() -> Iterator[list[str]]:
                 continue
             if getattr(parameter, "rich_help_panel", None):
                 common.add(option)
-                yield from ([*words, option, secret] for secret in SECRETS)
+                kinds = SECRETS if option in CONNECTING else [next(secrets)]
+                yield from ([*words, option, secret] for secret in kinds)
             elif parameter.param_type_name == "argument":
                 yield [*words, next(secrets)]
             else:

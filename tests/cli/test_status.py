@@ -155,7 +155,7 @@ def test_seconds_are_read_by_another_group_where_a_partition_has_an_owner(operat
     assert [row["lag_seconds"] is None for row in own] == [True, True, False, False]
     assert own[2]["lag_seconds"] == 0
     other = operator.json("describe", "--seconds", "--through", "inspection")["partitions"]
-    assert all(0 <= row["lag_seconds"] < 60 for row in other)
+    assert all(row["lag_seconds"] >= 0 for row in other)
     for command in ("lag", "describe"):
         shown = operator.run(command, "--seconds").stdout
         assert "BEHIND" in shown

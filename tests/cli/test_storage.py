@@ -15,7 +15,7 @@ from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.cli.demo import storage as storage_module
 from eventhub_checkpoints.cli.demo.programs import Addresses
 from eventhub_checkpoints.cli.demo.stage import Servers
-from eventhub_checkpoints.cli.demo.storage import SqliteFile, UserStorage
+from eventhub_checkpoints.cli.demo.storage import SqliteFile, Storage
 from eventhub_checkpoints.cli.demo.story import what_to_try
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -24,6 +24,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sql import SqlCheckpointStore
+from waiting import LIMIT
 
 OTHERS = Scope("ns.servicebus.windows.net", "orders", "$default")
 OURS = Scope("127.0.0.1:5672", "Orders-0123", "$Default")
@@ -40,11 +41,12 @@ def save(url: str, scope: Scope, number: int) -> None:
 
 @pytest.mark.parametrize("name", REACHED_BY_PROCESSES)
 def test_a_users_store_gets_what_is_missing_and_loses_the_rows_of_the_demo_only(
-    name: str, servers: Callable[[str], Backend]
+    name: str, servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(storage_module, "ANSWER_SECONDS", LIMIT)
     place = servers(name).place()
     try:
-        storage = UserStorage(place.url, "aio")
+        storage = Storage(place.url, "aio")
         storage.prepare()
         save(place.url, OTHERS, 3)
         with ExitStack() as stack:
@@ -73,7 +75,7 @@ def test_the_file_of_the_demo_is_read_past_every_store(tmp_path: Path) -> None:
 
 def test_what_to_try_shows_no_secret_and_no_suite_for_a_store_of_the_users() -> None:
     url = "postgresql://me:hushhush@db.example.org/orders"
-    commands = "\n".join(what_to_try(Servers(Addresses("hub", url), UserStorage(url, "sync"))))
+    commands = "\n".join(what_to_try(Servers(Addresses("hub", url), Storage(url, "sync"))))
     assert "hushhush" not in commands
     assert "export CHECKPOINT_STORE=...  # the value of --store" in commands
     assert "conformance" not in commands
@@ -92,7 +94,7 @@ def test_who_may_not_delete_does_not_write_either(
         with monkeypatch.context() as patched:
             patched.setattr(SqlCheckpointStore, "delete_rows", refuse)
             with pytest.raises(StoreAccessError):
-                UserStorage(url, "sync").prepare()
+                Storage(url, "sync").prepare()
         assert store.list_scopes() == []
 
 
@@ -102,16 +104,16 @@ def test_who_may_not_create_can_use_what_is_there(
     url = f"sqlite:///{tmp_path}/mine.db"
     monkeypatch.setattr(SqlCheckpointStore, "create", refuse)
     with pytest.raises(StoreAccessError):
-        UserStorage(url, "sync").prepare()
+        Storage(url, "sync").prepare()
     with SqlCheckpointStore(url, create_tables=True) as store:
         assert store.list_scopes() == []
-    UserStorage(url, "sync").prepare()
+    Storage(url, "sync").prepare()
 
 
 def test_rows_that_cannot_be_removed_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = UserStorage(f"sqlite:///{tmp_path}/mine.db", "sync")
+    storage = Storage(f"sqlite:///{tmp_path}/mine.db", "sync")
     storage.prepare()
     stack = ExitStack()
     storage.start(stack, OURS)
@@ -131,12 +133,12 @@ def test_a_store_that_does_not_delete_is_refused(monkeypatch: pytest.MonkeyPatch
     module: Any = SimpleNamespace(make=WithoutAbilities)
     monkeypatch.setitem(sys.modules, "stores_of_mine", module)
     with pytest.raises(ConfigurationError, match="WithoutAbilities does not delete"):
-        UserStorage("stores_of_mine:make", "sync").prepare()
+        Storage("stores_of_mine:make", "sync").prepare()
 
 
 def test_a_store_in_memory_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="in one process"):
-        UserStorage("memory:demo", "sync").prepare()
+        Storage("memory:demo", "sync").prepare()
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_an_unreachable_server_is_reported_soon_and_without_a_secret(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_module, "ANSWER_SECONDS", 0.5)
-    storage = UserStorage(url, "sync")
+    storage = Storage(url, "sync")
     with pytest.raises(StoreError) as raised:
         storage.prepare()
     assert "hushhush" not in f"{storage.source} {raised.value}"

@@ -22,6 +22,7 @@ from eventhub_checkpoints.operations.fence import is_fence
 from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import SqlCheckpointStore
+from waiting import LIMIT
 
 SAVED = {"0": 15, "1": 4}
 
@@ -167,7 +168,7 @@ def test_a_mirror_goes_on_until_a_signal(operator: Operator) -> None:
         operator.save(operator.store, "0", 3, force=True)
         assert running.until("copied", ["0"])["actions"] == {"rewind": 1, "equal": 2}
         running.process.send_signal(signal.SIGINT)
-        _, said = running.process.communicate(timeout=30)
+        _, said = running.process.communicate(timeout=LIMIT)
     assert (running.process.returncode, said) == (0, "")
     assert operator.numbers(operator.other) == {"0": 3, "1": 4, "2": 7}
 
@@ -228,9 +229,9 @@ def test_a_move_shows_first_and_moves_then(operator: Operator) -> None:
 
 def test_a_move_takes_the_partition_of_a_live_consumer(operator: Operator) -> None:
     operator.own(operator.store, "0", "consumer")
-    shown = operator.done(*MOVE, operator.other_url)
-    assert "consumer" in shown
-    operator.done(*MOVE, operator.other_url, "--execute", "--settle", "0.1")
+    move = "move", "--to-store", operator.other_url, "--settle", "0.1"
+    assert "consumer" in operator.done(*move)
+    operator.done(*move, "--execute")
     owners = [row["owner_id"] for row in operator.store.list_ownership(*operator.scope)]
     assert all(map(is_fence, owners))
 
@@ -244,7 +245,7 @@ def test_a_move_waits_for_a_live_consumer_and_ends_on_a_signal(operator: Operato
             partitions = running.next()["partitions"]
             stages |= {each["partition_id"]: each["stage"] for each in partitions}
         running.process.send_signal(signal.SIGTERM)
-        _, said = running.process.communicate(timeout=30)
+        _, said = running.process.communicate(timeout=LIMIT)
     assert running.process.returncode == 1
     assert said == "eventhub-checkpoints: the move was stopped; run it again to continue\n"
     assert operator.numbers(operator.store)["0"] == 15
@@ -265,7 +266,7 @@ def test_a_live_consumer_at_the_target_is_refused_with_a_status_of_its_own(
     operator.own(operator.other, "1", "early")
     before = operator.rows()
     for execute in ([], ["--execute"]):
-        result = operator.run(*MOVE, operator.other_url, *execute)
+        result = operator.run("move", "--to-store", operator.other_url, *execute)
         assert result.exit_code == 4
         assert "is active: 'early' (partitions 1); stop the consumers of" in result.stderr
     assert operator.rows() == before

@@ -19,9 +19,9 @@ from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.records import Scope
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
-FORCE = Force("ehcp-test", hold=0.2, timeout=5.0)
-LONG = Force("ehcp-test", hold=2.0, timeout=5.0)
-"""Long enough for several rounds on a busy machine."""
+FORCE = Force("ehcp-test", hold=40.0, timeout=60.0)
+PAUSE = 4.0
+"""Seconds between two rounds in which the partitions are held: a tenth of all."""
 
 
 class Rows:
@@ -62,7 +62,7 @@ class Rows:
 
 
 @pytest.fixture
-def rows() -> Rows:
+def rows(stepped: Any) -> Rows:
     made = Rows()
     for partition_id in "01":
         assert made.claim(partition_id)
@@ -128,7 +128,7 @@ def test_positions_are_kept_before_the_first_change(rows: Rows) -> None:
 
 
 def test_late_checkpoints_of_consumers_are_overwritten_while_partitions_are_held(
-    rows: Rows,
+    rows: Rows, stepped: Any
 ) -> None:
     late = [21, 22]
 
@@ -136,7 +136,8 @@ def test_late_checkpoints_of_consumers_are_overwritten_while_partitions_are_held
         if not partition_id and late:
             rows.save("0", late.pop(0))
 
-    assert rows.change(BACK, force=LONG, progress=step) == 2
+    assert rows.change(BACK, force=FORCE, progress=step) == 2
+    assert stepped.now == FORCE.hold
     assert rows.positions == BACK
     assert rows.owners() == {"0": "", "1": ""}
 
@@ -147,23 +148,33 @@ def test_each_partition_is_held_by_an_owner_of_its_own(rows: Rows) -> None:
     assert held[0] == {"0": "ehcp-test-0", "1": "ehcp-test-1"}
 
 
-def test_a_partition_that_was_taken_back_is_taken_again(rows: Rows) -> None:
-    attempts = [1]
+def test_a_partition_that_was_taken_back_is_taken_again_and_held_as_long(
+    rows: Rows, stepped: Any
+) -> None:
+    rounds: list[float] = []
 
     def step(partition_id: str) -> None:
-        if not partition_id and attempts:
-            attempts.pop()
-            assert rows.claim("1")
-            rows.save("1", 25)
+        if not partition_id:
+            rounds.append(stepped.now)
+            if len(rounds) == 1:
+                assert rows.claim("1")
+                rows.save("1", 25)
 
-    assert rows.change(BACK, force=LONG, progress=step) == 1
+    assert rows.change(BACK, force=FORCE, progress=step) == 1
+    assert rounds[:3] == [PAUSE, 2 * PAUSE, 3 * PAUSE]
+    # It was taken again in the second round.
+    assert stepped.now == 2 * PAUSE + FORCE.hold
     assert rows.positions == BACK
     assert rows.owners() == {"0": "", "1": ""}
 
 
-def test_consumers_that_take_partitions_back_all_the_time_are_an_error(rows: Rows) -> None:
+def test_consumers_that_take_partitions_back_all_the_time_are_an_error(
+    rows: Rows, stepped: Any
+) -> None:
     with pytest.raises(StoreUnavailableError, match="take partitions back all the time"):
         rows.change(BACK, force=FORCE, progress=lambda step: rows.claim("1"))
+    # The last time that it was taken, it would have been held beyond five times the whole.
+    assert stepped.now == 4 * FORCE.hold + PAUSE
     assert rows.owners()["0"] == ""
 
 
@@ -197,6 +208,7 @@ class Foreign(InMemoryCheckpointStore):
         super().update_checkpoint(checkpoint)
 
 
+@pytest.mark.usefixtures("stepped")
 def test_a_store_with_the_four_methods_only_can_be_changed() -> None:
     store = Foreign()
     for force in (None, FORCE):

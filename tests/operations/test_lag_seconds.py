@@ -1,8 +1,10 @@
 """Lag in seconds: which events are read for it, how often, and what stays unknown."""
 
-import time
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -17,8 +19,10 @@ from eventhub_checkpoints.operations.lag_seconds import (
     with_seconds,
 )
 from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sql import SqlCheckpointStore
+from waiting import LIMIT
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 POSITION = PartitionLag("0", 0, 19, 4, "4", 15, 0, 1.0, "", None)
@@ -101,7 +105,7 @@ def test_each_event_is_read_once(hub, address) -> None:
 
 def test_an_event_that_has_expired_is_followed_by_the_first_retained_one(hub, address) -> None:
     hub.trim("orders", "0", 8)
-    assert enqueued_time(address, "0", 5, timeout=20) == LONG_AGO + 8
+    assert enqueued_time(address, "0", 5, timeout=LIMIT) == LONG_AGO + 8
 
 
 def test_a_partition_without_such_an_event_is_named(address) -> None:
@@ -110,14 +114,24 @@ def test_a_partition_without_such_an_event_is_named(address) -> None:
 
 
 def test_a_checkpoint_that_is_newer_than_the_properties_is_not_that_of_a_new_hub(
-    hub, address, tmp_path
+    hub, address, tmp_path, monkeypatch
 ) -> None:
+    read = threading.Event()
+
+    def properties(*arguments: Any, **options: Any) -> Any:
+        found = partition_properties(*arguments, **options)
+        read.set()
+        return found
+
+    # By its name, the package has the function.
+    module = import_module("eventhub_checkpoints.operations.lag")
+    monkeypatch.setattr(module, "partition_properties", properties)
+
     class Late(SqlCheckpointStore):
-        """Lists checkpoints while a consumer reads on."""
+        """Lists checkpoints while a consumer reads on, when the properties have been read."""
 
         def list_checkpoints(self, *scope, **options):
-            # The properties of both partitions have been read by then, or are read twice.
-            time.sleep(0.5)
+            assert read.wait(LIMIT)
             hub.publish("orders", "0", [b"event"] * 10)
             row = {"partition_id": "0", "offset": "25", "sequence_number": 25}
             self.update_checkpoint({**address.scope().as_dict(), **row})

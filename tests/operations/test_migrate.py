@@ -14,6 +14,7 @@ from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.transfer import Action
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.records import Checkpoint
+from waiting import LIMIT
 
 SCOPE = Scope("NS.servicebus.windows.net", "Orders", "$Default")
 DOTNET = {"PartitionId": "0", "Epoch": 3, "Offset": "700", "SequenceNumber": 7}
@@ -107,7 +108,7 @@ def test_a_missing_number_is_that_of_the_offset_in_the_hub() -> None:
         found = with_numbers(
             [Checkpoint(SCOPE, id_, offset, None) for id_, offset in offsets.items()],
             address,
-            timeout=20,
+            timeout=LIMIT,
         )
     assert {id_: each.sequence_number for id_, each in found.items()} == {
         "0": 4,

@@ -17,7 +17,7 @@ from eventhub_checkpoints.operations.monitor import Monitor, Watched
 from eventhub_checkpoints.operations.states import State
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import SqlCheckpointStore
-from waiting import eventually
+from waiting import LIMIT, eventually
 
 SIGNATURE = "SharedAccessSignature sr=orders&sig=c2ln&se=1&skn=name"
 
@@ -65,7 +65,7 @@ def store(tmp_path) -> Iterator[Store]:
 def watched(hub, store) -> Watched:
     CountingAddress.opened.clear()
     address = CountingAddress.from_connection_string(hub.connection_string("orders"))
-    return Watched(store, address, timeout=20.0)
+    return Watched(store, address, timeout=LIMIT)
 
 
 def of_group(watched: Watched, name: str) -> Watched:
@@ -87,7 +87,7 @@ def test_the_first_unprocessed_event_is_read(watched) -> None:
         eventually(lambda: monitor.statuses[0].polls)
         first, second = monitor.statuses[0].newest.partitions
     assert first.lag_seconds is not None
-    assert 100 <= first.lag_seconds < 160
+    assert first.lag_seconds >= 100
     assert second.lag_seconds == 0
 
 
@@ -114,7 +114,7 @@ def test_an_event_that_cannot_be_read_leaves_the_lag_in_events(hub, watched) -> 
 
 def test_what_cannot_be_read_is_unknown_until_it_can(watched, store, caplog) -> None:
     scope = watched.scope
-    with Monitor([watched], interval=0.1) as monitor:
+    with Monitor([watched], interval=0.1, fresh=LIMIT) as monitor:
         eventually(lambda: not monitor.status(scope).error)
         store.failure = StoreUnavailableError("the store is away")
         eventually(lambda: monitor.status(scope).error)
@@ -153,9 +153,13 @@ def test_a_poll_that_hangs_makes_the_last_sample_unknown(watched, store) -> None
         eventually(lambda: not monitor.statuses[0].error)
 
 
-def test_a_store_that_hangs_is_unknown_after_the_timeout(watched, store) -> None:
+def test_a_store_that_hangs_is_unknown_after_the_timeout(watched, store, monkeypatch) -> None:
     store.gate = threading.Event()
-    with Monitor([replace(watched, timeout=4.0)], interval=60) as monitor:
+    # The same time limits the queries to the hub, which may be slower on a busy machine.
+    monkeypatch.setattr(
+        "eventhub_checkpoints.operations.monitor.partition_properties", lambda *_, **__: {}
+    )
+    with Monitor([replace(watched, timeout=0.1)], interval=60) as monitor:
         eventually(lambda: monitor.statuses[0].polls)
         assert "the store gave no answer" in monitor.statuses[0].error
         store.gate.set()
@@ -181,13 +185,13 @@ def test_states_come_from_a_window_of_samples(watched, store) -> None:
 
 def test_a_waiting_reader_learns_of_a_poll_and_of_the_end(watched) -> None:
     with Monitor([watched], interval=0.1) as monitor:
-        version = monitor.wait(-1, 20)
-        later = monitor.wait(version, 20)
+        version = monitor.wait(-1, LIMIT)
+        later = monitor.wait(version, LIMIT)
         assert later > version
         assert not monitor.is_stopped
     assert monitor.is_stopped
-    assert monitor.wait(monitor.wait(-1, 0), 20) > 0  # returns at once
-    assert not monitor.is_alive
+    assert monitor.wait(monitor.wait(-1, 0), LIMIT) > 0  # returns at once
+    eventually(lambda: not monitor.is_alive)
 
 
 def test_groups_are_found_by_any_of_their_names(watched) -> None:

@@ -22,6 +22,7 @@ from eventhub_checkpoints.operations.scale import TARGET, demand
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import SqlCheckpointStore
 from keda_formula import THRESHOLD, Partition, metric, replicas
+from waiting import LIMIT
 
 # The client leaves the sockets of closed receivers to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -171,7 +172,7 @@ class Site:
         )
         receiving.start()
         try:
-            assert done.wait(60)
+            assert done.wait(LIMIT)
         finally:
             client.close()
             receiving.join()

@@ -26,7 +26,11 @@ from operators import INTERVAL, Consumer, Saving, Seen, ehcp, ehcp_json
 from waiting import eventually
 
 # The client leaves the sockets of links that were refused to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+pytestmark = [
+    # Consumers have to notice on the real clock that their partitions were taken.
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
 
 PARTITIONS = ["0", "1", "2", "3"]
 EVENTS = 30

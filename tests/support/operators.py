@@ -27,10 +27,10 @@ from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import SqlCheckpointStore
+from waiting import LIMIT
 
 INTERVAL = 0.4
 """Seconds between two rounds of load balancing of a consumer."""
-DEADLINE = 30.0
 
 Saving = Literal["directly", "checkpointer", "coalescing"]
 
@@ -185,7 +185,7 @@ class Consumer:
             self._loop.finished(self._end())
             return
         self._client.close()
-        self._thread.join(DEADLINE)
+        self._thread.join(LIMIT)
         assert not self._thread.is_alive()
         if self._checkpointer is not None:
             self._checkpointer.close()

@@ -29,7 +29,8 @@ class Clock:
 
     def sleep(self, seconds: float, **kwargs: Any) -> Any:
         """Sleep for less time if this is the pause between two looks."""
-        return self._module.sleep(SHORTER if seconds == POLL else seconds, **kwargs)
+        wait = self._module.sleep
+        return wait(SHORTER if seconds == POLL else seconds, **kwargs)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 
 from backends import Backend
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
 

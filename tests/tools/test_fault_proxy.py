@@ -21,7 +21,7 @@ from azure.storage.blob import ContainerClient
 
 import fault_proxy
 from fault_proxy import FaultProxy
-from waiting import eventually
+from waiting import LIMIT, eventually
 
 LOST = (ServiceRequestError, ServiceResponseError)
 
@@ -79,7 +79,7 @@ def echo(asked: list[str]) -> Iterator[FaultProxy]:
 @pytest.fixture
 def connection(echo: FaultProxy) -> Iterator[http.client.HTTPConnection]:
     address = urlsplit(echo.endpoint)
-    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=5)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=LIMIT)
     yield connection
     connection.close()
 
@@ -134,12 +134,13 @@ def test_a_connection_is_kept_alive_on_both_sides(
     assert connection.sock is kept
 
 
+@pytest.mark.long
 def test_answers_are_delayed_all_at_once(echo: FaultProxy) -> None:
     echo.delay = 0.2
     address = urlsplit(echo.endpoint)
 
     def once(_: int) -> None:
-        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=5)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=LIMIT)
         ask(connection, "GET", "/a")
         connection.close()
 
@@ -194,12 +195,14 @@ def test_a_hanging_request_gets_no_answer(
     echo: FaultProxy, connection: http.client.HTTPConnection, asked: list[str], executed: bool
 ) -> None:
     echo.on().hang(executed=executed)
-    connection.timeout = 0.2
+    connection.connect()
+    connection.sock.settimeout(0.2)
     with pytest.raises(TimeoutError):
         ask(connection, "PUT", "/a")
     eventually(lambda: asked == (["PUT /a"] if executed else []))
 
 
+@pytest.mark.long
 def test_a_dripping_answer_arrives_byte_by_byte(
     echo: FaultProxy, connection: http.client.HTTPConnection
 ) -> None:
@@ -212,6 +215,7 @@ def test_a_dripping_answer_arrives_byte_by_byte(
     assert len(pieces) > len(b"".join(pieces)) / 2
 
 
+@pytest.mark.long
 def test_a_held_back_answer_was_executed_at_once(
     echo: FaultProxy, connection: http.client.HTTPConnection, asked: list[str]
 ) -> None:
@@ -263,7 +267,7 @@ def test_a_server_that_is_down_breaks_connections_and_comes_back(
 
 def test_a_server_that_is_not_there_closes_the_clients_connection(closed_port: int) -> None:
     with FaultProxy(f"http://127.0.0.1:{closed_port}") as proxy:
-        connection = http.client.HTTPConnection(str(urlsplit(proxy.endpoint).netloc), timeout=5)
+        connection = http.client.HTTPConnection(str(urlsplit(proxy.endpoint).netloc), timeout=LIMIT)
         with pytest.raises(http.client.RemoteDisconnected):
             ask(connection, "GET", "/")
         connection.close()
@@ -308,9 +312,9 @@ def test_it_runs_as_a_process_of_its_own(azurite) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         endpoint = process.stdout.readline().strip()
         address = urlsplit(endpoint)
-        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=5)
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=LIMIT)
         connection.request("GET", f"{address.path}?comp=list")
         assert connection.getresponse().status == 403
         connection.close()
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(LIMIT) == 0

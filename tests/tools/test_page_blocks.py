@@ -11,17 +11,28 @@ import page_blocks
 pytestmark = pytest.mark.waits
 
 
-def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, text: str, *before: Path) -> subprocess.CompletedProcess[str]:
     page = folder / "page.md"
     page.write_text(text)
     return subprocess.run(
-        [sys.executable, page_blocks.__file__, page], capture_output=True, text=True, check=False
+        [sys.executable, page_blocks.__file__, *before, page],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def test_blocks_of_a_page_share_a_namespace(tmp_path: Path) -> None:
     ran = run(tmp_path, "```python\na = 1\n```\ntext\n```python\nprint(a + 1)\n```\n")
     assert (ran.stdout, ran.returncode) == ("2\n", 0)
+
+
+def test_pages_share_a_process_and_no_namespace(tmp_path: Path) -> None:
+    first = tmp_path / "first.md"
+    first.write_text("```python\nimport sys\nsys.seen = a = 1\n```\n")
+    page = "```python\nimport sys\nprint(sys.seen, 'a' in globals())\n```\n"
+    ran = run(tmp_path, page, first)
+    assert (ran.stdout, ran.returncode) == ("1 False\n", 0), ran.stderr
 
 
 def test_a_fault_is_found_at_the_line_of_the_page(tmp_path: Path) -> None:
@@ -38,14 +49,14 @@ def test_other_languages_are_left_out(tmp_path: Path) -> None:
     assert run(tmp_path, "```console\n$ rm -r /\n```\n").returncode == 0
 
 
-CALM = "try:\n    {}\nexcept KeyboardInterrupt:\n    print('stopped')"
+CALM = "try:\n    print('on')\n    {}\nexcept KeyboardInterrupt:\n    print('stopped')"
 
 
 @pytest.mark.parametrize(
     "block",
     [
-        f"import time\nprint('on')\n{CALM.format('time.sleep(60)')}",
-        f"import asyncio\nprint('on')\n{CALM.format('asyncio.run(asyncio.sleep(60))')}",
+        f"import time\n{CALM.format('time.sleep(60)')}",
+        f"import asyncio\n{CALM.format('asyncio.run(asyncio.sleep(60))')}",
     ],
     ids=["sync", "aio"],
 )
@@ -62,7 +73,7 @@ def test_what_ctrl_c_ends_in_a_traceback_is_wrong(tmp_path: Path) -> None:
 
 
 def test_what_should_go_on_and_ends_is_wrong(tmp_path: Path) -> None:
-    ran = run(tmp_path, "<!-- runs until Ctrl-C -->\n```python\nprint('end')\n```\n")
+    ran = run(tmp_path, "<!-- runs until Ctrl-C -->\n```python\nend = 1\n```\n")
     assert "it ended before Ctrl-C" in ran.stderr
 
 

@@ -29,15 +29,13 @@ LONGEST_INTERVAL = 12.0
 """The SDK extends an interval by up to 20 %."""
 
 
-def test_a_simulated_hour_is_over_at_once() -> None:
+def test_an_hour_passes_on_both_clocks() -> None:
     async def wait() -> tuple[float, float]:
         began = time.time(), time.monotonic()
         await asyncio.sleep(3600)
         return time.time() - began[0], time.monotonic() - began[1]
 
-    began = time.monotonic()
-    assert simulate(wait, seed=1) == pytest.approx((3600, 3600))
-    assert time.monotonic() - began < 60
+    assert simulate(wait, seed=1) == (3600, 3600)
 
 
 def test_a_wait_that_nothing_can_end_is_an_error() -> None:

@@ -24,7 +24,7 @@ from soak.simulated import run_day
 from soak.trend import TOLERATED, trend
 
 
-@pytest.mark.waits
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_consumers_of_both_clients_lose_nothing_while_others_come_and_go() -> None:
     plan = Plan("sqlite", seconds=5, visit=4, every=1, interval=0.3)

@@ -21,7 +21,7 @@ from eventhub_checkpoints.ui.server import LOCAL_NAMES, listen, serving, url
 from operators import Site
 from pages import Visitor, opened, path_of
 
-pytestmark = [pytest.mark.server, pytest.mark.waits]
+pytestmark = [pytest.mark.long, pytest.mark.server]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDE = {"width": 1100, "height": 620}

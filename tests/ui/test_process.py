@@ -17,8 +17,7 @@ from eventhub_checkpoints.cli.ui import PACKAGES
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.ui.server import listen, names
 from operators import Site, ehcp
-
-START_SECONDS = 60
+from waiting import LIMIT
 
 
 @pytest.mark.waits
@@ -34,18 +33,18 @@ def test_the_printed_url_admits_and_a_signal_ends_it(
         env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     try:
-        url = child.wait_ready(lambda: re.search(r"^http\S+", log.read_text()), START_SECONDS)[0]
+        url = child.wait_ready(lambda: re.search(r"^http\S+", log.read_text()), LIMIT)[0]
         assert url.startswith("http://127.0.0.1:")
         with pytest.raises(urllib.error.HTTPError, match="403") as refused:
-            urllib.request.urlopen(url.partition("?")[0], timeout=30)
+            urllib.request.urlopen(url.partition("?")[0], timeout=LIMIT)
         refused.value.close()
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-        with browser.open(url, timeout=30) as answer:
+        with browser.open(url, timeout=LIMIT) as answer:
             assert "Consumer groups" in answer.read().decode()
             assert answer.headers["Server"] is None
         token = url.partition("token=")[2]
         os.kill(child.pid, ending)
-        child.wait_ready(lambda: child.poll() is not None, START_SECONDS)
+        child.wait_ready(lambda: child.poll() is not None, LIMIT)
     finally:
         child.kill()
     # The line with the URL is all that it printed.
