@@ -72,6 +72,34 @@ def now() -> float:
     return _running[-1].now
 
 
+def stall(seconds: float) -> None:
+    """Let time pass in which the event loop runs nothing: its process is busy, or suspended."""
+    _running[-1].now = round(now() + seconds, DIGITS)
+
+
+@contextmanager
+def simulation(seed: int = 0) -> Iterator[asyncio.Runner]:
+    """Give a runner whose event loop, and `time`, are on a simulated clock.
+
+    The clock starts at 0, or where that of the simulation around this one stands. It moves only
+    while the runner runs something: a test may look, and plan, between two runs.
+    """
+    clock, state = Clock(), random.getstate()
+    clock.now = _running[-1].now if _running else 0.0
+    random.seed(seed)
+    _running.append(clock)
+    try:
+        with (
+            patch.object(time, "monotonic", clock.monotonic),
+            patch.object(time, "time", clock.time),
+            asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(clock)) as runner,
+        ):
+            yield runner
+    finally:
+        _running.pop()
+        random.setstate(state)
+
+
 def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int = 0) -> T:
     """Run a coroutine function on a simulated clock that starts at 0.
 
@@ -81,19 +109,8 @@ def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int = 0) -> T:
     Raises:
         RuntimeError: every task waits, and no timer is left that could end a wait.
     """
-    clock, state = Clock(), random.getstate()
-    random.seed(seed)
-    _running.append(clock)
-    try:
-        with (
-            patch.object(time, "monotonic", clock.monotonic),
-            patch.object(time, "time", clock.time),
-            asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(clock)) as runner,
-        ):
-            return runner.run(main())
-    finally:
-        _running.pop()
-        random.setstate(state)
+    with simulation(seed) as runner:
+        return runner.run(main())
 
 
 @contextmanager
