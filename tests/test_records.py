@@ -20,6 +20,7 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints._shared.secrets import holds_secret
 from eventhub_checkpoints.records import Proposal
+from waiting import LIMIT
 
 SCOPE = Scope("NS.servicebus.windows.net", "Orders", "$Default")
 NAMES = st.text(
@@ -165,7 +166,7 @@ assert type(read) is int and abs(read) >= 2**63 - 1, read
 """
     folder = str(Path(__file__).parent)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, *sys.path])}
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=30, env=environment)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=LIMIT, env=environment)
 
 
 @pytest.mark.parametrize(

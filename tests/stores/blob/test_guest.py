@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from eventhub_checkpoints.conformance.clients import Loop
+from waiting import LIMIT
 
 PARTITIONS = 64
 
@@ -167,7 +168,7 @@ def test_a_forked_child_works_with_connections_of_its_own(blob_container) -> Non
         [sys.executable, "-W", "error", "-c", FORKING, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")

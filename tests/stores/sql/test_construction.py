@@ -9,6 +9,7 @@ from sqlalchemy import create_engine, event
 
 from eventhub_checkpoints import ConfigurationError, MissingDriverError, aio, open_store
 from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreNotReadyError
+from waiting import LIMIT
 
 WRONG = {
     "mssql://u:hush@host/db": "mssql:// is not supported; the SQL store takes sqlite://, "
@@ -229,7 +230,7 @@ def test_importing_one_variant_needs_no_driver_of_a_database() -> None:
         "drivers = {'psycopg', 'asyncpg', 'aiosqlite', 'pymysql', 'aiomysql'}\n"
         "assert not drivers & set(sys.modules), sys.modules.keys()"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=LIMIT)
 
 
 @pytest.mark.parametrize("url", ["sqlite:///x.db\n", " sqlite:///x.db", "postgresql://h/db\r\n"])
