@@ -10,6 +10,9 @@ from eventhub_checkpoints.errors import StoreAccessError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 from rotating_storage import Account, azurite_with_two_keys, every, rotating
 
+# Signatures and tokens expire in real time.
+pytestmark = pytest.mark.long
+
 PARTITIONS = 16
 
 

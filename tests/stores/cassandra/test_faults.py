@@ -165,6 +165,7 @@ def create(url: str, barrier: Any, failures: Any) -> None:
         raise
 
 
+@pytest.mark.long
 def test_eight_processes_create_one_keyspace_at_once(server: Cassandra) -> None:
     context = multiprocessing.get_context("fork")
     barrier, failures = context.Barrier(CREATORS), context.SimpleQueue()

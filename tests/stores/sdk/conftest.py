@@ -20,7 +20,10 @@ from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.memory import MemoryCheckpointStore
+from prompt_client import prompt_client
 from waiting import LIMIT
+
+__all__ = ["prompt_client"]
 
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""

@@ -119,7 +119,7 @@ def test_a_forked_process_and_its_parent_both_go_on(place: Any) -> None:
 
 
 def test_closing_in_a_forked_process_leaves_the_parents_connections(place: Any) -> None:
-    store = open_store(place.url, write_timeout=1.0)
+    store = open_store(place.url)
     store.update_checkpoint(checkpoint(1))
     child = multiprocessing.get_context("fork").Process(target=store.close)
     child.start()
