@@ -61,13 +61,12 @@ def test_the_abilities_are_declared(client: Client, variant: str) -> None:
     assert isinstance(client.store, ABILITIES[variant].Replaces)
 
 
-def test_an_empty_place_has_no_groups(alone: Client, groups: list[Scope]) -> None:
-    assert alone.call("list_scopes") == []
-
-
-def test_the_groups_that_have_rows_are_listed_in_lower_case(
+def test_the_groups_that_have_rows_are_listed_in_lower_case_and_nothing_else(
     alone: Client, groups: list[Scope]
 ) -> None:
+    assert alone.call("list_scopes") == []
+    alone.call("verify")
+    assert alone.call("list_scopes") == [], "what verify has written is no group"
     for scope in groups[:2]:
         alone.within(scope).take("0", "a")
     for scope in groups[1:]:
@@ -75,11 +74,6 @@ def test_the_groups_that_have_rows_are_listed_in_lower_case(
     alone.within(groups[3]).release(alone.within(groups[3]).take("0", "a"))
     alone.call("list_ownership", "ns.servicebus.windows.net", "asked-for-only", "$Default")
     assert alone.call("list_scopes") == sorted((scope.folded for scope in groups), key=str)
-
-
-def test_what_verify_has_written_is_no_group(alone: Client) -> None:
-    alone.call("verify")
-    assert alone.call("list_scopes") == []
 
 
 def test_a_partition_is_deleted_with_both_rows_and_nothing_else(
