@@ -22,7 +22,15 @@ def account() -> Iterator[Account]:
         yield account
 
 
-@pytest.mark.parametrize("kind", ["SAS", "key", "token"])
+# A replaced key is refused at once, so all paths show it. Signatures and tokens have to expire,
+# which the driver's own path leaves to azure-storage-blob: those of ours show it.
+ROTATED = [
+    *[("key", variant) for variant in ("sync", "aio", "sync-driver", "aio-driver")],
+    *[(kind, variant) for kind in ("SAS", "token") for variant in ("sync", "aio")],
+]
+
+
+@pytest.mark.parametrize(("kind", "variant"), ROTATED, indirect=["variant"])
 def test_a_credential_is_rotated_under_load(variant, account, kind) -> None:
     credential, replace, validity = rotating(kind, variant.name)
     client = variant.client(
